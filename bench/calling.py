@@ -26,10 +26,10 @@ from bench.rows import Row, say
 
 from polyver.compositions.calls import (
     Caller,
+    CallerLimits,
     CertificateFolder,
     Endpoint,
     FunctionFailed,
-    Limits,
     probe,
 )
 from polyver.compositions.messages import Request, RequestMeta, Resource, State
@@ -135,7 +135,7 @@ def _cpu() -> float:
 
 async def ours(endpoint: Endpoint, calls: int) -> list[dict[str, float]]:
     await answers(endpoint)
-    caller = Caller(Limits(concurrent=max(CONCURRENT)))
+    caller = Caller(CallerLimits(concurrent=max(CONCURRENT)))
     request = Request(RequestMeta("bench"), State(Resource(bucket())))
 
     async def call() -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polyver.apis.checking import RULES as CHECKS
-from polyver.apis.compatibility import RULES, Rule, Severity
+from polyver.apis.compatibility import RULES, FindingRule, FindingSeverity
 from polyver.apis.conversion import ANNOTATION
 from polyver.app.main import app, load_all
 from polyver.cli.exit_codes import MEANING
-from polyver.languages.gotemplate import ABSENT, FUNCTIONS, Limits
+from polyver.languages.gotemplate import ABSENT, FUNCTIONS, RenderLimits
 from polyver.languages.gotemplate._budget import DEEPEST
-from polyver.languages.gotemplate._functions import Function
+from polyver.languages.gotemplate._functions import TemplateFunction
 from polyver.languages.gotemplate._methods import METHODS
 from polyver.languages.gotemplate._values import Version
 
@@ -43,7 +43,7 @@ what to do next.
 
 
 def compatibility() -> str:
-    tables = "\n\n".join(rules_table(severity, RULES) for severity in Severity)
+    tables = "\n\n".join(rules_table(severity, RULES) for severity in FindingSeverity)
     return f"""<!-- Written by `make docs` from the rules themselves. -->
 # Compatibility of API versions
 
@@ -96,7 +96,9 @@ at all changes in the object that lacks it, or to which they apply.
 
 
 def checking() -> str:
-    tables = "\n\n".join(rules_table(each, CHECKS) for each in (Severity.BREAKING, Severity.RISKY))
+    tables = "\n\n".join(
+        rules_table(each, CHECKS) for each in (FindingSeverity.BREAKING, FindingSeverity.RISKY)
+    )
     return f"""<!-- Written by `make docs` from the rules themselves. -->
 # What a check finds
 
@@ -131,7 +133,7 @@ on the embedded server and where it is installed on a cluster; elsewhere it is l
 """
 
 
-def rules_table(severity: Severity, known: Mapping[str, Rule]) -> str:
+def rules_table(severity: FindingSeverity, known: Mapping[str, FindingRule]) -> str:
     rules = [rule for rule in known.values() if rule.severity is severity]
     rows = [
         f"| `{rule.name}` | {rule.about} | {rule.advice.format(other='the new field')} |"
@@ -142,7 +144,7 @@ def rules_table(severity: Severity, known: Mapping[str, Rule]) -> str:
 
 
 def templates() -> str:
-    limits = Limits()
+    limits = RenderLimits()
     moments, versions = (
         ", ".join(map(signature, table.functions.values())) for table in METHODS.values()
     )
@@ -265,7 +267,7 @@ _SHORT = {
 }
 
 
-def signature(function: Function) -> str:
+def signature(function: TemplateFunction) -> str:
     words = [_SHORT.get(word, word) for word in function.takes]
     shown = " ".join([function.name, *words]) + ("…" if function.variadic else "")
     return f"`{shown}`"

@@ -137,15 +137,6 @@ def test_a_shared_name_or_a_private_import_is_reported(
     assert complaint in found
 
 
-def test_the_list_of_shared_names_may_only_shrink(copy: Path) -> None:
-    with (copy / "tools" / "shared_names.txt").open("a") as file:
-        file.write("Lineage\n")
-    assert check_names(copy) == (
-        1,
-        "shared_names.txt: Lineage is not shared any more; delete the line\n",
-    )
-
-
 def test_the_page_about_the_architecture_names_modules_that_exist() -> None:
     page = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
     named = re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", page)

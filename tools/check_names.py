@@ -2,8 +2,7 @@
 
 A class name is used once in the code base, or the class is private to one module: its name begins
 with an underscore. A module whose name begins with an underscore is imported by its own package
-alone. `shared_names.txt` lists the class names that are still shared. The list may only shrink: a
-name that is no longer shared must be deleted from it.
+alone.
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
-ALLOWED = ROOT / "tools" / "shared_names.txt"
 
 
 def main() -> int:
     """Print each problem, and return the exit code."""
     trees = {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
-    allowed = ALLOWED.read_text().split()
-    problems = [*shared_classes(classes(trees), allowed), *private_imports(trees)]
+    problems = [*shared_classes(classes(trees)), *private_imports(trees)]
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0
@@ -39,14 +36,11 @@ def classes(trees: Mapping[Path, ast.Module]) -> dict[str, list[str]]:
     return dict(found)
 
 
-def shared_classes(found: Mapping[str, Sequence[str]], allowed: Sequence[str]) -> Iterator[str]:
-    """Report class names that are shared and not allowed, or allowed and not shared."""
+def shared_classes(found: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Report class names that several modules define."""
     for name, modules in sorted(found.items()):
-        if len(modules) > 1 and name not in allowed:
+        if len(modules) > 1:
             yield f"class {name} is defined in {', '.join(modules)}; rename all but one"
-    for name in allowed:
-        if len(found.get(name, ())) < 2:
-            yield f"{ALLOWED.name}: {name} is not shared any more; delete the line"
 
 
 def private_imports(trees: Mapping[Path, ast.Module]) -> Iterator[str]:

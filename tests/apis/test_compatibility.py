@@ -22,16 +22,16 @@ from tests.apis.changes import (
 
 from polyver.apis.compatibility import (
     RULES,
-    Finding,
-    Severity,
+    CompatibilityFinding,
+    FindingSeverity,
     compare_definitions,
     compare_schemas,
 )
 from polyver.kube.objects.schema import Schema, check_schema, compile_schema
 
 
-def compared(row: Row) -> list[Finding]:
-    return compare_schemas(schema(row.old), schema(row.new), least=Severity.SAFE)
+def compared(row: Row) -> list[CompatibilityFinding]:
+    return compare_schemas(schema(row.old), schema(row.new), least=FindingSeverity.SAFE)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=identity)
@@ -60,7 +60,7 @@ def test_what_was_right_is_refused_or_lost_afterwards(row: Row) -> None:
 
 def test_every_breaking_change_of_a_schema_has_a_witness() -> None:
     shown = {row.rule for row in WITNESSED}
-    named = {row.rule for row in ROWS if RULES[row.rule].severity is Severity.BREAKING}
+    named = {row.rule for row in ROWS if RULES[row.rule].severity is FindingSeverity.BREAKING}
     assert named - shown == {"unique-added"}  # which no server takes
 
 
@@ -99,14 +99,16 @@ def test_doubles_that_are_there_may_stay() -> None:
 def test_what_is_found_concerns_people_who_ask_for_it() -> None:
     before, after = schema(TEXT), schema(TEXT | {"minLength": 1, "nullable": True})
     assert [each.rule for each in compare_schemas(before, after)] == ["limit-added"]
-    everything = compare_schemas(before, after, least=Severity.SAFE)
+    everything = compare_schemas(before, after, least=FindingSeverity.SAFE)
     assert [each.rule for each in everything] == ["limit-added", "nullable-added"]
-    assert compare_schemas(after, before, least=Severity.BREAKING)[0].rule == "nullable-removed"
+    assert (
+        compare_schemas(after, before, least=FindingSeverity.BREAKING)[0].rule == "nullable-removed"
+    )
 
 
 def test_words_for_people_are_no_change() -> None:
     described = TEXT | {"description": "A text.", "title": "F", "example": "x"}
-    assert compare_schemas(schema(TEXT), schema(described), least=Severity.SAFE) == []
+    assert compare_schemas(schema(TEXT), schema(described), least=FindingSeverity.SAFE) == []
 
 
 def test_a_field_called_description_is_a_field() -> None:
@@ -119,8 +121,8 @@ def test_what_every_object_has_need_not_be_declared() -> None:
     declared = {"apiVersion": TEXT, "kind": TEXT, "metadata": named}
     before = schema(TEXT)
     after = before | {"properties": before["properties"] | declared}
-    assert compare_schemas(before, after, least=Severity.SAFE) == []
-    assert compare_schemas(after, before, least=Severity.SAFE) == []
+    assert compare_schemas(before, after, least=FindingSeverity.SAFE) == []
+    assert compare_schemas(after, before, least=FindingSeverity.SAFE) == []
     assert compare_schemas(before, before | {"required": [*declared]}) == []
 
 
@@ -129,8 +131,8 @@ def test_int_or_string_says_its_alternatives_twice() -> None:
     before = schema({INT_OR_STRING: True})
     for more in ({"anyOf": options}, {"allOf": [{"anyOf": options}]}):
         after = schema({INT_OR_STRING: True} | more)
-        assert compare_schemas(before, after, least=Severity.SAFE) == []
-        assert compare_schemas(after, before, least=Severity.SAFE) == []
+        assert compare_schemas(before, after, least=FindingSeverity.SAFE) == []
+        assert compare_schemas(after, before, least=FindingSeverity.SAFE) == []
 
 
 def test_the_advice_for_a_rename_names_the_nearest_new_field() -> None:
@@ -227,14 +229,14 @@ CHANGES: list[tuple[str, Json, Json, str]] = [
 
 @pytest.mark.parametrize(("rule", "old", "new", "path"), CHANGES)
 def test_a_change_of_a_definition_is_found(rule: str, old: Json, new: Json, path: str) -> None:
-    found = compare_definitions(old, new, least=Severity.SAFE)
+    found = compare_definitions(old, new, least=FindingSeverity.SAFE)
     assert (rule, path) in [(each.rule, each.path) for each in found]
     assert min(each.severity.rank for each in found) == RULES[rule].severity.rank
 
 
 def test_names_that_follow_from_the_kind_need_not_be_declared() -> None:
     declared = definition(V1, names={"singular": "thing", "listKind": "ThingList"})
-    assert compare_definitions(ONE, declared, least=Severity.SAFE) == []
+    assert compare_definitions(ONE, declared, least=FindingSeverity.SAFE) == []
 
 
 def test_findings_in_a_schema_name_their_version() -> None:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.apis.mutations import Changed, changed_schemas, is_taken
 
-from polyver.apis.compatibility import Severity, compare_schemas
+from polyver.apis.compatibility import FindingSeverity, compare_schemas
 from polyver.kube.objects.schema import MalformedMetadata, Schema, compile_schema
 from polyver.testing.strategies import objects_from_schema
 
@@ -79,7 +79,7 @@ def test_without_findings_awkward_objects_stay_right(changed: Changed) -> None:
 def test_a_schema_is_compatible_with_itself(changed: Changed) -> None:
     for schema in changed[:2]:
         again = copy.deepcopy(schema)
-        assert compare_schemas(schema, again, least=Severity.SAFE) == []
+        assert compare_schemas(schema, again, least=FindingSeverity.SAFE) == []
 
 
 @given(changed_schemas())
@@ -88,7 +88,7 @@ def test_whoever_asks_for_more_is_told_the_same_and_more(
     changed: Changed,
 ) -> None:
     old, new, _ = changed
-    told = [compare_schemas(old, new, least=least) for least in Severity]
+    told = [compare_schemas(old, new, least=least) for least in FindingSeverity]
     everything = told[-1]
-    for least, found in zip(Severity, told, strict=True):
+    for least, found in zip(FindingSeverity, told, strict=True):
         assert found == [each for each in everything if each.severity.rank <= least.rank]

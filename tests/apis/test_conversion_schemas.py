@@ -19,10 +19,10 @@ from tests.apis.drawn_schemas import (
 )
 
 from polyver.apis.conversion import ANNOTATION, Converter
-from polyver.apis.conversion._block import Block
+from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.paths import parse_path, pick
-from polyver.apis.conversion.rules import Cast, Rule, Scale, Split, Values
+from polyver.apis.conversion.rules import CastRule, ConversionRule, ScaleRule, SplitRule, ValuesRule
 from polyver.apis.conversion.values import fingerprint
 from polyver.kube.objects.schema import MalformedMetadata
 from polyver.languages.values.strings import same
@@ -165,7 +165,7 @@ def test_an_api_server_prunes_nothing_from_what_was_converted(
         assert known.schemas[target].prune(made) == []
 
 
-def blocks_of(known: Converter) -> list[Block]:
+def blocks_of(known: Converter) -> list[RuleBlock]:
     ways = [known.tree.way(one, other) for one in known.versions for other in known.versions]
     steps = [hop.convert for way in ways for hop in way]
     return [step.block for step in steps if isinstance(step, ByRules)]
@@ -208,6 +208,6 @@ def test_what_went_stale_does_not_come_back(drawn: Drawn, data: st.DataObject) -
             assert all(map(same, made, (pick(arrived, path) for path in writes)))
 
 
-def is_simple(rule: Rule) -> bool:
+def is_simple(rule: ConversionRule) -> bool:
     inside = all(path[0] != "metadata" for path in (*rule.sources, *rule.targets))
-    return inside and isinstance(rule, Values | Cast | Scale | Split)
+    return inside and isinstance(rule, ValuesRule | CastRule | ScaleRule | SplitRule)

@@ -36,7 +36,7 @@ from tests.apis.test_conversion_law import check_law, whole
 from tests.declared import kinds
 
 from polyver import apis
-from polyver.apis.conversion import ANNOTATION, Block, Converter, FunctionEdge, Rules
+from polyver.apis.conversion import ANNOTATION, Converter, FunctionEdge, RuleBlock, Rules
 from polyver.testing.strategies import objects_from_schema
 
 Object = dict[str, Any]
@@ -97,7 +97,7 @@ def test_the_law_holds_for_whatever_is_declared(kind: apis.Kind, data: st.DataOb
         check_law(kind.converter, data.draw(objects_of(kind, first)), stop, target)
 
 
-def as_functions(source: str, target: str, block: Block) -> FunctionEdge:
+def as_functions(source: str, target: str, block: RuleBlock) -> FunctionEdge:
     """Rules that nobody knows to be rules: functions that lose this and that."""
     return FunctionEdge(
         source,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.apis.conversions import EVERY_RULE, SCHEMAS, converter, of
 
-from polyver.apis.checking import Fate, ledger
+from polyver.apis.checking import FieldConversion, ledger
 from polyver.apis.conversion import Converter, FunctionEdge
 from polyver.apis.conversion.paths import parse_path, pick
 from polyver.languages.values.strings import same
@@ -20,7 +20,7 @@ KNOWN = converter(EVERY_RULE, SCHEMAS)
 TEXT = {"type": "string"}
 
 
-def fates(source: str, target: str, known: Converter = KNOWN) -> dict[str, Fate]:
+def fates(source: str, target: str, known: Converter = KNOWN) -> dict[str, FieldConversion]:
     found = ledger(known, SCHEMAS, source, target)
     assert found is not None
     return {fate.path: fate for fate in found.fates}

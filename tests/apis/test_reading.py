@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.apis.conversions import EVERY_RULE
 
-from polyver.apis.conversion import Converter, Declared, read_conversions
+from polyver.apis.conversion import Converter, DeclaredConversion, read_conversions
 from polyver.kube.objects import InvalidManifest, load_manifests
 
 HEAD = """apiVersion: polyver.dev/v1alpha1
@@ -34,7 +34,7 @@ METADATA = (
 )
 
 
-def read(text: str) -> Declared:
+def read(text: str) -> DeclaredConversion:
     [found] = read_conversions(load_manifests(text, "toys.yaml"))
     return found
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.apis.conversions import EVERY_RULE, SCHEMAS, VALUES, converter, drawn_converters
 
-from polyver.apis.checking import Finding, words_of
+from polyver.apis.checking import ConversionFinding, words_of
 from polyver.apis.conversion import Converter, FunctionEdge
-from polyver.apis.conversion.rules import Cast, Rule
-from polyver.apis.trials import Subject, check
+from polyver.apis.conversion.rules import CastRule, ConversionRule
+from polyver.apis.trials import CheckedKind, check
 from polyver.apis.trials._generated_objects import Mixer, drawn
 from polyver.apis.trials._shrinking import shrunk
 from polyver.kube.objects.schema import compile_schema
@@ -24,11 +24,11 @@ Object = dict[str, Any]
 HEAD = {"apiVersion": "stable.example.com/v1", "kind": "CronTab"}
 
 
-def crontabs() -> Subject:
-    return Subject(converter(EVERY_RULE, SCHEMAS), SCHEMAS, "crontabs", "conversion.yaml:1")
+def crontabs() -> CheckedKind:
+    return CheckedKind(converter(EVERY_RULE, SCHEMAS), SCHEMAS, "crontabs", "conversion.yaml:1")
 
 
-def found(rule: str, *, examples: int = 300, seed: int = 1) -> list[Finding]:
+def found(rule: str, *, examples: int = 300, seed: int = 1) -> list[ConversionFinding]:
     checked = check(crontabs(), examples=examples, seed=seed)
     return [each for each in checked.findings if each.rule == rule]
 
@@ -50,12 +50,12 @@ def test_the_law_is_not_found_broken_for_any_rules(known: Converter) -> None:
 def test_a_rule_that_is_broken_for_one_value_is_found_and_shrunk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    right = Cast.run
+    right = CastRule.run
 
-    def wrong(self: Cast, values: tuple[Any, ...], *, back: bool) -> tuple[Any, ...]:
+    def wrong(self: CastRule, values: tuple[Any, ...], *, back: bool) -> tuple[Any, ...]:
         return ("5",) if back and values[0] == 1 else right(self, values, back=back)
 
-    monkeypatch.setattr(Cast, "run", wrong)
+    monkeypatch.setattr(CastRule, "run", wrong)
     # What is drawn depends on which modules are loaded: Hypothesis takes constants from them.
     findings = next(filter(None, (found("compiled", seed=seed) for seed in range(1, 10))))
     for finding in findings:
@@ -66,7 +66,7 @@ def test_a_rule_that_is_broken_for_one_value_is_found_and_shrunk(
 def test_guards_that_are_not_looked_at_let_stale_values_come_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Rule, "guards", lambda *_, **__: iter(()))
+    monkeypatch.setattr(ConversionRule, "guards", lambda *_, **__: iter(()))
     findings = found("edit-lost", examples=200)
     assert findings
     for finding in findings:
@@ -76,7 +76,7 @@ def test_guards_that_are_not_looked_at_let_stale_values_come_back(
 
 
 def test_the_same_seed_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rule, "guards", lambda *_, **__: iter(()))
+    monkeypatch.setattr(ConversionRule, "guards", lambda *_, **__: iter(()))
     one, other = (check(crontabs(), examples=40, seed=5) for _ in range(2))
     assert [each.as_data() for each in one.findings] == [each.as_data() for each in other.findings]
     assert one.ledgers == other.ledgers

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from polyver.apis.conversion import Converter, DeclaredEdge, FunctionEdge, NotConvertible, Rules
 from polyver.apis.conversion._pruning import pruner
 from polyver.apis.conversion.implied import strip
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.values.strings import same
 
 Object = dict[str, Any]
@@ -117,10 +117,10 @@ def test_what_functions_lose_comes_back_with_its_type(spec: Object) -> None:
     assert same(json.loads(BOXES.convert_raw(raw, "v1")), obj)
 
 
-STRUCTURES: st.SearchStrategy[Structure] = st.recursive(
-    st.builds(Structure, preserves=st.booleans()),
+STRUCTURES: st.SearchStrategy[StructuralSchema] = st.recursive(
+    st.builds(StructuralSchema, preserves=st.booleans()),
     lambda inner: st.builds(
-        Structure,
+        StructuralSchema,
         fields=st.dictionaries(NAMES, inner, max_size=3),
         values=st.none() | inner,
         takes_any_key=st.booleans(),
@@ -139,7 +139,7 @@ PLAIN = st.recursive(
 
 @given(STRUCTURES, PLAIN)
 def test_what_a_schema_lacks_is_taken_away_as_the_interpreter_does(
-    place: Structure, value: Any
+    place: StructuralSchema, value: Any
 ) -> None:
     expected, found = copy.deepcopy(value), copy.deepcopy(value)
     strip(expected, None, place)

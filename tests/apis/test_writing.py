@@ -9,14 +9,14 @@ from tests.apis.conversions import ANYTHING, EVERY_RULE, SCHEMAS, TEXT, listed, 
 
 from polyver.apis import DefinedVersion, Definition, Names
 from polyver.apis.checking import check_writing
-from polyver.apis.conversion import Declared, read_conversion
+from polyver.apis.conversion import DeclaredConversion, read_conversion
 from polyver.core import PolyverError
 from polyver.kube.objects import load_manifests
 
 HEAD, EDGE = EVERY_RULE.partition("  edges:")[0], "  edges:\n  - {from: v1, to: v2, rules: [%s]}\n"
 
 
-def declared(text: str) -> Declared:
+def declared(text: str) -> DeclaredConversion:
     [document] = load_manifests(text, "c.yaml")
     return read_conversion(document)
 
@@ -28,7 +28,7 @@ def defined(schemas: dict[str, Any]) -> Definition:
     return Definition("stable.example.com", Names("CronTab", "crontabs"), tuple(versions))
 
 
-def only(rule: str) -> Declared:
+def only(rule: str) -> DeclaredConversion:
     return declared(HEAD.replace("[v1, v2, v3]", "[v1, v2]") + EDGE % rule)
 
 

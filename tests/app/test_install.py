@@ -19,7 +19,7 @@ from polyver.apis.controllers.conversions import FINALIZER
 from polyver.kube.objects import load_manifests
 from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
-from polyver.webhook.configurations import Wanted, configurations
+from polyver.webhook.configurations import AdmissionRegistration, configurations
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
@@ -432,7 +432,7 @@ def test_nothing_of_an_installation_is_left_but_what_is_others(
 
 def kept(server: EmbeddedServer, who: str) -> list[str]:
     """What `polyver run` makes, or somebody else with the same names."""
-    asked = Wanted("defaults", group="ex.io", plural="lamps", versions=("v1",))
+    asked = AdmissionRegistration("defaults", group="ex.io", plural="lamps", versions=("v1",))
     both = [asked, replace(asked, mutates=False)]
     mutating, validating = configurations(both, Webhook("polyver-system", "polyver"))
     lease = {"metadata": {"name": "polyver"}, "spec": {"holderIdentity": "a"}}

@@ -21,13 +21,13 @@ from polyver.apis import Webhook
 from polyver.apis.admission.conversions import CONVERSIONS_WANTED
 from polyver.apis.admission.kinds import wanted_by
 from polyver.app import _replica
-from polyver.app._replica import Settings, replica
+from polyver.app._replica import ReplicaSettings, replica
 from polyver.app.capabilities import CapabilityOptions
 from polyver.app.choices import Choices
 from polyver.app.installing import Installation, Installer, manifests
-from polyver.client import Client, Resource, find
+from polyver.client import Client, GroupVersionResource, find
 from polyver.client.cluster import ClusterClient, find_access
-from polyver.client.rest import Answer, Ask
+from polyver.client.rest import ClientRequest, ClientResponse
 from polyver.core.plain import Object
 from polyver.definitions.names import FORCED
 from polyver.definitions.resolution import KEPT
@@ -208,7 +208,7 @@ class Recording(ClusterClient):
 
     asked: set[Asked]
 
-    async def _send(self, ask: Ask) -> Answer:
+    async def _send(self, ask: ClientRequest) -> ClientResponse:
         answer = await super()._send(ask)
         found = {*read_path(ask.method, ask.path, ask.query)}
         self.asked |= found
@@ -217,7 +217,7 @@ class Recording(ClusterClient):
             self.asked |= {Asked("create", a.group, a.resource, a.namespace, a.name) for a in found}
         return answer
 
-    async def _pieces(self, ask: Ask) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, ask: ClientRequest) -> AsyncGenerator[bytes, None]:
         self.asked |= {*read_path(ask.method, ask.path, ask.query)}
         async for piece in super()._pieces(ask):
             yield piece
@@ -255,33 +255,36 @@ async def install(client: Client, url: str) -> list[str]:
     return said
 
 
-def settings_of(client: ClusterClient, at: Webhook, port: int = 0) -> Settings:
+def settings_of(client: ClusterClient, at: Webhook, port: int = 0) -> ReplicaSettings:
     own = "127.0.0.1", port, WANTED.namespace, ("127.0.0.1",), (KITES,)
-    return Settings(client.access, at, *own, choices=CHOICES)
+    return ReplicaSettings(client.access, at, *own, choices=CHOICES)
 
 
 MAPS, KITE, LEASES = (
-    Resource("", "v1", "configmaps"),
-    Resource(GROUP, "v2", "kites"),
-    Resource("coordination.k8s.io", "v1", "leases"),
+    GroupVersionResource("", "v1", "configmaps"),
+    GroupVersionResource(GROUP, "v2", "kites"),
+    GroupVersionResource("coordination.k8s.io", "v1", "leases"),
 )
 BLUEPRINTS, ACTION_SETS = (
-    Resource("cr.kanister.io", "v1alpha1", plural) for plural in ("blueprints", "actionsets")
+    GroupVersionResource("cr.kanister.io", "v1alpha1", plural)
+    for plural in ("blueprints", "actionsets")
 )
 DEFINITIONS = {
-    kind: Resource("core.oam.dev", "v2beta1", f"{kind.lower()}s")
+    kind: GroupVersionResource("core.oam.dev", "v2beta1", f"{kind.lower()}s")
     for kind in (f"{sort}Definition" for sort in ("Component", "Trait", "Policy", "WorkflowStep"))
 }
 DEFINITION = DEFINITIONS["ComponentDefinition"]
 REVISIONS, APPLICATIONS = (
-    Resource("core.oam.dev", "v1beta1", plural)
+    GroupVersionResource("core.oam.dev", "v1beta1", plural)
     for plural in ("definitionrevisions", "applications")
 )
 MADE_BY_AN_ACTION = "{apiVersion: v1, kind: ConfigMap, metadata: {name: made}}"
 CRDS, SERVED, HOOKS = (
-    Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
-    Resource("polyver.dev", "v1alpha1", "conversions", namespaced=False),
-    Resource(
+    GroupVersionResource(
+        "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
+    ),
+    GroupVersionResource("polyver.dev", "v1alpha1", "conversions", namespaced=False),
+    GroupVersionResource(
         "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", namespaced=False
     ),
 )
@@ -322,7 +325,7 @@ async def act(client: Client) -> None:
         return bool(state == "complete" and not obj["metadata"].get("finalizers"))
 
     await until(client, ACTION_SETS, "as", "default", complete)
-    events = await client.list(Resource("", "v1", "events"), "default")
+    events = await client.list(GroupVersionResource("", "v1", "events"), "default")
     assert {each["involvedObject"]["name"] for each in events.items} == {"as"}
 
 
@@ -356,7 +359,7 @@ async def publish(client: Client) -> None:
     change = {**forced, "spec": {"versions": [entry("1.2.0")]}}
     await client.patch(DEFINITION, "componentdefinition", SYSTEM, change=change)
     await gone(client, REVISIONS, "componentdefinition-v1.1.0", SYSTEM)
-    events = await client.list(Resource("", "v1", "events"), SYSTEM)
+    events = await client.list(GroupVersionResource("", "v1", "events"), SYSTEM)
     assert "RemovedByForce" in {each["reason"] for each in events.items}
     await client.delete(APPLICATIONS, "shop", "default")
     await gone(client, APPLICATIONS, "shop", "default")
@@ -377,13 +380,17 @@ def has_resolutions(obj: Object) -> bool:
     return bool(obj["status"].get("resolutions"))
 
 
-async def gone(client: Client, resource: Resource, name: str, namespace: str) -> None:
+async def gone(client: Client, resource: GroupVersionResource, name: str, namespace: str) -> None:
     while await find(client, resource, name, namespace) is not None:
         await asyncio.sleep(0.02)
 
 
 async def until(
-    client: Client, resource: Resource, name: str, namespace: str, holds: Callable[[Object], bool]
+    client: Client,
+    resource: GroupVersionResource,
+    name: str,
+    namespace: str,
+    holds: Callable[[Object], bool],
 ) -> None:
     while (found := await find(client, resource, name, namespace)) is None or not holds(found):
         await asyncio.sleep(0.02)
@@ -470,7 +477,9 @@ def test_a_definition_is_let_go_with_its_conversion() -> None:
                 change = {"spec": {"versions": crd["spec"]["versions"]}}
                 await client.patch(CRDS, "boats.example.com", change=change)
                 plural = "validatingwebhookconfigurations"
-                hooks = Resource("admissionregistration.k8s.io", "v1", plural, namespaced=False)
+                hooks = GroupVersionResource(
+                    "admissionregistration.k8s.io", "v1", plural, namespaced=False
+                )
                 await client.delete(hooks, "polyver")  # nobody answers at its address
                 await client.delete(SERVED, "boats.example.com")
                 await until(client, CRDS, "boats.example.com", "", lambda obj: not trusts(obj))

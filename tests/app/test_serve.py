@@ -12,7 +12,7 @@ from tests.webhook.converters import served
 from polyver.apis.commands import conversions as _conversions
 from polyver.app import main
 from polyver.kube.http.tls import Authority
-from polyver.webhook import Served
+from polyver.webhook import ReviewHandlers
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
@@ -68,7 +68,7 @@ def test_conversions_that_cannot_be_loaded_touch_nothing(
 def test_a_certificate_that_is_none_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_conversions, "load_served", lambda *_: Served(served()))
+    monkeypatch.setattr(_conversions, "load_served", lambda *_: ReviewHandlers(served()))
     good = Authority.create("x", now=datetime.datetime.now(datetime.UTC)).pair
     other = Authority.create("y", now=datetime.datetime.now(datetime.UTC)).pair
     a, b = tmp_path / "a", tmp_path / "b"
@@ -91,7 +91,7 @@ def test_a_certificate_that_is_none_is_named(
 def test_a_folder_in_the_place_of_a_file_is_named(
     name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_conversions, "load_served", lambda *_: Served(served()))
+    monkeypatch.setattr(_conversions, "load_served", lambda *_: ReviewHandlers(served()))
     (tmp_path / name).mkdir()
     options = ["--port", "0", "--certificates", str(tmp_path)]
     code, err = complaint(capsys, "-f", "x", *options)

@@ -17,7 +17,7 @@ import msgspec
 
 from polyver.client import Discovery
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.patch import apply_json_patch, apply_merge_patch
 from polyver.kube.objects.status import (
     MODIFIED,
@@ -29,15 +29,17 @@ from polyver.kube.objects.status import (
     invalid_field,
     not_found,
 )
-from polyver.kube.server.http import Request, Response
+from polyver.kube.server.http import HttpRequest, HttpResponse
 
-NAMESPACE = Kind("", "v1", "Namespace", "namespaces", "namespace", namespaced=False)
-CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps", "configmap", namespaced=True)
-SECRET = Kind("", "v1", "Secret", "secrets", "secret", namespaced=True)
-ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts", "serviceaccount", namespaced=True)
-EVENT = Kind("", "v1", "Event", "events", "event", namespaced=True)
-NODE = Kind("", "v1", "Node", "nodes", "node", namespaced=False)
-WIDGET = Kind("ex.io", "v1", "Widget", "widgets", "widget", namespaced=True)
+NAMESPACE = ResourceKind("", "v1", "Namespace", "namespaces", "namespace", namespaced=False)
+CONFIG_MAP = ResourceKind("", "v1", "ConfigMap", "configmaps", "configmap", namespaced=True)
+SECRET = ResourceKind("", "v1", "Secret", "secrets", "secret", namespaced=True)
+ACCOUNT = ResourceKind(
+    "", "v1", "ServiceAccount", "serviceaccounts", "serviceaccount", namespaced=True
+)
+EVENT = ResourceKind("", "v1", "Event", "events", "event", namespaced=True)
+NODE = ResourceKind("", "v1", "Node", "nodes", "node", namespaced=False)
+WIDGET = ResourceKind("ex.io", "v1", "Widget", "widgets", "widget", namespaced=True)
 BUILT_IN = [NAMESPACE, CONFIG_MAP, SECRET, ACCOUNT, EVENT, NODE]
 
 Path = tuple[str, str, str, str]
@@ -48,7 +50,7 @@ Path = tuple[str, str, str, str]
 class FakeApi:
     """Objects, and the log of what happened to them."""
 
-    kinds: list[Kind] = field(default_factory=lambda: list(BUILT_IN))
+    kinds: list[ResourceKind] = field(default_factory=lambda: list(BUILT_IN))
     objects: dict[Path, Object] = field(default_factory=dict)
     log: list[tuple[str, Path, Object]] = field(default_factory=list)
     oldest: int = 0
@@ -57,7 +59,7 @@ class FakeApi:
     """Group versions whose kinds cannot be told at the moment."""
     requests: list[str] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    breaks: Callable[[Request], ApiError | None] = lambda _: None
+    breaks: Callable[[HttpRequest], ApiError | None] = lambda _: None
     """Makes requests fail."""
 
     @property
@@ -80,7 +82,7 @@ class FakeApi:
     def names(self, plural: str) -> set[str]:
         return {path[3] for path in self.objects if path[1] == plural}
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: HttpRequest) -> HttpResponse:
         self.requests.append(f"{request.method} {request.path}")
         await asyncio.sleep(0)
         try:
@@ -102,19 +104,19 @@ class FakeApi:
         return content
 
 
-def _json(content: object, status: int = 200) -> Response:
-    return Response(status, [], msgspec.json.encode(content))
+def _json(content: object, status: int = 200) -> HttpResponse:
+    return HttpResponse(status, [], msgspec.json.encode(content))
 
 
 class _Asked:
-    def __init__(self, api: FakeApi, request: Request) -> None:
+    def __init__(self, api: FakeApi, request: HttpRequest) -> None:
         self.api = api
         self.request = request
         self.query = dict(parse_qsl(request.query))
         self.partial = "PartialObjectMetadata" in request.headers.get("accept", "")
         self.body: Any = msgspec.json.decode(request.body) if request.body else None
 
-    def answer(self) -> Response:
+    def answer(self) -> HttpResponse:
         if self.request.path in ("/api", "/apis"):
             core = self.request.path == "/api"
             return _json(discovery(self.api.kinds, core=core, stale=self.api.stale))
@@ -132,7 +134,7 @@ class _Asked:
             return _json(self._shown(self._one(name)))
         return self._many()
 
-    def _kind(self, group: str, version: str, plural: str) -> Kind:
+    def _kind(self, group: str, version: str, plural: str) -> ResourceKind:
         for kind in self.api.kinds:
             if (kind.group, kind.version, kind.plural) == (group, version, plural):
                 return kind
@@ -241,7 +243,7 @@ class _Asked:
             causes = [{"reason": "NamespaceTerminating"}]
             raise ApiError(403, "Forbidden", f"{name} is forbidden", details={"causes": causes})
 
-    def _many(self) -> Response:
+    def _many(self) -> HttpResponse:
         if self.request.method == "POST":
             return _json(self._shown(self._create(self.body)), 201)
         if self.request.method == "DELETE":
@@ -250,7 +252,7 @@ class _Asked:
                 self._delete(path, content, options)
             return _json({"kind": "Status", "status": "Success"})
         if "watch" in self.query:
-            return Response(200, [], self._events(int(self.query["resourceVersion"])))
+            return HttpResponse(200, [], self._events(int(self.query["resourceVersion"])))
         return self._list()
 
     def _matching(self) -> list[tuple[Path, Object]]:
@@ -266,7 +268,7 @@ class _Asked:
         inside = path[:2] == (group, plural) and namespace in ("", path[2])
         return inside and wanted.items() <= labels.items()
 
-    def _list(self) -> Response:
+    def _list(self) -> HttpResponse:
         after = self.query.get("continue", "")
         found = [each for each in self._matching() if "/".join(each[0]) > after]
         limit = int(self.query.get("limit", len(found) or 1))
@@ -296,7 +298,7 @@ def _line(event: str, content: Object) -> bytes:
     return msgspec.json.encode({"type": event, "object": content}) + b"\n"
 
 
-def discovery(kinds: list[Kind], *, core: bool, stale: set[str]) -> Object:
+def discovery(kinds: list[ResourceKind], *, core: bool, stale: set[str]) -> Object:
     """Kinds as aggregated discovery tells them."""
     groups: dict[str, dict[str, list[Object]]] = {}
     for kind in kinds:
@@ -316,7 +318,7 @@ def _version(version: str, resources: list[Object], group: str, stale: set[str])
     return {"version": version, "resources": resources, "freshness": fresh}
 
 
-def _told(kind: Kind) -> Object:
+def _told(kind: ResourceKind) -> Object:
     return {
         "resource": kind.plural,
         "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
@@ -326,5 +328,5 @@ def _told(kind: Kind) -> Object:
     }
 
 
-def served(*kinds: Kind) -> Discovery:
+def served(*kinds: ResourceKind) -> Discovery:
     return Discovery(kinds)

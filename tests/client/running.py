@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.client.fake import FakeApi
 
-from polyver.client import Client, Event, Resource
+from polyver.client import Client, GroupVersionResource, WatchEvent
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.client.in_process import DirectClient
 from polyver.core.plain import Object
@@ -18,10 +18,12 @@ from polyver.kube.server.http import User
 from polyver.kube.store import MemoryStore
 from polyver.testing import EmbeddedServer, LocalCluster
 
-SECRETS = Resource("", "v1", "secrets")
-NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
-DEPLOYMENTS = Resource("apps", "v1", "deployments")
-DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+SECRETS = GroupVersionResource("", "v1", "secrets")
+NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
+DEPLOYMENTS = GroupVersionResource("apps", "v1", "deployments")
+DEFINITIONS = GroupVersionResource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
+)
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 ONE, TWO = "MQ==", "Mg=="
 WITHIN = 30
@@ -38,9 +40,9 @@ async def fake(_: pytest.FixtureRequest) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def _direct(_: pytest.FixtureRequest) -> AsyncIterator[Client]:
-    from polyver.kube.server.api import Api
+    from polyver.kube.server.api import ApiServer
 
-    api = Api(MemoryStore())
+    api = ApiServer(MemoryStore())
     client = DirectClient(api, ADMIN)
     api.catalogue.subscribe(client.kinds_changed)
     background = asyncio.create_task(api.run())
@@ -100,7 +102,7 @@ def names(items: list[Object]) -> list[str]:
     return [item["metadata"]["name"] for item in items]
 
 
-async def next_of(events: AsyncIterator[Event]) -> Event:
+async def next_of(events: AsyncIterator[WatchEvent]) -> WatchEvent:
     """The next event that is no bookmark."""
     async for event in events:
         if event.type != "BOOKMARK":

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from tests.deadlines import HANG
 
-from polyver.client.cluster import Access, ClusterClient, Limits
-from polyver.client.cluster._access import Cluster, User
+from polyver.client.cluster import ClientLimits, ClusterAccess, ClusterClient
+from polyver.client.cluster._access import KubeconfigCluster, KubeconfigUser
 
 if TYPE_CHECKING:
     from tests.client.virtual import VirtualClock
@@ -66,9 +66,9 @@ class Scripted:
     seen: list[Seen] = field(default_factory=list)
     url: str = ""
 
-    def access(self, user: User | None = None, **cluster: object) -> Access:
+    def access(self, user: KubeconfigUser | None = None, **cluster: object) -> ClusterAccess:
         options: dict[str, object] = {"server": self.url, **cluster}
-        return Access(Cluster(**options), user or User(), "a test")  # type: ignore[arg-type]
+        return ClusterAccess(KubeconfigCluster(**options), user or KubeconfigUser(), "a test")  # type: ignore[arg-type]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ended = (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError)
@@ -208,9 +208,9 @@ def asked(
     answer: Callable[[Seen], Reply],
     scenario: Callable[[ClusterClient, Scripted], Awaitable[None]],
     *,
-    limits: Limits | None = None,
+    limits: ClientLimits | None = None,
     clock: VirtualClock | None = None,
-    user: User | None = None,
+    user: KubeconfigUser | None = None,
 ) -> None:
     """Run a scenario with a client of a scripted server."""
 

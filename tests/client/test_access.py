@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from polyver.client.cluster import Access, NoAccess, find_access
+from polyver.client.cluster import ClusterAccess, NoAccess, find_access
 from polyver.core import PolyverError
 from polyver.kube.objects import dump_yaml
 
-Finds = Callable[..., Access]
+Finds = Callable[..., ClusterAccess]
 
 
 def config(
@@ -57,7 +57,9 @@ Write = Callable[[str, Any], Path]
 def find(tmp_path: Path) -> Finds:
     """Looks in the folder of the test only."""
 
-    def found(context: str = "", *files: Path, inside: bool = False, **options: Any) -> Access:
+    def found(
+        context: str = "", *files: Path, inside: bool = False, **options: Any
+    ) -> ClusterAccess:
         environ = {"KUBECONFIG": ":".join(map(str, files))} if files else {}
         if inside:
             environ |= {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}

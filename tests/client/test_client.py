@@ -20,7 +20,7 @@ from tests.client.running import (
     secret,
 )
 
-from polyver.client import Client, Propagation, Resource, find, preferred
+from polyver.client import Client, GroupVersionResource, Propagation, find, preferred
 from polyver.kube.objects.status import ApiError
 
 
@@ -51,7 +51,7 @@ def test_a_refusal_has_a_code_and_a_reason(run: Run) -> None:
 def test_a_kind_that_is_not_served_is_not_found(run: Run) -> None:
     async def scenario(client: Client, ns: str) -> None:
         with pytest.raises(ApiError) as caught:
-            await client.list(Resource("none.io", "v1", "things"))
+            await client.list(GroupVersionResource("none.io", "v1", "things"))
         assert caught.value.code == 404
 
     run(scenario)
@@ -262,7 +262,7 @@ def test_what_is_served_is_discovered(run: Run) -> None:
         found = await client.discover()
         kind = found.find("v1", "Secret")
         assert kind is not None
-        assert Resource.of(kind) == SECRETS
+        assert GroupVersionResource.of(kind) == SECRETS
         assert {"delete", "list", "watch"} <= set(kind.verbs)
         namespaces = found.find("v1", "Namespace")
         assert namespaces is not None

@@ -19,7 +19,7 @@ from tests.client.running import (
     secret,
 )
 
-from polyver.client import Change, Client, Informer, Resource
+from polyver.client import Change, Client, GroupVersionResource, Informer
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
@@ -151,7 +151,7 @@ def _deployment(name: str, namespace: str) -> Object:
 
 
 def test_names_with_odd_characters_are_found(run_on_servers: Run) -> None:
-    roles = Resource("rbac.authorization.k8s.io", "v1", "roles")
+    roles = GroupVersionResource("rbac.authorization.k8s.io", "v1", "roles")
 
     async def scenario(client: Client, ns: str) -> None:
         role: Object = {
@@ -195,7 +195,7 @@ def test_new_kinds_are_told(run_on_servers: Run) -> None:
             kind = None
             while kind is None:
                 kind = (await anext(found)).find(f"{group}/v1", "Toy")
-            assert Resource.of(kind) == Resource(group, "v1", "toys")
+            assert GroupVersionResource.of(kind) == GroupVersionResource(group, "v1", "toys")
             assert kind.subresource("status") is not None
             await client.delete(DEFINITIONS, f"toys.{group}")
             async for served in found:

@@ -15,21 +15,21 @@ from tests.client.scripted import Reply, Scripted, Seen, asked, refused, reply, 
 from tests.client.virtual import VirtualClock
 from tests.deadlines import HANG
 
-from polyver.client import Resource
+from polyver.client import GroupVersionResource
 from polyver.client.cluster import (
+    ClientLimits,
     ClusterClient,
-    Limits,
     NoAccess,
     Unauthorized,
     Unreachable,
     Untrusted,
 )
-from polyver.client.cluster._access import User
+from polyver.client.cluster._access import KubeconfigUser
 from polyver.client.rest import BadAnswer
 from polyver.kube.http.tls import Authority
 from polyver.kube.objects.status import ApiError
 
-MAPS = Resource("", "v1", "configmaps")
+MAPS = GroupVersionResource("", "v1", "configmaps")
 PATH = "/api/v1/namespaces/a/configmaps"
 NOW = datetime.datetime.now(datetime.UTC)
 
@@ -103,7 +103,7 @@ def test_who_is_not_known_is_told_what_was_shown() -> None:
         )
         assert server.seen[0].headers["authorization"] == "Bearer wrong"
 
-    user = User(token="wrong")
+    user = KubeconfigUser(token="wrong")
     asked(lambda _: refused(401, "Unauthorized", "Unauthorized"), scenario, user=user)
 
 
@@ -173,7 +173,7 @@ def test_an_event_that_cannot_be_read_names_the_path(body: bytes, problem: str) 
                 await anext(events)
         assert caught.value.at.endswith(PATH)
 
-    asked(lambda _: Reply(body=body), scenario, limits=Limits(line=1000))
+    asked(lambda _: Reply(body=body), scenario, limits=ClientLimits(line=1000))
 
 
 def test_an_answer_has_no_more_than_so_many_bytes() -> None:
@@ -181,7 +181,7 @@ def test_an_answer_has_no_more_than_so_many_bytes() -> None:
         with pytest.raises(BadAnswer, match="more than 1000 bytes"):
             await client.get(MAPS, "m", "a")
 
-    asked(lambda _: Reply(body=b" " * 2000), scenario, limits=Limits(answer=1000))
+    asked(lambda _: Reply(body=b" " * 2000), scenario, limits=ClientLimits(answer=1000))
 
 
 def test_an_answer_may_be_packed() -> None:
@@ -233,7 +233,7 @@ def test_a_server_that_never_answers_is_not_waited_for() -> None:
         with pytest.raises(Unreachable, match=f"GET {PATH}/m was not answered within 0.2 s"):
             await client.get(MAPS, "m", "a")
 
-    asked(lambda _: Reply(body=b"{", hangs=True), scenario, limits=Limits(request=0.2))
+    asked(lambda _: Reply(body=b"{", hangs=True), scenario, limits=ClientLimits(request=0.2))
 
 
 def test_a_connection_that_is_given_up_is_closed() -> None:
@@ -260,7 +260,7 @@ def test_a_connection_that_is_given_up_is_closed() -> None:
                 await task
             await asyncio.wait_for(ended.wait(), HANG)
         access = Scripted(lambda _: Reply(), url=url).access()
-        async with ClusterClient(access, limits=Limits(connect=0.1)) as client:
+        async with ClusterClient(access, limits=ClientLimits(connect=0.1)) as client:
             with pytest.raises(Unreachable, match="cannot be reached: it takes too long"):
                 await client.get(MAPS, "m", "a")
         server.close()
@@ -280,7 +280,7 @@ def test_a_watch_that_falls_silent_is_noticed() -> None:
             with pytest.raises(Unreachable, match="the server has fallen silent"):
                 await anext(events)
 
-    asked(lambda _: Reply(body=line, hangs=True), scenario, limits=Limits(silence=1.0))
+    asked(lambda _: Reply(body=line, hangs=True), scenario, limits=ClientLimits(silence=1.0))
 
 
 def test_a_watch_is_asked_to_end_before_silence_would_be_noticed() -> None:
@@ -317,7 +317,7 @@ def test_a_kept_connection_that_was_closed_costs_a_read_nothing() -> None:
 
 
 def test_watches_have_only_so_many_connections() -> None:
-    limits = Limits(watches=2, connect=1.0)
+    limits = ClientLimits(watches=2, connect=1.0)
 
     async def scenario(client: ClusterClient, server: Scripted) -> None:
         watches = [client.watch(MAPS, "a", resource_version="1") for _ in range(3)]
@@ -370,7 +370,7 @@ def test_only_a_server_that_may_be_trusted_is_talked_to(case: str, tmp_path: Pat
 
 
 def test_who_acts_as_another_says_so() -> None:
-    user = User(
+    user = KubeconfigUser(
         token="t",
         acts_as="jane",
         acts_as_uid="7",

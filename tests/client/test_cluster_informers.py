@@ -17,11 +17,11 @@ from tests.client.running import numbers
 from tests.client.scripted import Line, Reply, Scripted, Seen, asked, line_to, reply, settled
 from tests.deadlines import HANG
 
-from polyver.client import Backoff, Change, Informer, Key, Resource
+from polyver.client import Backoff, Change, GroupVersionResource, Informer, Key
 from polyver.client.cluster import (
-    Access,
+    ClientLimits,
+    ClusterAccess,
     ClusterClient,
-    Limits,
     Unreachable,
     find_access,
 )
@@ -29,7 +29,7 @@ from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError, expired
 from polyver.testing import EmbeddedServer
 
-MAPS = Resource("", "v1", "configmaps")
+MAPS = GroupVersionResource("", "v1", "configmaps")
 
 
 class World:
@@ -73,7 +73,7 @@ def informed(
     scenario: Callable[[World, ClusterClient], Awaitable[None]],
     *,
     namespace: str,
-    limits: Limits | None = None,
+    limits: ClientLimits | None = None,
 ) -> None:
     """The scenario gets the informer's world, and a client that goes straight to the server."""
 
@@ -96,7 +96,7 @@ def informed(
     asyncio.run(run())
 
 
-def _through(line: Line, server: EmbeddedServer) -> Access:
+def _through(line: Line, server: EmbeddedServer) -> ClusterAccess:
     access = find_access(kubeconfig=server.kubeconfig)
     return replace(access, cluster=structs.replace(access.cluster, server=line.url))
 
@@ -135,7 +135,7 @@ def test_a_line_that_is_frozen_is_left_for_another(kube_server: EmbeddedServer) 
         await settled(lambda: world.names == {"m", "n"})
         assert world.informer.relists == 1
 
-    limits = Limits(silence=1.5, request=1.0)
+    limits = ClientLimits(silence=1.5, request=1.0)
     informed(kube_server, scenario, namespace=_space(kube_server, "frozen"), limits=limits)
 
 

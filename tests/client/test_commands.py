@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tests.deadlines import HANG
 
 from polyver.client import Executed
-from polyver.client.cluster import Access, ClusterClient
-from polyver.client.cluster._access import Cluster, User
+from polyver.client.cluster import ClusterAccess, ClusterClient
+from polyver.client.cluster._access import KubeconfigCluster, KubeconfigUser
 from polyver.client.cluster._websocket import PING, PONG, Frames, accepted, frame
 from polyver.client.rest import BadAnswer
 from polyver.kube.objects.status import ApiError
@@ -103,7 +103,9 @@ class Pods:
 async def client_of(pods: Pods) -> AsyncIterator[ClusterClient]:
     server = await asyncio.start_server(pods.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    access = Access(Cluster(server=f"http://127.0.0.1:{port}"), User(token="t"), "a test")
+    access = ClusterAccess(
+        KubeconfigCluster(server=f"http://127.0.0.1:{port}"), KubeconfigUser(token="t"), "a test"
+    )
     async with server:
         try:
             async with ClusterClient(access) as client:

@@ -17,13 +17,13 @@ from tests.client.scripted import Reply, Scripted, Seen, refused, reply, scripte
 from tests.client.virtual import VirtualClock
 from tests.deadlines import HANG
 
-from polyver.client import Resource
-from polyver.client.cluster import ClusterClient, Limits, NoAccess, Unauthorized, find_access
-from polyver.client.cluster._access import Exec, User
+from polyver.client import GroupVersionResource
+from polyver.client.cluster import ClientLimits, ClusterClient, NoAccess, Unauthorized, find_access
+from polyver.client.cluster._access import KubeconfigExec, KubeconfigUser
 from polyver.kube.http.tls import Authority, Pair
 from polyver.testing import EmbeddedServer
 
-MAPS = Resource("", "v1", "configmaps")
+MAPS = GroupVersionResource("", "v1", "configmaps")
 NOW = datetime.datetime.now(datetime.UTC)
 V1 = "client.authentication.k8s.io/v1"
 Scenario = Callable[[ClusterClient, Scripted], Awaitable[None]]
@@ -32,10 +32,10 @@ Scenario = Callable[[ClusterClient, Scripted], Awaitable[None]]
 def asked(
     scenario: Scenario,
     *,
-    user: User,
+    user: KubeconfigUser,
     valid: Callable[[], str] = lambda: "",
     clock: VirtualClock | None = None,
-    limits: Limits | None = None,
+    limits: ClientLimits | None = None,
 ) -> None:
     """Run a scenario with a server that takes one token, or any."""
 
@@ -72,7 +72,7 @@ def test_a_token_that_is_replaced_is_used_after_a_while(tmp_path: Path) -> None:
         await client.get(MAPS, "m", "a")
         assert shown(server) == ["one", "one", "two"]
 
-    asked(scenario, user=User(token="old", token_file=str(file)), clock=clock)
+    asked(scenario, user=KubeconfigUser(token="old", token_file=str(file)), clock=clock)
 
 
 def test_a_token_that_is_projected_anew_is_used_as_soon_as_the_old_one_is_refused(
@@ -98,7 +98,7 @@ def test_a_token_that_is_projected_anew_is_used_as_soon_as_the_old_one_is_refuse
             await anext(watch)
         assert shown(server) == ["one", "one", "two", "two"]
 
-    asked(scenario, user=User(token_file=str(tmp_path / "token")), valid=lambda: valid)
+    asked(scenario, user=KubeconfigUser(token_file=str(tmp_path / "token")), valid=lambda: valid)
 
 
 def test_a_token_that_is_refused_and_stays_the_same_is_tried_once(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_token_that_is_refused_and_stays_the_same_is_tried_once(tmp_path: Path
             await client.get(MAPS, "m", "a")
         assert shown(server) == ["one"]
 
-    asked(scenario, user=User(token_file=str(tmp_path / "token")), valid=lambda: "two")
+    asked(scenario, user=KubeconfigUser(token_file=str(tmp_path / "token")), valid=lambda: "two")
 
 
 def test_a_token_file_that_is_away_for_a_moment_does_no_harm(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_token_file_that_is_away_for_a_moment_does_no_harm(tmp_path: Path) -> 
         await client.get(MAPS, "m", "a")
         assert shown(server) == ["one"] * 3
 
-    asked(scenario, user=User(token_file=str(file)), clock=clock)
+    asked(scenario, user=KubeconfigUser(token_file=str(file)), clock=clock)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_token_file_that_cannot_be_used_is_named(
         assert problem in str(caught.value)
         assert server.seen == []
 
-    asked(scenario, user=User(token_file=str(file)))
+    asked(scenario, user=KubeconfigUser(token_file=str(file)))
 
 
 def test_a_name_and_a_password_will_do() -> None:
@@ -160,7 +160,7 @@ def test_a_name_and_a_password_will_do() -> None:
         await client.get(MAPS, "m", "a")
         assert shown(server) == ["Basic bWU6c2VjcmV0"]
 
-    asked(scenario, user=User(username="me", password="secret"))
+    asked(scenario, user=KubeconfigUser(username="me", password="secret"))
 
 
 # Certificates
@@ -192,7 +192,7 @@ class Certificates:
 def test_certificates_that_are_replaced_are_used_when_both_are_there(tmp_path: Path) -> None:
     files, clock = Certificates(tmp_path), VirtualClock()
     one, two = files.client("one"), files.client("two")
-    user = User(
+    user = KubeconfigUser(
         client_cert=files.write("me.crt", one.certificate),
         client_key=files.write("me.key", one.key),
     )
@@ -218,7 +218,7 @@ def test_certificates_that_are_replaced_are_used_when_both_are_there(tmp_path: P
 def test_certificates_that_are_none_are_told_with_their_place(wrong: str, tmp_path: Path) -> None:
     files = Certificates(tmp_path)
     pair = files.client("me")
-    user = User(
+    user = KubeconfigUser(
         client_cert=files.write("me.crt", pair.certificate),
         client_key=files.write("me.key", pair.key),
     )
@@ -263,11 +263,11 @@ class Plugin:
     def runs(self) -> int:
         return int((self.folder / "runs").read_text())
 
-    def user(self, version: str = V1, **options: object) -> User:
+    def user(self, version: str = V1, **options: object) -> KubeconfigUser:
         arguments = ["-S", "-E", str(self.folder / "plugin.py"), str(self.folder)]
         command = os.path.realpath(sys.executable)
-        program = Exec(version, command, args=arguments, **options)  # type: ignore[arg-type]
-        return User(exec=program)
+        program = KubeconfigExec(version, command, args=arguments, **options)  # type: ignore[arg-type]
+        return KubeconfigUser(exec=program)
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
@@ -370,13 +370,19 @@ def test_a_program_that_tells_nothing_of_use_is_named(
 @pytest.mark.parametrize(
     ("program", "problem"),
     [
-        (Exec(V1, "/no/such/login", installHint="get it"), "it cannot be run: No such file"),
-        (Exec("example.org/v1", "true"), "the exec API example.org/v1 is not known"),
-        (Exec(V1, "sh", args=["-c", "echo no login >&2; exit 7"]), "it ended with 7: no login"),
-        (Exec(V1, "sleep", args=["60"]), "it did not end within 0.3 s"),
+        (
+            KubeconfigExec(V1, "/no/such/login", installHint="get it"),
+            "it cannot be run: No such file",
+        ),
+        (KubeconfigExec("example.org/v1", "true"), "the exec API example.org/v1 is not known"),
+        (
+            KubeconfigExec(V1, "sh", args=["-c", "echo no login >&2; exit 7"]),
+            "it ended with 7: no login",
+        ),
+        (KubeconfigExec(V1, "sleep", args=["60"]), "it did not end within 0.3 s"),
     ],
 )
-def test_a_program_that_cannot_be_run_is_named(program: Exec, problem: str) -> None:
+def test_a_program_that_cannot_be_run_is_named(program: KubeconfigExec, problem: str) -> None:
     async def scenario(client: ClusterClient, server: Scripted) -> None:
         with pytest.raises(NoAccess) as caught:
             await client.get(MAPS, "m", "a")
@@ -384,8 +390,8 @@ def test_a_program_that_cannot_be_run_is_named(program: Exec, problem: str) -> N
         assert f"exec {program.command} in a test" in str(caught.value)
         assert str(caught.value).endswith(program.installHint or ")")
 
-    limits = Limits(plugin=0.3) if program.command == "sleep" else None
-    asked(scenario, user=User(exec=program), limits=limits)
+    limits = ClientLimits(plugin=0.3) if program.command == "sleep" else None
+    asked(scenario, user=KubeconfigUser(exec=program), limits=limits)
 
 
 def test_a_program_that_fails_or_is_not_believed_is_not_run_for_every_request(
@@ -423,7 +429,9 @@ def test_a_pod_talks_as_its_service_account(kube_server: EmbeddedServer, tmp_pat
     (tmp_path / "ca.crt").write_bytes(kube_server.ca_file.read_bytes())
     port = kube_server.url.rpartition(":")[2]
     environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
-    review = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
+    review = GroupVersionResource(
+        "authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False
+    )
 
     async def scenario() -> None:
         access = find_access(environ=environ, home=tmp_path, account=tmp_path)

@@ -14,27 +14,27 @@ from hypothesis import strategies as st
 from tests.client.fake import WIDGET, FakeApi
 from tests.client.virtual import VirtualClock, settle
 
-from polyver.client import Event, Resource
+from polyver.client import GroupVersionResource, WatchEvent
 from polyver.client.in_process import DirectClient
 from polyver.kube.objects.status import ApiError, expired
-from polyver.kube.server.http import Request, Response, User
+from polyver.kube.server.http import HttpRequest, HttpResponse, User
 
 ME = User("me")
-MAPS = Resource("", "v1", "configmaps")
+MAPS = GroupVersionResource("", "v1", "configmaps")
 
 
 class _Always:
     """Answers everything with the same."""
 
     def __init__(self, status: int, *pieces: bytes) -> None:
-        self.asked: list[Request] = []
+        self.asked: list[HttpRequest] = []
         self.closed = False
         self._status = status
         self._pieces = pieces
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: HttpRequest) -> HttpResponse:
         self.asked.append(request)
-        return Response(self._status, [], self._stream())
+        return HttpResponse(self._status, [], self._stream())
 
     async def _stream(self) -> AsyncGenerator[bytes, None]:
         try:
@@ -48,7 +48,7 @@ def _lines(*events: object) -> bytes:
     return b"".join(msgspec.json.encode(event) + b"\n" for event in events)
 
 
-async def _all(api: _Always) -> list[Event]:
+async def _all(api: _Always) -> list[WatchEvent]:
     events = DirectClient(api, ME).watch(MAPS, resource_version="1")
     return [event async for event in events]
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tests.client.fake import NAMESPACE, FakeApi
 from tests.client.virtual import VirtualClock, settle
 
-from polyver.client import Change, Informer, Key, Resource
+from polyver.client import Change, GroupVersionResource, Informer, Key
 from polyver.client.in_process import DirectClient
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.http import Request, User
+from polyver.kube.server.http import HttpRequest, User
 
-MAPS = Resource("", "v1", "configmaps")
-SPACES = Resource.of(NAMESPACE)
+MAPS = GroupVersionResource("", "v1", "configmaps")
+SPACES = GroupVersionResource.of(NAMESPACE)
 
 
 @dataclass
@@ -265,7 +265,7 @@ async def _do(world: World, step: str, name: str, number: int) -> None:
             await world.clock.advance(1)
 
 
-def _reads_fail(request: Request) -> ApiError | None:
+def _reads_fail(request: HttpRequest) -> ApiError | None:
     return ApiError(500, "", "broken") if request.method == "GET" else None
 
 

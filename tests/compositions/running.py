@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.compositions.composing import bucket
 
-from polyver.compositions.decisions import Step
+from polyver.compositions.decisions import ResolvedStep
 from polyver.compositions.messages import (
     Ready,
     Request,
@@ -20,12 +20,12 @@ from polyver.compositions.messages import (
     State,
 )
 from polyver.compositions.pipeline import (
-    Call,
+    CallStep,
     Done,
     Fetch,
-    Found,
-    Outcome,
-    Run,
+    FoundRequirements,
+    PipelineOutcome,
+    PipelineRun,
     answered,
     conclude,
     decide,
@@ -38,8 +38,10 @@ Object = dict[str, Any]
 Function = Callable[[Request], Response]
 
 
-def step(name: str = "run", **more: Any) -> Step:
-    return Step(name, f"function-{name}", f"function-{name}-0123456789ab", "sha256:0", **more)
+def step(name: str = "run", **more: Any) -> ResolvedStep:
+    return ResolvedStep(
+        name, f"function-{name}", f"function-{name}-0123456789ab", "sha256:0", **more
+    )
 
 
 def config(
@@ -69,14 +71,16 @@ def passing(request: Request, **more: Any) -> Response:
 
 
 def play(
-    run: Run, functions: Mapping[str, Function], found: Callable[[Fetch], Found] | None = None
-) -> tuple[Run, list[Call | Fetch]]:
+    run: PipelineRun,
+    functions: Mapping[str, Function],
+    found: Callable[[Fetch], FoundRequirements] | None = None,
+) -> tuple[PipelineRun, list[CallStep | Fetch]]:
     """Do what is to be done until nothing is left."""
-    effects: list[Call | Fetch] = []
+    effects: list[CallStep | Fetch] = []
     while not isinstance(effect := decide(run), Done):
         effects.append(effect)
         assert len(effects) < 50
-        if isinstance(effect, Call):
+        if isinstance(effect, CallStep):
             run = answered(run, effect.number, functions[effect.step.name](effect.request))
         else:
             assert found is not None
@@ -86,18 +90,18 @@ def play(
 
 def outcome_of(
     *functions: Function, observed: Mapping[str, Resource] | None = None, obj: Object | None = None
-) -> Outcome:
+) -> PipelineOutcome:
     steps = tuple(step(f"s{number}") for number in range(len(functions)))
     there = State(Resource(obj or bucket(size=3)), observed or {})
     run, _ = play(start(there, steps), dict(zip([s.name for s in steps], functions, strict=True)))
     return conclude(run)
 
 
-def applied(outcome: Outcome) -> list[tuple[str, str]]:
+def applied(outcome: PipelineOutcome) -> list[tuple[str, str]]:
     return [(each.name, each.obj["metadata"]["name"]) for each in outcome.apply]
 
 
-def as_observed(outcome: Outcome) -> dict[str, Resource]:
+def as_observed(outcome: PipelineOutcome) -> dict[str, Resource]:
     """What a server has once an outcome was applied."""
     found: list[tuple[Object, Mapping[str, bytes]]] = []
     for number, each in enumerate(outcome.apply):
@@ -111,13 +115,13 @@ NODES = ResourceSelector("v1", "Node", match_labels={"zone": "a"})
 ONE = ResourceSelector("v1", "ConfigMap", match_name="settings", namespace="shop")
 
 
-def look(fetch: Fetch) -> Found:
+def look(fetch: Fetch) -> FoundRequirements:
     def named(selectors: Mapping[str, ResourceSelector]) -> dict[str, tuple[Resource, ...]]:
         return {name: (Resource({"kind": each.kind}),) for name, each in selectors.items()}
 
     wanted = fetch.requirements
     schemas = {name: {"type": "object"} for name in wanted.schemas}
-    return Found(named(wanted.resources), named(wanted.extra_resources), schemas)
+    return FoundRequirements(named(wanted.resources), named(wanted.extra_resources), schemas)
 
 
 resources = st.dictionaries(

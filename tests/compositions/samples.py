@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from polyver.compositions.packages import Use
+from polyver.compositions.packages import StepFunctionUse
 from polyver.core import UNSPECIFIED, Dependent, Exact, Labels, Selector
 
 Object = dict[str, Any]
@@ -56,8 +56,8 @@ def seed(*, version: str = "v0.8.2", **labels: str) -> Object:
 
 def use(
     name: str, selector: Selector = UNSPECIFIED, *, function: str = "resize", step: str = "run"
-) -> Use:
-    return Use(
+) -> StepFunctionUse:
+    return StepFunctionUse(
         Dependent(f"CompositionRevision {name}", f"spec.pipeline[{step}]"), function, selector
     )
 

@@ -26,9 +26,9 @@ from tests.compositions.composing import (
 
 from polyver.capability import Refusal
 from polyver.compositions.decisions import (
-    Chosen,
-    Installed,
-    Step,
+    ChosenComposition,
+    FunctionLineages,
+    ResolvedStep,
     candidate_of,
     choose_composition,
     choose_revision,
@@ -58,7 +58,7 @@ Object = dict[str, Any]
 # Compositions.
 
 
-def chosen(obj: Object, *there: Object, **defined: Any) -> Chosen:
+def chosen(obj: Object, *there: Object, **defined: Any) -> ChosenComposition:
     about = read_definition(definition(**defined))
     return choose_composition(composite(obj, **defined), about, map(candidate_of, there))
 
@@ -295,12 +295,12 @@ def test_those_that_move_with_a_new_revision_are_those_that_get_another(
 
 def steps_of(
     *steps: Object, there: list[Object], obj: Object | None = None, several: bool = True
-) -> tuple[Step, ...]:
+) -> tuple[ResolvedStep, ...]:
     revision = {
         "metadata": {"name": "example-0123456"},
         "spec": composition("example", *steps)["spec"],
     }
-    return resolve_steps(revision, composite(obj), Installed(there), several=several)
+    return resolve_steps(revision, composite(obj), FunctionLineages(there), several=several)
 
 
 def step_refusal(asking: Object, *there: Object, several: bool = True) -> Refusal:
@@ -418,7 +418,7 @@ def test_what_a_rollout_holds_is_only_for_those_whom_it_admits() -> None:
         function_revision("b", 2, labels=ALPHA),
     ]
     gate = Gate("canary", 2, labels={"tier": "test"})
-    installed = Installed(there, gates={name_of("b"): gate})
+    installed = FunctionLineages(there, gates={name_of("b"): gate})
 
     def calls(obj: Object, **asking: Any) -> str:
         revision = {
@@ -479,7 +479,7 @@ def test_the_revisions_that_are_kept_for_a_composition_are_those_that_it_gets(
     uses = uses_in([pipeline_of(revision)], {revision_used(obj)})
     held = selected_in(uses, lineage_of(FUNCTION, map(known_revision, there)))
     try:
-        found = resolve_steps(revision, composite(obj), Installed(there), several=True)
+        found = resolve_steps(revision, composite(obj), FunctionLineages(there), several=True)
     except Refusal:
         return
     assert {each.revision for each in found} == held.keys()

@@ -34,7 +34,7 @@ from polyver.compositions.messages import (
 )
 from polyver.compositions.names import COMPOSITE, RESOURCE, composed_name
 from polyver.compositions.pipeline import (
-    Outcome,
+    PipelineOutcome,
     composite_conditions,
     connection_secret,
     observe,
@@ -221,7 +221,7 @@ def test_connection_details_are_published_where_somebody_says() -> None:
     assert connection_secret(bucket()) is None
 
 
-def conditions(found: Outcome, before: Object | None = None, **more: Any) -> Object:
+def conditions(found: PipelineOutcome, before: Object | None = None, **more: Any) -> Object:
     obj = {**bucket(), "status": {"conditions": [*(before or {}).values()]}}
     return {each["type"]: each for each in composite_conditions(obj, found, now=NOW, **more)}
 

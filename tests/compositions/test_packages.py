@@ -22,9 +22,9 @@ from tests.compositions.samples import (
 
 from polyver.compositions.names import PACKAGE, revision_name
 from polyver.compositions.packages import (
-    Known,
-    Plan,
-    Use,
+    FunctionPlan,
+    KnownFunctionRevision,
+    StepFunctionUse,
     check_package,
     check_reference,
     check_revision,
@@ -48,21 +48,21 @@ class World:
     """A function and its revisions, changed by plans alone."""
 
     obj: Object
-    revisions: list[Known] = field(default_factory=list)
-    uses: list[Use] = field(default_factory=list)
+    revisions: list[KnownFunctionRevision] = field(default_factory=list)
+    uses: list[StepFunctionUse] = field(default_factory=list)
 
-    def plan(self) -> Plan:
+    def plan(self) -> FunctionPlan:
         wanted = read_function(self.obj)
         return decide(wanted, self.revisions, digest_of(wanted.package), self.uses)
 
-    def settle(self) -> Plan:
+    def settle(self) -> FunctionPlan:
         plan = self.plan()
         self.revisions = results_of(plan, self.revisions)
         return plan
 
     def change(
         self, version: str = "", *, labels: dict[str, str] | None = None, **spec: Any
-    ) -> Plan:
+    ) -> FunctionPlan:
         """Have the Function written anew, and its plan carried out."""
         if version:
             spec["package"] = package(version)
@@ -100,7 +100,7 @@ def name_of(version: str) -> str:
     return revision_name("resize", digest_of(package(version)))
 
 
-def version_of(known: Known) -> str:
+def version_of(known: KnownFunctionRevision) -> str:
     return next(each for each in VERSIONS if name_of(each) == known.name)
 
 
@@ -358,16 +358,16 @@ def act(made: World, what: str, value: Any) -> None:
         made.uses = []
 
 
-def interrupt(made: World, plan: Plan, after: int) -> None:
+def interrupt(made: World, plan: FunctionPlan, after: int) -> None:
     """Carry out only the first few writes of a plan."""
-    writes: list[Plan] = [Plan(create=plan.create)] if plan.create else []
-    writes += [Plan(changes=(each,)) for each in plan.changes]
-    writes += [Plan(collect=(each,)) for each in plan.collect]
+    writes: list[FunctionPlan] = [FunctionPlan(create=plan.create)] if plan.create else []
+    writes += [FunctionPlan(changes=(each,)) for each in plan.changes]
+    writes += [FunctionPlan(collect=(each,)) for each in plan.collect]
     for write in writes[:after]:
         made.revisions = results_of(write, made.revisions)
 
 
-def check_invariants(made: World, plan: Plan) -> None:
+def check_invariants(made: World, plan: FunctionPlan) -> None:
     wanted = read_function(made.obj)
     late = {each.revision for each in plan.postponed}
     numbers = sorted(made.numbers.values())
@@ -441,7 +441,7 @@ def test_a_patch_makes_of_a_revision_what_the_plan_says(data: st.DataObject) -> 
     owner = function(version="v1", labels={"a": "b"})
     owner["metadata"]["uid"] = "u"
     known = st.builds(
-        Known,
+        KnownFunctionRevision,
         name=st.just(name_of("v1")),
         number=st.integers(1, 9),
         digest=st.just(digest_of(package("v1"))),
@@ -531,7 +531,9 @@ def test_what_is_no_reference_of_a_package(text: str) -> None:
 
 
 def revision(**spec: Any) -> Object:
-    known = Known(name_of("v1"), 1, digest_of(package("v1")), True, {PACKAGE: "resize"})
+    known = KnownFunctionRevision(
+        name_of("v1"), 1, digest_of(package("v1")), True, {PACKAGE: "resize"}
+    )
     owner = function()
     owner["metadata"]["uid"] = "u"
     made = revision_object(known, owner)
@@ -539,7 +541,7 @@ def revision(**spec: Any) -> Object:
 
 
 def test_a_revision_changes_its_state_and_its_number_alone() -> None:
-    others = [Known(name_of("v2"), 4, digest_of(package("v2")), True)]
+    others = [KnownFunctionRevision(name_of("v2"), 4, digest_of(package("v2")), True)]
     old = revision()
     assert check_revision(revision(desiredState="Inactive", revision=5), old, others) == []
     for change, place in (
@@ -563,7 +565,7 @@ def test_a_revision_has_a_name_of_its_function_and_a_number_of_its_own() -> None
         wrong = {**made, "metadata": {**made["metadata"], "name": name}}
         [refusal] = check_revision(wrong, None, [])
         assert refusal.at == "metadata.name"
-    [refusal] = check_revision(made, None, [Known("resize-0", 1, "", True)])
+    [refusal] = check_revision(made, None, [KnownFunctionRevision("resize-0", 1, "", True)])
     assert refusal.at == "spec.revision"
     bare = {**made, "metadata": {"name": made["metadata"]["name"]}}
     [refusal] = check_revision(bare, None, [])

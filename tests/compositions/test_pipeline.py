@@ -42,11 +42,11 @@ from polyver.compositions.messages import (
 )
 from polyver.compositions.pipeline import (
     MOST_ROUNDS,
-    Call,
+    CallStep,
     Done,
     Fetch,
-    Found,
-    Run,
+    FoundRequirements,
+    PipelineRun,
     answered,
     conclude,
     decide,
@@ -88,8 +88,8 @@ def test_the_same_request_has_the_same_tag_and_goes_over_the_wire() -> None:
     run = start(State(Resource(bucket(size=3), {"password": b"x"})), (step(),))
     first, again = decide(run), decide(run)
     other = decide(start(State(Resource(bucket(size=4))), (step(),)))
-    assert isinstance(first, Call)
-    assert isinstance(other, Call)
+    assert isinstance(first, CallStep)
+    assert isinstance(other, CallStep)
     assert first == again
     assert first.request.meta.tag not in ("", other.request.meta.tag)
     assert decode_request(encode_request(first.request)) == first.request
@@ -175,11 +175,11 @@ def test_credentials_are_read_before_and_a_missing_secret_is_an_error() -> None:
     assert secrets_of(steps) == {secret}
     run = start(State(Resource(bucket())), steps, {secret: {"token": b"x"}})
     effect = decide(run)
-    assert isinstance(effect, Call)
+    assert isinstance(effect, CallStep)
     assert effect.request.credentials == {"api": {"token": b"x"}}
     run = answered(run, 0, Response())
     effect = decide(run)
-    assert isinstance(effect, Call)
+    assert isinstance(effect, CallStep)
     assert effect.request.credentials == {}
     with pytest.raises(Refusal, match="there is no secret vault/token"):
         start(State(Resource(bucket())), steps)
@@ -202,8 +202,8 @@ def test_a_function_is_called_again_with_what_it_asked_for() -> None:
     )
     assert [type(each).__name__ for each in effects] == ["Call", "Fetch", "Call", "Call"]
     second, last = effects[2], effects[3]
-    assert isinstance(second, Call)
-    assert isinstance(last, Call)
+    assert isinstance(second, CallStep)
+    assert isinstance(last, CallStep)
     assert second.request.extra_resources == {"old": (Resource({"kind": "ConfigMap"}),)}
     assert second.request.context == {"seen": True}
     assert (last.request.required_resources, last.request.extra_resources) == ({}, {})
@@ -219,7 +219,7 @@ def test_what_a_step_requires_is_there_from_the_first_call() -> None:
     run, effects = play(run, {"run": asks}, look)
     assert [type(each).__name__ for each in effects] == ["Fetch", "Call", "Fetch", "Call"]
     last = effects[-1]
-    assert isinstance(last, Call)
+    assert isinstance(last, CallStep)
     assert last.request.required_resources.keys() == {"given", "nodes"}
     assert conclude(run).failure is None
 
@@ -255,19 +255,19 @@ answers = st.builds(
     st.sampled_from([Severity.NORMAL, Severity.WARNING, Severity.FATAL]),
 )
 Scripts = list[list[Response]]
-Given = Callable[[Run], Run]
+Given = Callable[[PipelineRun], PipelineRun]
 scripts = st.lists(st.lists(answers, min_size=1, max_size=4), max_size=3)
 
 
-def _answer(number: int, answer: Response, run: Run) -> Run:
+def _answer(number: int, answer: Response, run: PipelineRun) -> PipelineRun:
     return answered(run, number, answer)
 
 
-def _find(number: int, found: Found, run: Run) -> Run:
+def _find(number: int, found: FoundRequirements, run: PipelineRun) -> PipelineRun:
     return fetched(run, number, found)
 
 
-def recorded(script: Scripts) -> tuple[list[Run], list[Given], list[Call | Fetch]]:
+def recorded(script: Scripts) -> tuple[list[PipelineRun], list[Given], list[CallStep | Fetch]]:
     """A run in which functions answer one thing after the other: states, results, effects."""
     steps = tuple(step(f"s{number}") for number in range(len(script)))
     left = {
@@ -276,10 +276,10 @@ def recorded(script: Scripts) -> tuple[list[Run], list[Given], list[Call | Fetch
     }
     states = [start(State(Resource(bucket())), steps)]
     results: list[Given] = []
-    effects: list[Call | Fetch] = []
+    effects: list[CallStep | Fetch] = []
     while not isinstance(effect := decide(states[-1]), Done):
         effects.append(effect)
-        if isinstance(effect, Call):
+        if isinstance(effect, CallStep):
             results.append(partial(_answer, effect.number, next(left[effect.step.name])))
         else:
             results.append(partial(_find, effect.number, look(effect)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from polyver.client.in_process import DirectClient
-from polyver.client.rest import Answer, Ask
-from polyver.kube.server.api import Api
+from polyver.client.rest import ClientRequest, ClientResponse
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.http import User
 
 
@@ -17,12 +17,12 @@ class Killed(Exception):
 class Mortal(DirectClient):
     """A client of a process that is killed right after one of its writes."""
 
-    def __init__(self, api: Api, user: User, after: int) -> None:
+    def __init__(self, api: ApiServer, user: User, after: int) -> None:
         super().__init__(api, user)
         self._left = after
         self.killed = asyncio.Event()
 
-    async def _send(self, ask: Ask) -> Answer:
+    async def _send(self, ask: ClientRequest) -> ClientResponse:
         if self.killed.is_set():
             raise Killed
         answer = await super()._send(ask)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from polyver.controllers.applied_annotation import (
     APPLIED,
-    Part,
+    AppliedObject,
     is_made_for,
     noted,
     part_of,
@@ -19,7 +19,7 @@ from polyver.controllers.applied_annotation import (
 )
 
 TEXT = st.text(max_size=5)
-PARTS = st.lists(st.builds(Part, TEXT, TEXT, TEXT, TEXT), max_size=5)
+PARTS = st.lists(st.builds(AppliedObject, TEXT, TEXT, TEXT, TEXT), max_size=5)
 
 
 def owner(text: str | None) -> dict[str, Any]:
@@ -28,17 +28,21 @@ def owner(text: str | None) -> dict[str, Any]:
 
 
 @given(PARTS)
-def test_what_is_noted_is_read_again(parts: list[Part]) -> None:
+def test_what_is_noted_is_read_again(parts: list[AppliedObject]) -> None:
     assert noted(owner(text_of(parts))) == sorted(set(parts))
 
 
 @given(PARTS)
-def test_the_order_in_which_objects_are_wanted_makes_no_difference(parts: list[Part]) -> None:
+def test_the_order_in_which_objects_are_wanted_makes_no_difference(
+    parts: list[AppliedObject],
+) -> None:
     assert text_of(parts) == text_of(parts[::-1])
 
 
 @given(PARTS, PARTS)
-def test_nothing_that_is_wanted_is_unwanted(before: list[Part], wanted: list[Part]) -> None:
+def test_nothing_that_is_wanted_is_unwanted(
+    before: list[AppliedObject], wanted: list[AppliedObject]
+) -> None:
     assert {*unwanted(before, wanted), *wanted} == {*before, *wanted}
     assert not {*unwanted(before, wanted)} & {*wanted}
 
@@ -48,7 +52,7 @@ def test_an_object_is_the_same_in_every_version() -> None:
         {"apiVersion": f"ex.io/{version}", "kind": "Toy", "metadata": {"name": "a"}}
         for version in ("v1", "v2")
     )
-    assert part_of(one) == part_of(other) == Part("ex.io", "Toy", "", "a")
+    assert part_of(one) == part_of(other) == AppliedObject("ex.io", "Toy", "", "a")
 
 
 MINE = {"manager": "toys", "operation": "Apply"}

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.virtual import VirtualClock, settle
 
-from polyver.client import Resource
+from polyver.client import GroupVersionResource
 from polyver.client.in_process import DirectClient
 from polyver.controllers.lease import LEASES, Leadership, Lease
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.http import User
 from polyver.kube.store import MemoryStore
 
-SPACES = Resource("", "v1", "namespaces", namespaced=False)
+SPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 ADMIN = User("admin", ("system:masters",))
 
 
@@ -27,7 +27,7 @@ class World:
     """A server, and replicas whose clocks go alike."""
 
     def __init__(self) -> None:
-        self.client = DirectClient(Api(MemoryStore()), ADMIN, agent="test")
+        self.client = DirectClient(ApiServer(MemoryStore()), ADMIN, agent="test")
         self.clock = VirtualClock()
         self.acting: list[str] = []
         self.history: list[str] = []

@@ -13,25 +13,25 @@ from tests.client.fake import CONFIG_MAP, NAMESPACE, WIDGET, FakeApi
 from tests.client.virtual import VirtualClock, settle
 from tests.deadlines import HANG
 
-from polyver.client import Backoff, Change, Client, Resource
+from polyver.client import Backoff, Change, Client, GroupVersionResource
 from polyver.client.in_process import DirectClient
 from polyver.controllers import (
     Controller,
-    Engine,
-    Identity,
-    Result,
+    ControllerManager,
+    ObjectIdentity,
+    Requeue,
     Watch,
     every,
     exactly,
     identity_of,
 )
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.http import Request, User
+from polyver.kube.server.http import HttpRequest, User
 
-MAPS = Resource.of(CONFIG_MAP)
-WIDGETS = Resource.of(WIDGET)
+MAPS = GroupVersionResource.of(CONFIG_MAP)
+WIDGETS = GroupVersionResource.of(WIDGET)
 
 
 class Noting(Controller[str]):
@@ -44,7 +44,7 @@ class Noting(Controller[str]):
         self.running: set[str] = set()
         self.most = 0
         self.gone: list[str] = []
-        self.work: Callable[[str], Awaitable[Result | None]] = self._nothing
+        self.work: Callable[[str], Awaitable[Requeue | None]] = self._nothing
         self.kinds = exactly(MAPS)
         self.needed = True
         self.complete: list[str] = []
@@ -63,17 +63,17 @@ class Noting(Controller[str]):
             )
         ]
 
-    def observe(self, kind: Kind, change: Change[Identity]) -> list[str]:
+    def observe(self, kind: ResourceKind, change: Change[ObjectIdentity]) -> list[str]:
         return [change.key.name]
 
-    def forget(self, kind: Kind, known: Any) -> list[str]:
+    def forget(self, kind: ResourceKind, known: Any) -> list[str]:
         self.gone += [each.name for each in known]
         return []
 
-    async def _nothing(self, key: str) -> Result | None:
+    async def _nothing(self, key: str) -> Requeue | None:
         return None
 
-    async def reconcile(self, key: str) -> Result | None:
+    async def reconcile(self, key: str) -> Requeue | None:
         assert key not in self.running
         self.running.add(key)
         self.most = max(self.most, len(self.running))
@@ -92,7 +92,7 @@ class World:
         self.clock = VirtualClock()
         self.client: Client = DirectClient(self.api, User("me"), clock=self.clock)
         self.controller = controller
-        self.engine = Engine(
+        self.engine = ControllerManager(
             self.client,
             [controller],
             clock=self.clock,
@@ -100,7 +100,7 @@ class World:
             backoff=Backoff(first=1, most=8, jitter=0),
         )
 
-    async def make(self, name: str, resource: Resource = MAPS) -> Object:
+    async def make(self, name: str, resource: GroupVersionResource = MAPS) -> Object:
         return await self.client.create(resource, {"metadata": {"name": name}}, "a")
 
     def tell_kinds(self) -> None:
@@ -111,7 +111,7 @@ class World:
 @asynccontextmanager
 async def world(controller: Noting | None = None) -> AsyncGenerator[World, None]:
     found = World(controller or Noting())
-    await found.client.create(Resource.of(NAMESPACE), {"metadata": {"name": "a"}})
+    await found.client.create(GroupVersionResource.of(NAMESPACE), {"metadata": {"name": "a"}})
     async with found.engine:
         await found.engine.ready()
         yield found
@@ -141,7 +141,7 @@ def test_after_a_restart_everything_is_looked_at() -> None:
                 await found.make(name)
             await settle()
             again = Noting()
-            async with Engine(found.client, [again], clock=found.clock) as engine:
+            async with ControllerManager(found.client, [again], clock=found.clock) as engine:
                 await engine.ready()
                 await settle()
                 assert sorted(again.worked) == ["m", "n", "o"]
@@ -171,7 +171,7 @@ def test_what_is_not_needed_holds_nobody_up() -> None:
         controller = Noting()
         controller.kinds, controller.needed = every(), False
         found = World(controller)
-        await found.client.create(Resource.of(NAMESPACE), {"metadata": {"name": "a"}})
+        await found.client.create(GroupVersionResource.of(NAMESPACE), {"metadata": {"name": "a"}})
         await found.make("m")
         found.api.breaks = _secrets_fail
         async with found.engine:
@@ -194,7 +194,7 @@ def test_work_begins_when_all_is_known() -> None:
 
         controller.work = note
         found = World(controller)
-        await found.client.create(Resource.of(NAMESPACE), {"metadata": {"name": "a"}})
+        await found.client.create(GroupVersionResource.of(NAMESPACE), {"metadata": {"name": "a"}})
         await found.make("m")
         async with found.engine:
             await settle()
@@ -208,7 +208,7 @@ def test_a_kind_that_cannot_be_listed_holds_up_the_start_only_for_so_long() -> N
         controller = Noting()
         controller.kinds = every()
         found = World(controller)
-        await found.client.create(Resource.of(NAMESPACE), {"metadata": {"name": "a"}})
+        await found.client.create(GroupVersionResource.of(NAMESPACE), {"metadata": {"name": "a"}})
         await found.make("m")
         found.api.breaks = _secrets_fail
         async with found.engine:
@@ -228,7 +228,7 @@ def _state(found: World) -> tuple[bool, object]:
     return found.controller.synced, found.engine.problems
 
 
-def _secrets_fail(request: Request) -> ApiError | None:
+def _secrets_fail(request: HttpRequest) -> ApiError | None:
     return ApiError(500, "", "broken") if request.path.endswith("/secrets") else None
 
 
@@ -293,9 +293,9 @@ def test_a_result_asks_for_another_look() -> None:
         async with world() as found:
             times: list[float] = []
 
-            async def again(_: str) -> Result:
+            async def again(_: str) -> Requeue:
                 times.append(found.clock.time())
-                return Result(after=10)
+                return Requeue(after=10)
 
             found.controller.work = again
             await found.make("m")
@@ -481,12 +481,14 @@ def test_a_kind_in_another_version_is_the_same_kind() -> None:
             found.api.kinds.append(newer)
             found.api.end_watches()
             await settle()
-            await found.client.delete(Resource.of(newer), "w", "a")  # while nobody looks
+            await found.client.delete(
+                GroupVersionResource.of(newer), "w", "a"
+            )  # while nobody looks
             found.tell_kinds()
             await found.clock.advance(5)
             assert sorted(controller.worked) == ["w", "x"]
             assert controller.gone == []
-            await found.make("y", Resource.of(newer))
+            await found.make("y", GroupVersionResource.of(newer))
             await settle()
             assert controller.worked[-1] == "y"
 
@@ -496,10 +498,12 @@ def test_a_kind_in_another_version_is_the_same_kind() -> None:
 def test_controllers_share_what_they_watch_alike() -> None:
     async def scenario() -> None:
         found = World(Noting())
-        await found.client.create(Resource.of(NAMESPACE), {"metadata": {"name": "a"}})
+        await found.client.create(GroupVersionResource.of(NAMESPACE), {"metadata": {"name": "a"}})
         other = Noting()
         other.name = "other"
-        async with Engine(found.client, [found.controller, other], clock=found.clock) as engine:
+        async with ControllerManager(
+            found.client, [found.controller, other], clock=found.clock
+        ) as engine:
             await engine.ready()
             await found.make("m")
             await settle()

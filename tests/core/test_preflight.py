@@ -14,7 +14,7 @@ from polyver.core.preflight import (
     MOST_FIELDS,
     MOST_VARIANTS,
     Preflight,
-    Report,
+    PreflightReport,
     identity_of,
     lost_objects,
 )
@@ -38,7 +38,7 @@ def config(name: str, kind: str = "ConfigMap", **data: Any) -> Object:
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "data": data}
 
 
-def lines(report: Report) -> list[str]:
+def lines(report: PreflightReport) -> list[str]:
     return [str(each) for each in report.groups]
 
 

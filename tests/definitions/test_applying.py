@@ -15,26 +15,30 @@ from polyver.definitions.rendered_objects import (
     place_all,
     stranger,
 )
-from polyver.definitions.rendering import Output
-from polyver.kube.objects.kinds import Kind
+from polyver.definitions.rendering import RenderedObject
+from polyver.kube.objects.kinds import ResourceKind
 
 Object = dict[str, Any]
 APP: Object = {"metadata": {"name": "shop", "namespace": "default", "uid": "1"}, "spec": {}}
 KINDS = {
-    ("v1", "ConfigMap"): Kind("", "v1", "ConfigMap", "configmaps", "configmap", True),
-    ("v1", "Namespace"): Kind("", "v1", "Namespace", "namespaces", "namespace", False),
-    ("ex.io/v1", "Toy"): Kind("ex.io", "v1", "Toy", "toys", "toy", True),
-    ("ex.io/v2", "Toy"): Kind("ex.io", "v2", "Toy", "toys", "toy", True),
+    ("v1", "ConfigMap"): ResourceKind("", "v1", "ConfigMap", "configmaps", "configmap", True),
+    ("v1", "Namespace"): ResourceKind("", "v1", "Namespace", "namespaces", "namespace", False),
+    ("ex.io/v1", "Toy"): ResourceKind("ex.io", "v1", "Toy", "toys", "toy", True),
+    ("ex.io/v2", "Toy"): ResourceKind("ex.io", "v2", "Toy", "toys", "toy", True),
 }
 
 
-def output(kind: str, name: str = "a", at: str = "spec.components[0]", **metadata: Any) -> Output:
+def output(
+    kind: str, name: str = "a", at: str = "spec.components[0]", **metadata: Any
+) -> RenderedObject:
     version, _, kind = kind.rpartition(" ")
     about = {"name": name, "namespace": "default", **metadata}
-    return Output({"apiVersion": version, "kind": kind, "metadata": about}, "web", at, "web")
+    return RenderedObject(
+        {"apiVersion": version, "kind": kind, "metadata": about}, "web", at, "web"
+    )
 
 
-def placed(*outputs: Output) -> tuple[list[Object], list[str]]:
+def placed(*outputs: RenderedObject) -> tuple[list[Object], list[str]]:
     found, errors = place_all(APP, outputs, lambda *named: KINDS.get(named))
     return [each.object for each in found], [*map(str, errors)]
 

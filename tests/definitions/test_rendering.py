@@ -18,7 +18,13 @@ from tests.definitions.rendered import (
     uses,
 )
 
-from polyver.definitions.rendering import Document, Documents, Given, GoTemplates, render
+from polyver.definitions.rendering import (
+    GoTemplates,
+    TemplateDocument,
+    TemplateInput,
+    TemplateOutput,
+    render,
+)
 
 Object = dict[str, Any]
 WEB = component("webservice", {"gotemplate": EXAMPLE}, version="1.2.3")
@@ -313,11 +319,11 @@ def test_properties_that_are_no_mapping_are_refused() -> None:
 class Fixed:
     """An engine that makes the same, whatever the template."""
 
-    def __init__(self, found: Documents) -> None:
+    def __init__(self, found: TemplateOutput) -> None:
         self.found = found
-        self.given: list[Given] = []
+        self.given: list[TemplateInput] = []
 
-    def render(self, schematic: Any, given: Given) -> Documents:
+    def render(self, schematic: Any, given: TemplateInput) -> TemplateOutput:
         del schematic
         self.given.append(given)
         return self.found
@@ -328,12 +334,12 @@ def bare(kind: str, **metadata: str) -> Object:
 
 
 def test_an_engine_is_a_plug_in_and_what_it_leaves_out_is_named_after_its_component() -> None:
-    own = Documents(
-        Document(bare("Pod"), "output"),
-        [Document(bare("Service"), "outputs.web_In", "web_In")],
+    own = TemplateOutput(
+        TemplateDocument(bare("Pod"), "output"),
+        [TemplateDocument(bare("Service"), "outputs.web_In", "web_In")],
     )
-    extra = Documents(
-        outputs=[Document(bare("Ingress"), "outputs.way", "way")],
+    extra = TemplateOutput(
+        outputs=[TemplateDocument(bare("Ingress"), "outputs.way", "way")],
         patched={"": bare("Pod", name="other"), "web_In": bare("Service", namespace="far")},
     )
     platform = Platform(
@@ -350,7 +356,7 @@ def test_an_engine_is_a_plug_in_and_what_it_leaves_out_is_named_after_its_compon
 
 
 def test_an_object_without_a_kind_is_refused_whatever_made_it() -> None:
-    engine = Fixed(Documents(Document({"apiVersion": "v1"}, "output")))
+    engine = Fixed(TemplateOutput(TemplateDocument({"apiVersion": "v1"}, "output")))
     platform = Platform(component("web", {"mine": {}}), engines={"mine": engine})
     assert platform.errors(uses("x", "web")) == [
         "an object without kind was rendered (spec.components[0], output of web 1.0.0)"

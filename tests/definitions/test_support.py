@@ -22,7 +22,7 @@ PARTS = [
     applications.Workflow,
     definitions.ComponentSpec,
     definitions.TraitSpec,
-    definitions.Health,
+    definitions.DefinitionHealth,
 ]
 
 

@@ -15,8 +15,8 @@ from polyver.compositions.runtimes.metrics import collector
 from polyver.controllers.metrics import collector_of
 from polyver.definitions.kinds import DEFINITIONS
 from polyver.kube.objects.builtin import builtin_kinds
-from polyver.kube.server.metrics import Metrics
-from polyver.webhook.metrics import Metrics as WebhookMetrics
+from polyver.kube.server.metrics import ApiServerMetrics
+from polyver.webhook.metrics import WebhookMetrics
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "reference" / "server.md").read_text()
@@ -36,7 +36,7 @@ def test_every_built_in_kind_is_listed() -> None:
 
 def test_every_metric_is_listed() -> None:
     figures = partial(collector, list)
-    metrics = Metrics(also=[collector_of(lambda: None), figures])
+    metrics = ApiServerMetrics(also=[collector_of(lambda: None), figures])
     metrics.observe("GET", "/version", 200, 0.1)
     body = metrics.response().body
     assert isinstance(body, bytes)

@@ -6,7 +6,7 @@ from typing import Any
 
 from polyver.functions import Duration, Registry
 from polyver.functions.blueprints import Blueprint, blueprints_in
-from polyver.functions.catalogue import Catalogue, read_catalogue
+from polyver.functions.catalogue import FunctionCatalogue, read_catalogue
 from polyver.functions.registering import Functions, known_functions
 from polyver.kube.objects import load_manifests
 
@@ -86,7 +86,7 @@ def registry() -> Registry:
     return found
 
 
-def catalogue(text: str = CATALOGUE, source: str = "catalogue.yaml") -> Catalogue:
+def catalogue(text: str = CATALOGUE, source: str = "catalogue.yaml") -> FunctionCatalogue:
     [document] = load_manifests(text, source)
     return read_catalogue(document)
 

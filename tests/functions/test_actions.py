@@ -14,17 +14,17 @@ from tests.functions.samples import known
 
 from polyver.core import PolyverError
 from polyver.functions.actions import (
+    ActionEnded,
     ActionRun,
-    Await,
-    Call,
-    Conclude,
+    ActionSetRun,
+    AwaitCall,
+    ConcludeAction,
     Objects,
-    Over,
     PhaseRun,
-    Recover,
-    Run,
-    State,
-    Stop,
+    RecoverCall,
+    RunState,
+    StartCall,
+    StopCall,
     called,
     concluded,
     decide,
@@ -59,7 +59,7 @@ class World:
 
     def store(self, action: ActionRun) -> None:
         """As a server keeps it: the status, and nothing else."""
-        found = read_run({"status": status_of(Run((action,)), now=NOW)})
+        found = read_run({"status": status_of(ActionSetRun((action,)), now=NOW)})
         assert found is not None
         [self.stored] = found.actions
 
@@ -75,7 +75,7 @@ class World:
         self.store(called(self.stored, place))
         if self.crashed():
             return
-        assert self.stored.calls[place].state is State.RUNNING
+        assert self.stored.calls[place].state is RunState.RUNNING
         self.calls.append(place)
         self.alive = place
 
@@ -97,22 +97,22 @@ class World:
 
     def step(self) -> bool:
         match decide(self.stored, alive=self.alive, cancelled=self.cancelled):
-            case Call(place=place):
+            case StartCall(place=place):
                 self.begin(place)
-            case Await(place=place):
+            case AwaitCall(place=place):
                 assert self.alive == place
                 if not self.crashed():
                     self.finish(place)
-            case Stop(place=place, reason=reason):
+            case StopCall(place=place, reason=reason):
                 if not self.crashed():
                     self.store(failed(self.stored, place, reason))
                     self.alive = None
-            case Recover(place=place):
+            case RecoverCall(place=place):
                 self.recover(place)
-            case Conclude():
+            case ConcludeAction():
                 if not self.crashed():
                     self.store(concluded(self.stored, {}, cancelled=self.cancelled))
-            case Over():
+            case ActionEnded():
                 return False
         return True
 
@@ -138,7 +138,7 @@ def test_any_crashes_leave_phases_in_order_done_once_and_the_deferred_one_last(
 ) -> None:
     first_calls: list[int] = []
     for _ in range(200):
-        complete = {n for n, c in enumerate(world.stored.calls) if c.state is State.COMPLETE}
+        complete = {n for n, c in enumerate(world.stored.calls) if c.state is RunState.COMPLETE}
         before = len(world.calls)
         if next(world.cancels, False):
             world.cancelled = "" if world.cancelled else "somebody cancelled it"
@@ -157,8 +157,8 @@ def test_any_crashes_leave_phases_in_order_done_once_and_the_deferred_one_last(
     if end.deferred is not None:
         assert end.deferred.state.is_over
         assert end.last not in world.calls or world.calls[-1] == end.last
-    assert (end.state is State.COMPLETE) == all(c.state is State.COMPLETE for c in end.calls)
-    assert bool(end.error) == (end.state is State.FAILED)
+    assert (end.state is RunState.COMPLETE) == all(c.state is RunState.COMPLETE for c in end.calls)
+    assert bool(end.error) == (end.state is RunState.FAILED)
     for place in range(len(end.calls)):
         assert returned(end, place, {}) == end
         assert failed(end, place, "too late") == end
@@ -185,7 +185,7 @@ def action_set(**action: Any) -> dict[str, Any]:
     return {"spec": {"actions": [{**spec, "options": {"day": "monday"}, **action}]}}
 
 
-def started(text: str = BLUEPRINT, /, **action: Any) -> Run:
+def started(text: str = BLUEPRINT, /, **action: Any) -> ActionSetRun:
     found = {"times": written(text)}
     return start(wanted_of(action_set(**action)), found.get, known(), time=NOW)
 
@@ -198,7 +198,7 @@ def test_versions_and_reasons_are_recorded_and_deprecation_is_warned_of() -> Non
         ("two", "v0.1.0", "stable version"),
         ("", "v0.0.0", "stable version"),
     ]
-    assert run.state is State.PENDING
+    assert run.state is RunState.PENDING
     assert run.warnings == (
         "blueprint kanister/times, action go, phase one: Report v0.0.0 is deprecated since 0.2.0 "
         "and will be removed in 0.4.0; use v0.1.0",
@@ -217,7 +217,7 @@ def test_versions_and_reasons_are_recorded_and_deprecation_is_warned_of() -> Non
 )
 def test_what_cannot_start_fails_at_once_and_says_why(action: Any, told: str) -> None:
     run = started(**action)
-    assert run.state is State.FAILED
+    assert run.state is RunState.FAILED
     assert told in run.error
     assert status_of(run, now=NOW)["error"]["message"] == run.error
     assert read_run({"status": status_of(run, now=NOW)}) == run
@@ -312,4 +312,4 @@ def test_a_field_that_is_not_there_is_an_error_with_its_place() -> None:
 def test_a_template_that_cannot_be_read_stops_the_action_before_its_first_phase() -> None:
     run = started(BLUEPRINT.replace(".Options.day }}", ".Options.day | uper }}"))
     assert 'function "uper" not defined (actions.go.phases[0].args.text)' in run.error
-    assert run.state is State.FAILED
+    assert run.state is RunState.FAILED

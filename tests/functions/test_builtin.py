@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.deadlines import HANG
 
-from polyver.client import Resource, find
+from polyver.client import GroupVersionResource, find
 from polyver.client.in_process import DirectClient
 from polyver.core import PolyverError, SemVer
 from polyver.functions import AsyncContext, FunctionLog
@@ -21,13 +21,13 @@ from polyver.functions.builtin._resources import MADE_FOR
 from polyver.functions.loading import built_in_functions
 from polyver.functions.runtime.context import FunctionContext
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.http import User
 from polyver.kube.store import MemoryStore
 
-MAPS = Resource("", "v1", "configmaps")
-PODS = Resource("", "v1", "pods")
-NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+MAPS = GroupVersionResource("", "v1", "configmaps")
+PODS = GroupVersionResource("", "v1", "pods")
+NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "b"}}
 REFERENCE = {"resource": "configmaps", "apiVersion": "v1", "name": "m"}
@@ -38,7 +38,7 @@ class World:
     """An embedded server with the namespace `a`, and calls by one phase."""
 
     def __init__(self) -> None:
-        self.client = DirectClient(Api(MemoryStore()), ADMIN)
+        self.client = DirectClient(ApiServer(MemoryStore()), ADMIN)
         self.key = "uid-0-0"
 
     def context(self, seconds: float = 30.0, **more: Any) -> AsyncContext:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests.deadlines import HANG
 
-from polyver.client import Resource
+from polyver.client import GroupVersionResource
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.core import PolyverError, SemVer
 from polyver.functions import FunctionLog
@@ -25,8 +25,8 @@ from polyver.functions.runtime.context import FunctionContext
 from polyver.kube.objects.status import ApiError
 from polyver.testing import LocalCluster
 
-PODS = Resource("", "v1", "pods")
-NODES = Resource("", "v1", "nodes", namespaced=False)
+PODS = GroupVersionResource("", "v1", "pods")
+NODES = GroupVersionResource("", "v1", "nodes", namespaced=False)
 PRINTED = b'hello\n###Phase-output###: {"key": "size", "value": "12"}\n'
 
 

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from polyver.kube.objects import load_manifests
 from polyver.kube.objects.builtin import builtin_kinds
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.testing import LocalCluster
 
 HERE = Path(__file__).parent
@@ -98,14 +98,14 @@ def _then(about: str, way: str, body: Any, own: str, given: str) -> Asked:
     raise ValueError(f"{about}: there is no way to {way}")
 
 
-def _kind(api_version: str, name: str) -> Kind:
+def _kind(api_version: str, name: str) -> ResourceKind:
     for kind in builtin_kinds():
         if (kind.api_version, kind.kind) == (api_version, name):
             return kind
     raise LookupError(f"{api_version} has no {name}")
 
 
-def _path(kind: Kind, namespace: str) -> str:
+def _path(kind: ResourceKind, namespace: str) -> str:
     root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
     inside = f"/namespaces/{namespace}" if kind.namespaced else ""
     return f"{root}{inside}/{kind.plural}"

@@ -18,7 +18,7 @@ from typing import Any
 from tests.kube import build
 
 from polyver.kube.objects.builtin import builtin_kinds
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.testing import LocalCluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,7 +111,7 @@ def answers(cluster: LocalCluster) -> Iterator[dict[str, Any]]:
         yield {"resource": resource, "body": text} | answer(cluster, paths[resource], text)
 
 
-def path_of(kind: Kind) -> str:
+def path_of(kind: ResourceKind) -> str:
     scope = "/namespaces/default" if kind.namespaced else ""
     return f"/{'apis' if kind.group else 'api'}/{kind.api_version}{scope}/{kind.plural}"
 

@@ -12,9 +12,9 @@ from polyver.kube.objects.schema import check_schema, compile_schema
 from polyver.kube.objects.schema._rules import Findings, compile_rules
 from polyver.kube.objects.schema.structure import read_structure
 from polyver.languages.cel import (
-    Environment,
-    Outcome,
-    Place,
+    CelEnvironment,
+    CelResult,
+    CelSchema,
     Uncompilable,
     Unusable,
     declared,
@@ -44,12 +44,12 @@ COSTLY = [
 ]
 
 
-def run(rule: str, data: Any, schema: Any = None) -> Outcome:
+def run(rule: str, data: Any, schema: Any = None) -> CelResult:
     schema = schema or SCHEMA
     place = declared(schema, "selfType")
     assert place is not None
-    seen = to_value(data, Place(schema))
-    return Environment(place).compile(rule).program.evaluate({"self": seen})
+    seen = to_value(data, CelSchema(schema))
+    return CelEnvironment(place).compile(rule).program.evaluate({"self": seen})
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join) | st.text(max_size=20))
@@ -84,7 +84,7 @@ def test_an_expression_without_an_end_is_refused(rule: str) -> None:
 
 @pytest.mark.parametrize("rule", ["(" * 49 + "1" + ")" * 49, "1" + "+1" * 199])
 def test_what_is_allowed_to_be_deep_can_be_evaluated_from_deep_inside(rule: str) -> None:
-    def deeper(levels: int) -> Outcome:
+    def deeper(levels: int) -> CelResult:
         return deeper(levels - 1) if levels else run(rule, {})
 
     assert deeper(200).failure is None

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyver.languages.cel import Condition, ConditionFailed, Facts, Question, Uncompilable
+from polyver.languages.cel import (
+    AuthorizationQuery,
+    ConditionFailed,
+    ConditionVariables,
+    MatchCondition,
+    Uncompilable,
+)
 
 REQUEST: dict[str, Any] = {
     "object": {"spec": {"color": "red", "sizes": [1, 2]}, "note": None},
@@ -19,12 +25,12 @@ REQUEST: dict[str, Any] = {
     "userInfo": {"username": "jane", "groups": ["devs"], "extra": {"k": ["v"]}},
     "options": {"kind": "CreateOptions"},
 }
-ASKED = Question(group="ex.io", resource="widgets", namespace="n", name="a")
+ASKED = AuthorizationQuery(group="ex.io", resource="widgets", namespace="n", name="a")
 
 
-def holds(text: str, request: dict[str, Any] | None = None, *allowed: Question) -> bool:
-    facts = Facts(request or REQUEST, lambda question: question in allowed, ASKED)
-    return Condition.compile(text).holds(facts)
+def holds(text: str, request: dict[str, Any] | None = None, *allowed: AuthorizationQuery) -> bool:
+    facts = ConditionVariables(request or REQUEST, lambda question: question in allowed, ASKED)
+    return MatchCondition.compile(text).holds(facts)
 
 
 @pytest.mark.parametrize(
@@ -48,25 +54,28 @@ def test_a_condition_sees_the_object_and_the_request(text: str) -> None:
     [
         (
             'authorizer.requestResource.check("update").allowed()',
-            Question("update", "ex.io", "widgets", namespace="n", name="a"),
+            AuthorizationQuery("update", "ex.io", "widgets", namespace="n", name="a"),
         ),
         (
             'authorizer.group("apps").resource("deployments").namespace("m").check("get").allowed()',
-            Question("get", "apps", "deployments", namespace="m"),
+            AuthorizationQuery("get", "apps", "deployments", namespace="m"),
         ),
         (
             'authorizer.group("").resource("pods").subresource("log").name("p")'
             '.check("get").allowed()',
-            Question("get", "", "pods", "log", name="p"),
+            AuthorizationQuery("get", "", "pods", "log", name="p"),
         ),
-        ('authorizer.path("/healthz").check("get").allowed()', Question("get", path="/healthz")),
+        (
+            'authorizer.path("/healthz").check("get").allowed()',
+            AuthorizationQuery("get", path="/healthz"),
+        ),
         (
             'authorizer.serviceAccount("n", "bot").path("/x").check("get").allowed()',
-            Question("get", path="/x", account=("n", "bot")),
+            AuthorizationQuery("get", path="/x", account=("n", "bot")),
         ),
     ],
 )
-def test_a_condition_asks_what_a_user_may_do(text: str, wanted: Question) -> None:
+def test_a_condition_asks_what_a_user_may_do(text: str, wanted: AuthorizationQuery) -> None:
     assert holds(text, REQUEST, wanted)
     assert not holds(text)
 
@@ -85,7 +94,7 @@ def test_a_condition_asks_what_a_user_may_do(text: str, wanted: Question) -> Non
 )
 def test_a_condition_that_makes_no_sense_is_refused(text: str, problem: str) -> None:
     with pytest.raises(Uncompilable) as caught:
-        Condition.compile(text)
+        MatchCondition.compile(text)
     assert problem in str(caught.value)
 
 

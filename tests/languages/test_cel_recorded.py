@@ -11,11 +11,11 @@ import pytest
 
 from polyver.languages.cel import (
     NONE,
-    Environment,
+    CelEnvironment,
+    CelResult,
+    CelSchema,
     Expression,
     Optional,
-    Outcome,
-    Place,
     Uncompilable,
     Unusable,
     declared,
@@ -25,7 +25,7 @@ from polyver.languages.cel._conversions import double_text
 from polyver.languages.cel._data import Unknown
 from polyver.languages.cel._declarations import FUNCTIONS
 from polyver.languages.cel._moments import timestamp_text
-from polyver.languages.cel._values import Duration, List, Map, Opaque, Timestamp, TypeValue, Uint
+from polyver.languages.cel._values import CelDuration, List, Map, Opaque, Timestamp, TypeValue, Uint
 
 RECORDED = json.loads((Path(__file__).parents[1] / "peers/recorded_cel.json").read_text())
 GROUPS: list[dict[str, Any]] = RECORDED["groups"]
@@ -39,7 +39,7 @@ RULES = [
 
 def seen(group: dict[str, Any]) -> dict[str, Any]:
     """What the variables of a group are."""
-    place = Place(group["schema"], root=group.get("root", False))
+    place = CelSchema(group["schema"], root=group.get("root", False))
     found = {"self": to_value(group["self"], place)}
     old = group.get("oldSelf")
     if old is not None:
@@ -49,11 +49,11 @@ def seen(group: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def environment(number: int) -> Environment:
+def environment(number: int) -> CelEnvironment:
     group = GROUPS[number]
     place = declared(group["schema"], "selfType", root=group.get("root", False))
     assert place is not None
-    return Environment(place)
+    return CelEnvironment(place)
 
 
 def shown(value: Any) -> dict[str, Any]:
@@ -77,7 +77,7 @@ SHOWN: dict[type, Callable[[Any], dict[str, Any]]] = {
     float: lambda value: {"double": double_text(value)},
     str: lambda value: {"string": value},
     bytes: lambda value: {"bytes": value.hex()},
-    Duration: lambda value: {"duration": str(value.nanos)},
+    CelDuration: lambda value: {"duration": str(value.nanos)},
     Timestamp: lambda value: {"timestamp": timestamp_text(value)},
     TypeValue: lambda value: {"type": value.name},
     Unknown: lambda _: {"unknown": True},
@@ -115,7 +115,7 @@ def compiled(number: int, rule: str) -> Expression | str:
         return f"program: {problem}"
 
 
-def evaluated(number: int, rule: str) -> Outcome:
+def evaluated(number: int, rule: str) -> CelResult:
     expression = compiled(number, rule)
     assert isinstance(expression, Expression)
     return expression.program.evaluate(seen(GROUPS[number]))

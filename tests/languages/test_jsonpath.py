@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyver.languages.jsonpath import InvalidPath, parse_path
+from polyver.languages.jsonpath import InvalidJsonPath, parse_path
 
 WIDGET: dict[str, Any] = {
     "metadata": {"name": "a", "annotations": {"ex.io/x": "noted"}},
@@ -109,7 +109,7 @@ def test_an_empty_list_hides_those_after_it_as_on_the_real_server() -> None:
     ],
 )
 def test_a_path_that_cannot_be_read_says_why(path: str, problem: str) -> None:
-    with pytest.raises(InvalidPath) as caught:
+    with pytest.raises(InvalidJsonPath) as caught:
         parse_path(path)
     assert caught.value.problem == problem
     assert caught.value.path == path
@@ -159,6 +159,6 @@ def test_a_filter_and_an_index_find_the_same_item(value: Any) -> None:
 def test_any_text_is_a_path_or_is_refused(text: str, value: Any) -> None:
     try:
         found = parse_path(text).find(value)
-    except InvalidPath:
+    except InvalidJsonPath:
         found = []
     assert isinstance(found, list)

@@ -15,8 +15,8 @@ from polyver.languages.gotemplate import (
     FUNCTIONS,
     InvalidData,
     InvalidTemplate,
-    Limits,
     RenderFailed,
+    RenderLimits,
     TemplateError,
     compile_template,
     render_value,
@@ -215,9 +215,9 @@ def test_a_mistake_inside_of_a_value_names_the_field() -> None:
 
 def test_all_texts_of_a_value_share_the_limits() -> None:
     value = ["{{ range until 100 }}x{{ end }}"] * 100
-    assert render_value(value[:2], None, limits=Limits(steps=2000)) == ["x" * 100] * 2
+    assert render_value(value[:2], None, limits=RenderLimits(steps=2000)) == ["x" * 100] * 2
     with pytest.raises(RenderFailed, match="2000 steps"):
-        render_value(value, None, limits=Limits(steps=2000))
+        render_value(value, None, limits=RenderLimits(steps=2000))
 
 
 # What they may take
@@ -273,7 +273,7 @@ def test_limits_may_be_narrower() -> None:
     made = compile_template("{{ range until 10 }}abc{{ end }}")
     assert len(made.render(None)) == 30
     with pytest.raises(RenderFailed, match="past 20 characters"):
-        made.render(None, limits=Limits(size=20))
+        made.render(None, limits=RenderLimits(size=20))
 
 
 def test_a_bad_pattern_that_nobody_can_win_ends_soon() -> None:

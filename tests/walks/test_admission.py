@@ -26,7 +26,7 @@ from polyver.testing import EmbeddedServer, LocalCluster
 from polyver.testing._requests import ask
 
 if TYPE_CHECKING:
-    from polyver.testing._requests import Server as Asked
+    from polyver.testing._requests import ApiEndpoint as Asked
 
 Object = dict[str, Any]
 ROOT = Path(__file__).parents[2]

@@ -99,7 +99,7 @@ def definition(walk: Walk) -> Object:
 
 def composed(
     walk: Walk, defined: Object, composition: Object, revision: Object, bucket: Object
-) -> tuple[pipeline.Outcome, Object]:
+) -> tuple[pipeline.PipelineOutcome, Object]:
     """What comes of a pipeline with one function, and the bucket that notes it."""
     about = compositions.read_definition(defined)
     asking = compositions.read_composite(bucket, about)
@@ -107,13 +107,13 @@ def composed(
         asking, about, [compositions.candidate_of(composition)]
     )
     found = compositions.choose_revision(asking, chosen.composition, [revision])
-    installed = compositions.Installed(
+    installed = compositions.FunctionLineages(
         [composing.function_revision("a", 1, labels=composing.ALPHA)]
     )
     steps = compositions.resolve_steps(revision, asking, installed, several=True)
     run = pipeline.start(State(Resource(bucket)), steps)
     call = pipeline.decide(run)
-    assert isinstance(call, pipeline.Call)
+    assert isinstance(call, pipeline.CallStep)
     settings = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -36,7 +36,7 @@ from polyver.compositions.calls import CertificateFolder, Endpoint
 from polyver.compositions.capability import package_controllers
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, FUNCTIONS, Compositions
 from polyver.compositions.kinds import COMPOSITION_KINDS, KINDS
-from polyver.controllers import Engine
+from polyver.controllers import ControllerManager
 from polyver.kube.objects import dump_yaml
 from polyver.kube.objects.status import ApiError
 from polyver.testing import LocalCluster
@@ -278,7 +278,7 @@ def test_the_controllers_do_the_same_on_a_real_api_server() -> None:
         access = find_access(kubeconfig=server.kubeconfig)
         async with ClusterClient(access) as client:
             controllers = package_controllers(client, MemoryRuntime(), Compositions(), several=True)
-            async with Engine(client, controllers):
+            async with ControllerManager(client, controllers):
                 await walk(client)
 
     with LocalCluster(controllers=["serviceaccount-controller"]) as server:

@@ -13,9 +13,9 @@ from tests.deadlines import HANG
 from tests.walks.replicas import NAMESPACE, Balancer
 from tests.walks.test_run import define, lamp, prepare
 
-from polyver.app._replica import Settings, replica
-from polyver.client import Resource
-from polyver.client.cluster import Access, ClusterClient, find_access
+from polyver.app._replica import ReplicaSettings, replica
+from polyver.client import GroupVersionResource
+from polyver.client.cluster import ClusterAccess, ClusterClient, find_access
 from polyver.core.plain import Object
 from polyver.kube.objects.webhooks import Webhook
 from polyver.testing import EmbeddedServer, LocalCluster
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.walks.support import Server
 
 GROUP = "lamps.dev"
-LAMPS = {version: Resource(GROUP, version, "lamps") for version in ("v1", "v2")}
+LAMPS = {version: GroupVersionResource(GROUP, version, "lamps") for version in ("v1", "v2")}
 ROTATIONS = 2
 
 
@@ -115,10 +115,10 @@ def test_no_request_fails_while_certificates_are_rotated(server: Server) -> None
         balancer.close()
 
 
-def settings(access: Access, url: str, name: str) -> Settings:
+def settings(access: ClusterAccess, url: str, name: str) -> ReplicaSettings:
     webhook = Webhook(url=url)
     names = ("127.0.0.1", "localhost")
-    return Settings(access, webhook, "127.0.0.1", 0, NAMESPACE, names, identity=name)
+    return ReplicaSettings(access, webhook, "127.0.0.1", 0, NAMESPACE, names, identity=name)
 
 
 async def signers_seen(client: ClusterClient, count: int) -> int:

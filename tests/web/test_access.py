@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyver.web._access import LASTS, Access, host_is_local
+from polyver.web._access import LASTS, PageAuthenticator, host_is_local
 
 TOKEN = "correct-horse"
 NOW = 1_700_000_000.0
 
 
-def cookie_of(access: Access, now: float = NOW) -> str:
+def cookie_of(access: PageAuthenticator, now: float = NOW) -> str:
     entered = access.entered("/", f"token={TOKEN}", now)
     assert entered is not None
     return entered.cookie.partition(";")[0]
@@ -38,7 +38,7 @@ def test_a_name_that_others_can_take_is_not(host: str) -> None:
 
 
 def test_a_token_is_worth_a_cookie_that_lasts() -> None:
-    access = Access(TOKEN)
+    access = PageAuthenticator(TOKEN)
     headers = {"cookie": f'other={{"a": [1;2]}}; b; =; {cookie_of(access)}'}
     assert access.allows(headers, NOW)
     assert access.allows(headers, NOW + LASTS)
@@ -46,11 +46,13 @@ def test_a_token_is_worth_a_cookie_that_lasts() -> None:
 
 
 def test_a_cookie_counts_for_its_own_token_alone() -> None:
-    assert not Access("another").allows({"cookie": cookie_of(Access(TOKEN))}, NOW)
+    assert not PageAuthenticator("another").allows(
+        {"cookie": cookie_of(PageAuthenticator(TOKEN))}, NOW
+    )
 
 
 def test_a_cookie_is_not_to_be_read_by_scripts_nor_sent_by_other_sites() -> None:
-    entered = Access(TOKEN).entered("/", f"token={TOKEN}", NOW)
+    entered = PageAuthenticator(TOKEN).entered("/", f"token={TOKEN}", NOW)
     assert entered is not None
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(entered.cookie.split("; "))
     assert TOKEN not in entered.cookie
@@ -66,14 +68,14 @@ def test_a_cookie_is_not_to_be_read_by_scripts_nor_sent_by_other_sites() -> None
     ],
 )
 def test_the_address_goes_on_without_its_token(path: str, query: str, address: str) -> None:
-    entered = Access(TOKEN).entered(path, query, NOW)
+    entered = PageAuthenticator(TOKEN).entered(path, query, NOW)
     assert entered is not None
     assert entered.address == address
 
 
 @given(st.text(), st.text())
 def test_no_other_text_is_the_token(text: str, more: str) -> None:
-    access = Access(TOKEN)
+    access = PageAuthenticator(TOKEN)
     name = cookie_of(access).partition("=")[0]
     wrong = text if text != TOKEN else "wrong"
     assert access.entered("/", f"token={wrong}&{more}", NOW) is None
@@ -83,7 +85,7 @@ def test_no_other_text_is_the_token(text: str, more: str) -> None:
 
 @given(st.integers(min_value=0, max_value=10**18))
 def test_a_cookie_cannot_be_made_to_last_longer(until: int) -> None:
-    access = Access(TOKEN)
+    access = PageAuthenticator(TOKEN)
     name, _, value = cookie_of(access).partition("=")
     given_until, _, signature = value.partition(".")
     longer = until + int(given_until) + 1

@@ -38,9 +38,18 @@ from polyver.web._data import (
     why_data,
 )
 from polyver.web._html import tag
-from polyver.web.view_model import Asked, Book, Place, Run, Shown, Step, Unanswered, Where
+from polyver.web.view_model import (
+    DependentKey,
+    LineageKey,
+    LineageRequest,
+    PageLineage,
+    PageModel,
+    PageRun,
+    PageRunStep,
+    UnresolvedRequest,
+)
 
-WHERE = Where("definitions", "ComponentDefinition/vela-system/web")
+WHERE = LineageKey("definitions", "ComponentDefinition/vela-system/web")
 POLICY = Policy(
     "example", usable=frozenset({Stage.PUBLISHED, Stage.DEPRECATED}), best="newest release"
 )
@@ -58,17 +67,17 @@ def releases(*versions: str, deprecated: str = "") -> list[Release]:
     ]
 
 
-def shown(*versions: str, deprecated: str = "") -> Shown:
+def shown(*versions: str, deprecated: str = "") -> PageLineage:
     lineage = Lineage("web", releases(*versions, deprecated=deprecated))
-    return Shown(WHERE, lineage, POLICY, "ComponentDefinition", scope="vela-system")
+    return PageLineage(WHERE, lineage, POLICY, "ComponentDefinition", scope="vela-system")
 
 
-def asked(name: str, selector: Selector = UNSPECIFIED, at: str = "spec.type") -> Asked:
-    return Asked(Dependent(name, at, uid=name), WHERE, str(selector), selector, POLICY)
+def asked(name: str, selector: Selector = UNSPECIFIED, at: str = "spec.type") -> LineageRequest:
+    return LineageRequest(Dependent(name, at, uid=name), WHERE, str(selector), selector, POLICY)
 
 
-def book_of(*names: str, selector: Selector = UNSPECIFIED) -> Book:
-    book = Book()
+def book_of(*names: str, selector: Selector = UNSPECIFIED) -> PageModel:
+    book = PageModel()
     book.show(shown("1.0.0", "1.1.0", "2.0.0", deprecated="1.1.0"))
     for name in names:
         book.ask("definitions", name, [asked(name, selector)])
@@ -107,7 +116,7 @@ def test_what_is_deprecated_and_used_comes_before_what_nobody_uses() -> None:
 
 def test_a_place_is_told_why_and_why_not_others() -> None:
     book = book_of("Application a/b", selector=Series(1))
-    data = why_data(book, WHERE, Place("Application a/b", "spec.type"))
+    data = why_data(book, WHERE, DependentKey("Application a/b", "spec.type"))
     assert data is not None
     assert (data["release"], data["reason"]) == ("1.1.0", "newest in series 1")
     rejected = [(each["release"], each["why"]) for each in data["rejected"]]
@@ -116,7 +125,7 @@ def test_a_place_is_told_why_and_why_not_others() -> None:
 
 def test_who_gets_nothing_is_told_what_there_is() -> None:
     book = book_of("Application a/b", selector=Exact(SemVer.parse("9.9.9")))
-    data = why_data(book, WHERE, Place("Application a/b", "spec.type"))
+    data = why_data(book, WHERE, DependentKey("Application a/b", "spec.type"))
     assert data is not None
     assert data["problem"] == "web has no 9.9.9"
     assert len(data["rejected"]) == 3
@@ -147,8 +156,8 @@ def test_a_lineage_that_goes_is_no_longer_told_and_its_users_are() -> None:
 
 def test_a_dependent_of_two_capabilities_has_the_places_of_both() -> None:
     book = book_of("Application a/b")
-    other = Unanswered(Dependent("Application a/b", "metadata.x"), "v9", "there is no v9")
-    same = Unanswered(Dependent("Application a/b", "spec.type"), "v9", "there is no v9")
+    other = UnresolvedRequest(Dependent("Application a/b", "metadata.x"), "v9", "there is no v9")
+    same = UnresolvedRequest(Dependent("Application a/b", "spec.type"), "v9", "there is no v9")
     book.ask("other", "Application a/b", [same])
     book.ask("other", "Application a/b")
     book.ask("apis", "Application a/b", [other])
@@ -181,15 +190,15 @@ def test_many_are_told_in_pages(page: int, first: int, count: int) -> None:
 
 
 def test_many_lineages_and_releases_are_bounded() -> None:
-    book = Book()
+    book = PageModel()
     for number in range(LINEAGES + 3):
         lineage = Lineage("web", releases("1.0.0"))
-        where = Where("definitions", f"ComponentDefinition/a/{number:04}")
-        book.show(Shown(where, lineage, POLICY, "ComponentDefinition"))
+        where = LineageKey("definitions", f"ComponentDefinition/a/{number:04}")
+        book.show(PageLineage(where, lineage, POLICY, "ComponentDefinition"))
     assert [len(overview_data(book, page=page)["lineages"]) for page in (1, 2)] == [LINEAGES, 3]
     assert overview_data(book)["total"] == LINEAGES + 3
     lineage = Lineage("web", releases(*(f"1.{number}.0" for number in range(RELEASES + 9))))
-    book.show(Shown(WHERE, lineage, POLICY, "ComponentDefinition"))
+    book.show(PageLineage(WHERE, lineage, POLICY, "ComponentDefinition"))
     name = "Application a/b"
     book.ask("definitions", name, [asked(name, Exact(SemVer.parse("1.0.0")))])
     data = lineage_data(book, WHERE)
@@ -212,11 +221,11 @@ def test_a_search_finds_names_and_places_of_one_release() -> None:
 
 
 def test_runs_are_told_newest_first_and_by_state() -> None:
-    book = Book()
-    step = Step("weekly", "choose", Where("functions", "Expired"), "v0.0.0", "complete")
+    book = PageModel()
+    step = PageRunStep("weekly", "choose", LineageKey("functions", "Expired"), "v0.0.0", "complete")
     for number, state in enumerate(("complete", "failed", "running")):
         name = f"ActionSet a/{number}"
-        book.run(name, Run(name, state, (step,), created=f"2026-01-0{number + 1}T00:00:00Z"))
+        book.run(name, PageRun(name, state, (step,), created=f"2026-01-0{number + 1}T00:00:00Z"))
     assert [run["state"] for run in runs_data(book)["items"]] == ["running", "failed", "complete"]
     assert runs_data(book, state="failed")["total"] == 1
     assert runs_data(book)["states"] == {"complete": 1, "failed": 1, "running": 1}
@@ -247,7 +256,7 @@ def test_whatever_happened_what_is_told_is_what_is(
     happened: list[tuple[int, list[Selector]] | set[str] | None],
 ) -> None:
     """A book that has seen changes tells the same as one that is told how it ended."""
-    book, last, places = Book(), None, {}
+    book, last, places = PageModel(), None, {}
     for each in happened:
         match each:
             case (number, wanted):
@@ -261,7 +270,7 @@ def test_whatever_happened_what_is_told_is_what_is(
             case _:
                 last = shown(*sorted(each))
                 book.show(last)
-    fresh = Book()
+    fresh = PageModel()
     if last is not None:
         fresh.show(last)
     for name, now in places.items():

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any, ClassVar, cast
 
-from polyver.client import Change, Client, Event, Listing, Resource
+from polyver.client import Change, Client, GroupVersionResource, Listing, WatchEvent
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.status import ApiError
 from polyver.web import Page
-from polyver.web._informers import Following, Source, Watched
-from polyver.web.view_model import Book
+from polyver.web._informers import PageInformers, PageSource, WatchedCollection
+from polyver.web.view_model import PageModel
 
-WIDGETS = Resource("ex.io", "v1", "widgets")
+WIDGETS = GroupVersionResource("ex.io", "v1", "widgets")
 
 
 def widget(name: str, size: object) -> Object:
@@ -26,28 +26,30 @@ class _Server:
 
     def __init__(self, *items: Object) -> None:
         self.items = [*items]
-        self.events: asyncio.Queue[Event] = asyncio.Queue()
+        self.events: asyncio.Queue[WatchEvent] = asyncio.Queue()
         self.refuses = False
 
-    async def list(self, resource: Resource, namespace: str, **options: Any) -> Listing:
+    async def list(self, resource: GroupVersionResource, namespace: str, **options: Any) -> Listing:
         if self.refuses:
             raise ApiError(403, "Forbidden", "widgets is forbidden")
         return Listing(self.items, "1")
 
     async def watch(
-        self, resource: Resource, namespace: str, **options: Any
-    ) -> AsyncGenerator[Event, None]:
+        self, resource: GroupVersionResource, namespace: str, **options: Any
+    ) -> AsyncGenerator[WatchEvent, None]:
         while True:
             yield await self.events.get()
 
 
-class _Widgets(Source):
+class _Widgets(PageSource):
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
         self.changed = asyncio.Event()
 
-    def open(self, book: Book, following: Following) -> None:
-        following.follow(self, Watched(WIDGETS, lambda obj: int(obj["size"]), self.observe))
+    def open(self, book: PageModel, following: PageInformers) -> None:
+        following.follow(
+            self, WatchedCollection(WIDGETS, lambda obj: int(obj["size"]), self.observe)
+        )
 
     async def observe(self, change: Change[int]) -> None:
         if change.after is None:
@@ -57,9 +59,9 @@ class _Widgets(Source):
         self.changed.set()
 
 
-def following(server: _Server) -> tuple[Following, _Widgets]:
-    found, source = Following(cast("Client", server)), _Widgets()
-    source.open(Book(), found)
+def following(server: _Server) -> tuple[PageInformers, _Widgets]:
+    found, source = PageInformers(cast("Client", server)), _Widgets()
+    source.open(PageModel(), found)
     return found, source
 
 
@@ -71,17 +73,17 @@ def test_an_odd_object_hides_no_other_and_is_told_until_it_is_right() -> None:
         assert source.sizes == {"one": 1, "two": 2}
         assert found.problems == {"widgets.ex.io": "a/odd is written oddly"}
         source.changed.clear()
-        server.events.put_nowait(Event("MODIFIED", widget("odd", 3)))
+        server.events.put_nowait(WatchEvent("MODIFIED", widget("odd", 3)))
         await source.changed.wait()
         assert source.sizes == {"one": 1, "two": 2, "odd": 3}
         assert found.problems == {}
         source.changed.clear()
-        server.events.put_nowait(Event("MODIFIED", widget("odd", "y")))
+        server.events.put_nowait(WatchEvent("MODIFIED", widget("odd", "y")))
         await source.changed.wait()
         assert source.sizes == {"one": 1, "two": 2}
-        server.events.put_nowait(Event("DELETED", widget("odd", "y")))
+        server.events.put_nowait(WatchEvent("DELETED", widget("odd", "y")))
         source.changed.clear()
-        server.events.put_nowait(Event("ADDED", widget("three", 3)))
+        server.events.put_nowait(WatchEvent("ADDED", widget("three", 3)))
         await source.changed.wait()
         assert found.problems == {}
         await found.close()
@@ -124,7 +126,7 @@ def test_a_page_that_cannot_be_opened_says_so_and_is_tried_again() -> None:
 
     failing = [True]
 
-    def sources() -> list[Source]:
+    def sources() -> list[PageSource]:
         if failing.pop(0):
             failing.append(False)
             raise RuntimeError("no functions")

@@ -14,15 +14,15 @@ from tests.walks.admitted import LAMPS
 
 from polyver import apis
 from polyver.apis.admission.kinds import wanted_by
-from polyver.client import Client, Resource
+from polyver.client import Client, GroupVersionResource
 from polyver.client.in_process import DirectClient
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.identity import ADMIN
 from polyver.kube.store import MemoryStore
 from polyver.webhook.bundles import CONFIGURATIONS, CRDS, Bundles
-from polyver.webhook.certificate_state import Kept
+from polyver.webhook.certificate_state import CertificateDocument
 from polyver.webhook.configurations import configurations
 from polyver.webhook.rotation import Create, Issue, Publish
 from polyver.webhook.shared_certificates import SecretDocument, SharedPairs
@@ -40,7 +40,7 @@ class Ended(Exception):
 class Watched(DirectClient):
     """Counts writes, has each looked at, and ends before or after one of them."""
 
-    def __init__(self, api: Api, *, ends_at: float = float("inf")) -> None:
+    def __init__(self, api: ApiServer, *, ends_at: float = float("inf")) -> None:
         super().__init__(api, ADMIN)
         self.writes = 0
         self.ends_at = ends_at
@@ -71,14 +71,14 @@ class Watched(DirectClient):
 
 SERVICE = apis.Webhook("shop", "hooks", path="/convert")
 CRD = LAMPS.definition().name
-NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 KEPT = "webhook-certificates"
 TARGETS = [(CRDS, CRD), *((each, "polyver") for each in CONFIGURATIONS)]
 
 
-async def prepared() -> Api:
+async def prepared() -> ApiServer:
     """A server on which lamps are defined, and on which the webhook is asked about them."""
-    api = Api(MemoryStore())
+    api = ApiServer(MemoryStore())
     client = DirectClient(api, ADMIN)
     await client.create(NAMESPACES, {"metadata": {"name": "shop"}})
     await client.create(CRDS, apis.crd_of(LAMPS.definition(), SERVICE))
@@ -93,7 +93,7 @@ async def prepared() -> Api:
 class Replicas:
     """Some replicas of the webhook, the first of which leads."""
 
-    def __init__(self, api: Api, count: int = 2, clock: VirtualClock | None = None) -> None:
+    def __init__(self, api: ApiServer, count: int = 2, clock: VirtualClock | None = None) -> None:
         self.api = api
         self.clock = clock or VirtualClock()
         self.leader = 0
@@ -139,7 +139,7 @@ class Replicas:
             except Ended:
                 await self.restart(number)
 
-    async def kept(self) -> Kept:
+    async def kept(self) -> CertificateDocument:
         held = await SecretDocument(self.plain, "shop", KEPT).read()
         assert held is not None
         return held.kept
@@ -179,7 +179,7 @@ HOURS = [0.0, 0.05, 0.1, 0.2, 0.4, 25, 26]
 async def about_to_rotate() -> Replicas:
     """Two replicas, whose authority is so old that another is to follow it."""
     replicas = Replicas(await prepared())
-    now, kept = replicas.clock.now(), Kept()
+    now, kept = replicas.clock.now(), CertificateDocument()
     kept.take(Create(), NAMES, now - 2921 * DAY)
     kept.take(Publish((kept.serials[0],)), NAMES, now - 2921 * DAY)
     kept.take(Issue(kept.serials[0]), NAMES, now)

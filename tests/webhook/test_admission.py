@@ -14,24 +14,24 @@ from tests.webhook.test_app import Answer, answer
 
 from polyver.apis.admission.kinds import ConvertedKinds
 from polyver.apis.conversion import ANNOTATION, Converter
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.patch import apply_json_patch
 from polyver.kube.objects.status import forbidden
-from polyver.kube.server.admission import Admission, Chain, Review
-from polyver.webhook import App, Served
+from polyver.kube.server.admission import Admission, AdmissionChain, AdmissionRequest
+from polyver.webhook import ReviewHandlers, WebhookApp
 
 Object = dict[str, Any]
 CARRY = '{"v": 1}'
 
 
-def converter(kind: Kind) -> Converter | None:
+def converter(kind: ResourceKind) -> Converter | None:
     return LAMPS.converter if (kind.group, kind.kind) == (GROUP, "Lamp") else None
 
 
-def app(*links: Admission) -> App:
+def app(*links: Admission) -> WebhookApp:
     named = {LAMPS.definition().name: LAMPS}
-    chain = Chain(links or [ConvertedKinds(converter, named)])
-    return App(Served({}, chain, frozenset({(GROUP, "Lamp")})))
+    chain = AdmissionChain(links or [ConvertedKinds(converter, named)])
+    return WebhookApp(ReviewHandlers({}, chain, frozenset({(GROUP, "Lamp")})))
 
 
 def lamp(version: str = "v1", name: str = "a", **spec: Any) -> Object:
@@ -61,7 +61,7 @@ def body(asked: object, version: str = "admission.k8s.io/v1") -> bytes:
     return json.dumps(named | {"request": asked}).encode()
 
 
-def post(act: str, content: bytes, app: App) -> Answer:
+def post(act: str, content: bytes, app: WebhookApp) -> Answer:
     return answer("POST", f"/admit/{act}?timeout=10s", content, app=app)
 
 
@@ -207,21 +207,21 @@ def test_what_is_no_review_is_refused(content: bytes, told: str) -> None:
 class Link:
     """Has a say in everything."""
 
-    def __init__(self, says: Callable[[Review], None]) -> None:
+    def __init__(self, says: Callable[[AdmissionRequest], None]) -> None:
         self._says = says
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         del kind, operation
         return True
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         self._says(review)
 
     validate = mutate
 
 
 def test_the_chain_is_told_all_about_the_request() -> None:
-    told: list[Review] = []
+    told: list[AdmissionRequest] = []
     asked = request(None, lamp(power=1), dryRun=True, subResource="")
     admitted("validate", asked, Link(told.append))
     [review] = told
@@ -232,7 +232,7 @@ def test_the_chain_is_told_all_about_the_request() -> None:
 
 
 def test_warnings_come_with_every_answer() -> None:
-    def warn(review: Review) -> None:
+    def warn(review: AdmissionRequest) -> None:
         review.warnings.append("do not")
         if review.name == "b":
             raise forbidden(review.kind, review.name, "no")

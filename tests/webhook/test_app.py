@@ -16,13 +16,13 @@ from tests.deadlines import HANG
 from tests.webhook.converters import Hosts, asked, host, served
 
 from polyver.kube.http import http
-from polyver.kube.http.http import Head
-from polyver.webhook import App, Served
+from polyver.kube.http.http import RequestHeaders
+from polyver.webhook import ReviewHandlers, WebhookApp
 from polyver.webhook import app as webhook_app
 
 
-def serving(*converters: Hosts) -> Served:
-    return Served(served(*converters))
+def serving(*converters: Hosts) -> ReviewHandlers:
+    return ReviewHandlers(served(*converters))
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Answer:
 
 
 async def ask(
-    app: App,
+    app: WebhookApp,
     method: str,
     path: str,
     body: bytes | Sequence[bytes] = b"",
@@ -66,9 +66,9 @@ async def ask(
     return Answer(start["status"], found, end["body"])
 
 
-def answer(*arguments: Any, app: App | None = None, **options: Any) -> Answer:
+def answer(*arguments: Any, app: WebhookApp | None = None, **options: Any) -> Answer:
     async def run() -> Answer:
-        return await ask(app or App(serving()), *arguments, **options)
+        return await ask(app or WebhookApp(serving()), *arguments, **options)
 
     return asyncio.run(run())
 
@@ -129,7 +129,7 @@ def test_other_paths_and_methods(method: str, path: str, status: int, allowed: s
 
 def test_a_review_that_is_too_large_is_refused() -> None:
     async def run() -> None:
-        app = App(serving(), most_body=1000)
+        app = WebhookApp(serving(), most_body=1000)
         assert (await ask(app, "POST", "/convert", REVIEW)).status == 200
         for body in (REVIEW + b" " * 1000, [REVIEW, b" " * 1000], [b" " * 900] * 10):
             found = await ask(app, "POST", "/convert", body)
@@ -142,7 +142,7 @@ def test_a_review_without_memory_waits_and_is_asked_to_come_again() -> None:
     async def run() -> None:
         release = threading.Event()
         waiting = Hosts(change=lambda _: release.wait(HANG))
-        app = App(serving(waiting), memory=1)
+        app = WebhookApp(serving(waiting), memory=1)
         large = REVIEW + b" " * 6 * 1024 * 1024
         first = asyncio.create_task(ask(app, "POST", "/convert", large))
         second = asyncio.create_task(ask(app, "POST", "/convert", large))
@@ -159,7 +159,7 @@ def test_a_review_without_memory_waits_and_is_asked_to_come_again() -> None:
 
 
 def test_a_review_that_would_never_find_memory_is_too_large() -> None:
-    app = App(serving(), memory=1)
+    app = WebhookApp(serving(), memory=1)
     found = answer("POST", "/convert", asked(*[host()] * 60_000), app=app)
     assert (found.status, found.json["reason"]) == (413, "RequestEntityTooLarge")
     assert "MiB of memory" in found.json["message"]
@@ -168,7 +168,7 @@ def test_a_review_that_would_never_find_memory_is_too_large() -> None:
 def test_a_conversion_that_does_not_end_is_not_waited_for() -> None:
     async def run() -> None:
         release = threading.Event()
-        app = App(serving(Hosts(change=lambda _: release.wait(HANG))))
+        app = WebhookApp(serving(Hosts(change=lambda _: release.wait(HANG))))
         found = await ask(app, "POST", "/convert?timeout=50ms", REVIEW)
         assert (found.status, found.json["reason"]) == (504, "Timeout")
         release.set()
@@ -179,7 +179,7 @@ def test_a_conversion_that_does_not_end_is_not_waited_for() -> None:
 
 def test_conversions_are_replaced_as_a_whole() -> None:
     async def run() -> None:
-        app = App(Served({}))
+        app = WebhookApp(ReviewHandlers({}))
         found = await ask(app, "POST", "/convert", REVIEW)
         assert found.json["response"]["result"]["status"] == "Failure"
         app.serve(serving())
@@ -195,7 +195,7 @@ def test_conversions_are_replaced_as_a_whole() -> None:
 def test_it_is_ready_when_conversions_and_certificate_are() -> None:
     async def run() -> None:
         problems = ["the certificate ended"]
-        app = App(Served({}), checks={"certificate": lambda: problems[0]})
+        app = WebhookApp(ReviewHandlers({}), checks={"certificate": lambda: problems[0]})
 
         async def ready(path: str = "/readyz") -> int:
             return (await ask(app, "GET", path)).status
@@ -215,14 +215,14 @@ def test_it_is_ready_when_conversions_and_certificate_are() -> None:
 
 
 def test_liveness_asks_for_nothing_else() -> None:
-    app = App(Served({}), checks={"certificate": lambda: "ended"})
+    app = WebhookApp(ReviewHandlers({}), checks={"certificate": lambda: "ended"})
     assert answer("GET", "/livez?verbose", app=app).body == b"[+]ping ok\nlivez check passed\n"
 
 
 # Metrics.
 
 
-def counts(app: App) -> dict[str, float]:
+def counts(app: WebhookApp) -> dict[str, float]:
     return counts_of(answer("GET", "/metrics", app=app))
 
 
@@ -233,7 +233,7 @@ def counts_of(found: Any) -> dict[str, float]:
 
 
 def test_reviews_objects_and_failures_are_counted() -> None:
-    app = App(serving())
+    app = WebhookApp(serving())
     for body in (asked(host(), host(), host("v2")), asked(host(), host(wrong=True)), b"{"):
         answer("POST", "/convert", body, app=app)
     labels = '{group="hosts.example.com",kind="Host"}'
@@ -249,7 +249,7 @@ def test_reviews_objects_and_failures_are_counted() -> None:
 
 
 def test_what_clients_write_is_no_label() -> None:
-    app = App(serving())
+    app = WebhookApp(serving())
     for number in range(50):
         answer("POST", "/convert", asked(host() | {"kind": f"Kind{number}"}), app=app)
     failures = {name for name in counts(app) if name.startswith("failures")}
@@ -257,9 +257,9 @@ def test_what_clients_write_is_no_label() -> None:
 
 
 def test_kinds_that_are_served_no_more_are_forgotten() -> None:
-    app = App(serving(Hosts(), Hosts("Route")))
+    app = WebhookApp(serving(Hosts(), Hosts("Route")))
     answer("POST", "/convert", REVIEW, app=app)
-    app.serve(Served({}))
+    app.serve(ReviewHandlers({}))
     assert not [name for name in counts(app) if "Host" in name]
 
 
@@ -274,7 +274,7 @@ def test_objects_may_be_raw() -> None:
         def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> Any:
             return msgspec.Raw(super().convert_raw(raw, version))
 
-    found = answer("POST", "/convert", REVIEW, app=App(serving(Renaming())))
+    found = answer("POST", "/convert", REVIEW, app=WebhookApp(serving(Renaming())))
     assert found.json["response"]["convertedObjects"] == [host("v2", host="h", port="1")]
 
 
@@ -282,10 +282,12 @@ def test_objects_may_be_raw() -> None:
 
 
 JSON = ((b"content-type", b"application/json"),)
-USUAL = Head("POST", "/convert", b"timeout=30s", JSON)
+USUAL = RequestHeaders("POST", "/convert", b"timeout=30s", JSON)
 
 
-def at_once(app: App, body: bytes, head: Head = USUAL) -> http.Answer | None:
+def at_once(
+    app: WebhookApp, body: bytes, head: RequestHeaders = USUAL
+) -> http.EncodedResponse | None:
     """What is said at once to a request that has come as a whole."""
     quick = app.at_once(head)
     return None if quick is None else quick(body)
@@ -316,14 +318,14 @@ BODIES = [
 @pytest.mark.usefixtures("all_are_quick")
 @pytest.mark.parametrize("body", BODIES)
 def test_what_is_answered_at_once_is_what_the_application_says(body: bytes) -> None:
-    app, other = App(serving()), App(serving())
+    app, other = WebhookApp(serving()), WebhookApp(serving())
     found = at_once(app, body)
     assert found is not None
     assert found.head == b"content-type: application/json\r\n"
     told = answer("POST", "/convert?timeout=30s", body, app=other)
     assert (found.status, found.body) == (told.status, told.body)
     assert counts(app) == counts(other)
-    quick = App(serving()).at_once(USUAL)
+    quick = WebhookApp(serving()).at_once(USUAL)
     assert quick is not None
     assert quick(bytearray(body)) == found, "wherever it was put"
 
@@ -340,8 +342,8 @@ def test_what_is_answered_at_once_is_what_the_application_says(body: bytes) -> N
         (USUAL, REVIEW + b" " * 1000),
     ],
 )
-def test_all_that_is_unusual_is_left_to_the_application(head: Head, body: bytes) -> None:
-    app = App(serving(), most_body=1000)
+def test_all_that_is_unusual_is_left_to_the_application(head: RequestHeaders, body: bytes) -> None:
+    app = WebhookApp(serving(), most_body=1000)
     assert at_once(app, body, head) is None
     assert at_once(app, REVIEW) is not None
     app.drain()
@@ -349,7 +351,7 @@ def test_all_that_is_unusual_is_left_to_the_application(head: Head, body: bytes)
 
 
 def test_nothing_slow_is_answered_at_once() -> None:
-    app = App(serving())
+    app = WebhookApp(serving())
     assert at_once(app, REVIEW) is None, "nobody knows yet"
     answer("POST", "/convert", asked(host(seconds=0.2, hostPort="h:1")), app=app)
     assert at_once(app, REVIEW) is None
@@ -357,7 +359,7 @@ def test_nothing_slow_is_answered_at_once() -> None:
 
 def test_what_was_quick_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook_app, "_QUICK", 60.0)
-    app = App(serving())
+    app = WebhookApp(serving())
     answer("POST", "/convert", REVIEW, app=app)
     assert at_once(app, REVIEW) is not None
 
@@ -375,7 +377,7 @@ def test_a_number_out_of_range_is_no_failure_of_the_webhook(
     sent = json.loads(asked(host(hostPort="h:1")))
     sent["request"]["objects"][0][place]["much"] = "@"
     body = json.dumps(sent).replace('"@"', number).encode()
-    app = App(Served({KIND: by_functions(there)}))
+    app = WebhookApp(ReviewHandlers({KIND: by_functions(there)}))
     found = answer("POST", "/convert", body, app=app).json["response"]
     assert found["result"]["status"] == "Failure"
     assert "out of range" in found["result"]["message"]

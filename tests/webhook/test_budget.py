@@ -22,7 +22,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.deadlines import HANG
 
-from polyver.webhook.budget import Budget, Lease, Refused, Share, estimated
+from polyver.webhook.budget import (
+    MemoryBudget,
+    MemoryBudgetExceeded,
+    MemoryReservation,
+    MemoryShare,
+    estimated,
+)
 
 MIB = 1024 * 1024
 
@@ -35,14 +41,14 @@ MIB = 1024 * 1024
 def test_no_more_is_taken_than_there_is_and_all_comes_back(
     sizes: list[int], fates: list[str]
 ) -> None:
-    share, most = Share(10), 0
+    share, most = MemoryShare(10), 0
 
     async def use(size: int, fate: str) -> None:
         nonlocal most
         until = monotonic() + (HANG if fate == "stays" else 0)
         try:
             await share.take(size, until)
-        except Refused:
+        except MemoryBudgetExceeded:
             return
         most = max(most, share.used)
         try:
@@ -65,7 +71,7 @@ def test_no_more_is_taken_than_there_is_and_all_comes_back(
 
 def test_a_large_review_is_not_overtaken_for_ever() -> None:
     async def run() -> list[str]:
-        share, order = Share(10), []
+        share, order = MemoryShare(10), []
 
         async def use(name: str, size: int) -> None:
             await share.take(size, monotonic() + HANG)
@@ -86,11 +92,15 @@ def test_a_large_review_is_not_overtaken_for_ever() -> None:
 
 def test_too_many_do_not_even_wait() -> None:
     async def run() -> int:
-        share = Share(1)
+        share = MemoryShare(1)
         await share.take(1, monotonic() + HANG)
         tasks = [asyncio.create_task(share.take(1, monotonic() + HANG)) for _ in range(300)]
         await asyncio.sleep(0)
-        refused = [each for each in tasks if each.done() and isinstance(each.exception(), Refused)]
+        refused = [
+            each
+            for each in tasks
+            if each.done() and isinstance(each.exception(), MemoryBudgetExceeded)
+        ]
         for each in tasks:
             each.cancel()
         await asyncio.wait(tasks)
@@ -101,9 +111,9 @@ def test_too_many_do_not_even_wait() -> None:
 
 def test_memory_is_in_use_until_the_last_thread_has_ended() -> None:
     async def run() -> None:
-        share, going_on, begun = Share(10), threading.Event(), threading.Event()
+        share, going_on, begun = MemoryShare(10), threading.Event(), threading.Event()
         await share.take(10, monotonic() + HANG)
-        lease = Lease(share, 10)
+        lease = MemoryReservation(share, 10)
 
         def work() -> None:
             begun.set()
@@ -123,7 +133,7 @@ def test_memory_is_in_use_until_the_last_thread_has_ended() -> None:
 
 @pytest.mark.parametrize("memory", [1, 256, 512, 4096])
 def test_the_largest_body_that_is_taken_finds_room(memory: int) -> None:
-    budget = Budget(memory * MIB, 64 * MIB)
+    budget = MemoryBudget(memory * MIB, 64 * MIB)
     assert budget.most_body <= budget.bodies.size
     assert estimated(b"x" * MIB) * budget.most_body // MIB <= budget.work.size
     assert budget.bodies.size + budget.work.size <= max(memory - 160, 32) * MIB

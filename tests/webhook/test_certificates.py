@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from polyver.kube.http.files import FolderFailed
 from polyver.kube.http.tls import Authority
-from polyver.webhook.certificates import Certificates
+from polyver.webhook.certificates import WebhookCertificates
 from polyver.webhook.rotation import (
     AuthorityState,
     Create,
@@ -24,7 +24,7 @@ from polyver.webhook.rotation import (
     LeafState,
     Observe,
     Publish,
-    State,
+    RotationState,
     Step,
     plan,
 )
@@ -39,7 +39,7 @@ class World:
     """A state, and what clients may believe at worst."""
 
     def __init__(self) -> None:
-        self.state = State()
+        self.state = RotationState()
         self.now = START
         self.made = 0
         self.believed: set[tuple[str, ...]] = set()
@@ -156,7 +156,7 @@ def test_a_new_name_needs_a_new_leaf(rotating: World) -> None:
 # The folder.
 
 
-def believed(kept: Certificates, bundle: bytes, now: datetime.datetime) -> bool:
+def believed(kept: WebhookCertificates, bundle: bytes, now: datetime.datetime) -> bool:
     """Whether a client that has a bundle believes what is shown."""
     store = Store(x509.load_pem_x509_certificates(bundle))
     leaf = x509.load_pem_x509_certificate(kept.certificate_file.read_bytes())
@@ -165,7 +165,7 @@ def believed(kept: Certificates, bundle: bytes, now: datetime.datetime) -> bool:
 
 
 def test_thirty_years_in_a_folder(tmp_path: Path) -> None:
-    kept, now = Certificates(tmp_path, NAMES), START
+    kept, now = WebhookCertificates(tmp_path, NAMES), START
     kept.advance(now)
     bundle, leaves = kept.bundle_file.read_bytes(), set()
     for _ in range(30 * 365 // 20):
@@ -181,16 +181,16 @@ def test_thirty_years_in_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
-    first = Certificates(tmp_path, NAMES)
+    first = WebhookCertificates(tmp_path, NAMES)
     assert first.advance(START)
     contents = {file: file.read_bytes() for file in tmp_path.iterdir()}
-    assert Certificates(tmp_path, NAMES).advance(START + DAY) == []
+    assert WebhookCertificates(tmp_path, NAMES).advance(START + DAY) == []
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == contents
     assert {stat.S_IMODE(file.stat().st_mode) for file in contents} == {0o600}
 
 
 def test_files_that_were_lost_are_written_again(tmp_path: Path) -> None:
-    kept = Certificates(tmp_path, NAMES)
+    kept = WebhookCertificates(tmp_path, NAMES)
     kept.advance(START)
     bundle = kept.bundle_file.read_bytes()
     for file in (kept.certificate_file, kept.key_file, kept.bundle_file):
@@ -202,7 +202,7 @@ def test_files_that_were_lost_are_written_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("days", [1, 400, 4000])
 def test_a_clock_that_was_ahead_is_forgotten(tmp_path: Path, days: int) -> None:
-    kept = Certificates(tmp_path, NAMES)
+    kept = WebhookCertificates(tmp_path, NAMES)
     kept.advance(START + days * DAY)
     assert not_valid_yet(kept, START)
     kept.advance(START)
@@ -210,7 +210,7 @@ def test_a_clock_that_was_ahead_is_forgotten(tmp_path: Path, days: int) -> None:
 
 
 def test_a_leaf_that_is_not_valid_yet_is_made_again(tmp_path: Path) -> None:
-    kept = Certificates(tmp_path, NAMES)
+    kept = WebhookCertificates(tmp_path, NAMES)
     kept.advance(START)
     bundle = kept.bundle_file.read_bytes()
     kept.advance(START + 340 * DAY)
@@ -218,13 +218,13 @@ def test_a_leaf_that_is_not_valid_yet_is_made_again(tmp_path: Path) -> None:
     assert believed(kept, bundle, START + DAY)
 
 
-def not_valid_yet(kept: Certificates, now: datetime.datetime) -> bool:
+def not_valid_yet(kept: WebhookCertificates, now: datetime.datetime) -> bool:
     leaf = x509.load_pem_x509_certificate(kept.certificate_file.read_bytes())
     return leaf.not_valid_before_utc > now
 
 
 def test_a_long_name_is_no_hindrance(tmp_path: Path) -> None:
-    kept = Certificates(tmp_path, [f"{'a' * 60}.{'b' * 60}.svc", *NAMES])
+    kept = WebhookCertificates(tmp_path, [f"{'a' * 60}.{'b' * 60}.svc", *NAMES])
     kept.advance(START)
     assert believed(kept, kept.bundle_file.read_bytes(), START)
 
@@ -234,13 +234,13 @@ def test_what_somebody_else_wrote_is_left_alone(tmp_path: Path) -> None:
         '{"authorities": [{"certificate": "x", "key": ""}]}'
     )
     with pytest.raises(FolderFailed, match="is not what was written there; move it away"):
-        Certificates(tmp_path, NAMES).advance(START)
+        WebhookCertificates(tmp_path, NAMES).advance(START)
 
 
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(FolderFailed, match=r"cannot be used: .*--certificates"):
-        Certificates(tmp_path / "file" / "folder", NAMES).advance(START)
+        WebhookCertificates(tmp_path / "file" / "folder", NAMES).advance(START)
 
 
 # Pairs.

@@ -19,7 +19,7 @@ from polyver.webhook.rotation import (
     LeafState,
     Observe,
     Publish,
-    State,
+    RotationState,
     plan,
 )
 
@@ -52,8 +52,8 @@ class World:
     """An authority that is about to be followed by another."""
 
     now: datetime.datetime = START
-    state: State = field(
-        default_factory=lambda: State(
+    state: RotationState = field(
+        default_factory=lambda: RotationState(
             (AuthorityState("ca1", START + 729 * DAY),),
             LeafState("ca1", frozenset(NAMES), START, START + 365 * DAY),
             ("ca1",),

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from polyver.apis.declaring import Kind
     from polyver.client import Client
     from polyver.controllers import Controller
-    from polyver.kube.http.http import Response
+    from polyver.kube.http.http import HttpResponse
     from polyver.kube.objects.webhooks import Webhook
-    from polyver.kube.server.api import Api
+    from polyver.kube.server.api import ApiServer
     from polyver.kube.server.conversion import ServedConversions
-    from polyver.kube.server.http import Request
+    from polyver.kube.server.http import HttpRequest
 
 __all__ = ["own_webhook", "serve_conversions", "serve_kinds"]
 
@@ -26,7 +26,7 @@ _TIMEOUT = 30.0
 
 
 async def serve_kinds(
-    api: Api, client: Client, kinds: Sequence[Kind], webhook: Webhook
+    api: ApiServer, client: Client, kinds: Sequence[Kind], webhook: Webhook
 ) -> list[Controller[Any]]:
     """Have kinds in Python defined, converted and checked; their controllers are returned."""
     from polyver.apis.admission.kinds import ConvertedKinds
@@ -44,7 +44,9 @@ async def serve_kinds(
     return [DeclaredController(client, kind) for kind in kinds if kind.controller is not None]
 
 
-async def serve_conversions(api: Api, client: Client, webhook: Webhook) -> list[Controller[Any]]:
+async def serve_conversions(
+    api: ApiServer, client: Client, webhook: Webhook
+) -> list[Controller[Any]]:
     """Have Conversions that are applied checked and served; what follows them is returned."""
     from polyver.apis.admission.conversions import ConversionChecks
     from polyver.apis.controllers.conversions import ConversionController
@@ -91,8 +93,8 @@ class _Reviews:
         self._conversions = conversions
         self._workers = Workers()
 
-    async def answer(self, request: Request) -> Response:
-        from polyver.kube.http.http import Response
+    async def answer(self, request: HttpRequest) -> HttpResponse:
+        from polyver.kube.http.http import HttpResponse
         from polyver.webhook import review
         from polyver.webhook.conversion import CallsFunctions
         from polyver.webhook.workers import FunctionKinds
@@ -106,7 +108,7 @@ class _Reviews:
             made = await self._workers.run(kinds, partial(work, calling=kinds), until)
         except CallsFunctions:
             made = await self._workers.run((), work, until)
-        return Response(made.status, [("content-type", "application/json")], made.body)
+        return HttpResponse(made.status, [("content-type", "application/json")], made.body)
 
 
 def _is_over(until: float) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 from polyver.apis.checking import check_types, check_writing
-from polyver.apis.conversion import Converter, Declared, build_converter, read_conversion
+from polyver.apis.conversion import Converter, DeclaredConversion, build_converter, read_conversion
 from polyver.apis.declaring import Anything, Field, Kind, ListMap
 from polyver.apis.definition import Column, Definition
 from polyver.apis.manifests import definitions_of
@@ -41,7 +41,7 @@ CONVERSIONS: Final = Kind(
         Column("Age", ".metadata.creationTimestamp", "date"),
     ],
 )
-class Conversion:
+class ConversionV1Alpha1:
     """How objects of a kind are converted between its versions; named as its definition is."""
 
     class Spec:
@@ -118,7 +118,7 @@ def converter_left(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> Con
 
 def _read(
     conversion: Mapping[str, Any], crd: Mapping[str, Any] | None
-) -> tuple[Declared, Definition | None]:
+) -> tuple[DeclaredConversion, Definition | None]:
     document = _document(conversion)
     declared = read_conversion(document)
     if crd is None:

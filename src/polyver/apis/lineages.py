@@ -2,8 +2,8 @@
 
 from polyver.apis.manifests import lineages
 from polyver.apis.policy import APIS, selector
-from polyver.capability import Capability
+from polyver.capability import LineageReader
 
 __all__ = ["CAPABILITY"]
 
-CAPABILITY = Capability((APIS,), lineages, selector)
+CAPABILITY = LineageReader((APIS,), lineages, selector)

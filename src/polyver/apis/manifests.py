@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from polyver.apis.definition import Column, DefinedVersion, Definition, Names, Scale, Schema, Scope
 from polyver.apis.policy import APIS
-from polyver.capability import Found
+from polyver.capability import FoundLineage
 from polyver.core import (
     InvalidVersion,
     KubeVersion,
@@ -166,7 +166,7 @@ def definitions_of(documents: Sequence[Document]) -> Iterator[Definition]:
         yield definition
 
 
-def lineages(documents: Sequence[Document]) -> Iterator[Found]:
+def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
     """Every kind that the manifests define, with its versions."""
     for document in _crds(documents):
         definition = _read(document)
@@ -175,7 +175,7 @@ def lineages(documents: Sequence[Document]) -> Iterator[Found]:
         except PolyverError as error:
             raise document.error(error.fact, "spec", "versions", hint=error.hint) from None
         path = f"CustomResourceDefinition/{definition.group}/{definition.kind}"
-        yield Found(lineage, (APIS,), path)
+        yield FoundLineage(lineage, (APIS,), path)
 
 
 def lineage_of(crd: Mapping[str, Any]) -> Lineage:

@@ -12,7 +12,7 @@ from typing import Any
 
 from polyver.apis.manifests import lineage_of
 from polyver.apis.policy import APIS
-from polyver.client import CRDS, Change, Key, Resource
+from polyver.client import CRDS, Change, GroupVersionResource, Key
 from polyver.core import (
     Dependent,
     Exact,
@@ -24,15 +24,15 @@ from polyver.core import (
 )
 from polyver.core.plain import Object
 from polyver.web.sources import (
-    Asked,
-    Book,
-    Details,
-    Following,
-    Shown,
-    Source,
-    Unanswered,
-    Watched,
-    Where,
+    LineageKey,
+    LineageRequest,
+    PageInformers,
+    PageLineage,
+    PageModel,
+    PageSource,
+    ReleaseDetails,
+    UnresolvedRequest,
+    WatchedCollection,
 )
 
 __all__ = ["ApisSource"]
@@ -44,15 +44,15 @@ _CAPABILITY = "apis"
 class _Kind:
     group: str
     kind: str
-    resource: Resource | None
+    resource: GroupVersionResource | None
     """In the version in which its objects are looked at, if they are."""
     releases: tuple[Release, ...]
     storage: str
     stored: tuple[str, ...]
 
     @property
-    def where(self) -> Where:
-        return Where(_CAPABILITY, f"{self.group}/{self.kind}")
+    def where(self) -> LineageKey:
+        return LineageKey(_CAPABILITY, f"{self.group}/{self.kind}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,13 @@ class _Written:
     """Where a writer is noted, and its API version."""
 
 
-class ApisSource(Source):
+class ApisSource(PageSource):
     """The capability apis."""
 
-    def open(self, book: Book, following: Following) -> None:
+    def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
         self._following = following
-        following.follow(self, Watched(CRDS, _kind, self._observe_kind))
+        following.follow(self, WatchedCollection(CRDS, _kind, self._observe_kind))
 
     async def _observe_kind(self, change: Change[_Kind]) -> None:
         before, after = change.before, change.after
@@ -82,7 +82,9 @@ class ApisSource(Source):
         self._book.show(_shown(after))
         if after.resource is not None:
             observe = partial(self._observe_object, after)
-            self._following.follow(self, Watched(after.resource, _written, observe, metadata=True))
+            self._following.follow(
+                self, WatchedCollection(after.resource, _written, observe, metadata=True)
+            )
 
     async def _leave(self, kind: _Kind) -> None:
         if kind.resource is None:
@@ -102,12 +104,14 @@ def _name(kind: _Kind, key: Key) -> str:
     return f"{kind.kind}.{kind.group} {'/'.join(filter(None, key))}"
 
 
-def _asked(about: Dependent, where: Where, at: str, version: str) -> Asked | Unanswered:
+def _asked(
+    about: Dependent, where: LineageKey, at: str, version: str
+) -> LineageRequest | UnresolvedRequest:
     dependent = Dependent(about.name, at, about.uid, about.labels)
     try:
-        return Asked(dependent, where, version, _selector(version), APIS)
+        return LineageRequest(dependent, where, version, _selector(version), APIS)
     except InvalidVersion as error:
-        return Unanswered(dependent, version, error.fact, error.hint)
+        return UnresolvedRequest(dependent, version, error.fact, error.hint)
 
 
 @lru_cache(maxsize=1024)
@@ -125,10 +129,10 @@ def _kind(obj: Object) -> _Kind:
     served = [
         release.name for release in reversed(lineage.releases) if release.stage in APIS.usable
     ]
-    resource: Resource | None = None
+    resource: GroupVersionResource | None = None
     if served and len(versions) > 1:
         namespaced = spec.get("scope") == "Namespaced"
-        resource = Resource(spec["group"], served[0], names["plural"], namespaced)
+        resource = GroupVersionResource(spec["group"], served[0], names["plural"], namespaced)
     return _Kind(
         spec["group"],
         names["kind"],
@@ -139,10 +143,10 @@ def _kind(obj: Object) -> _Kind:
     )
 
 
-def _shown(kind: _Kind) -> Shown:
+def _shown(kind: _Kind) -> PageLineage:
     lineage = Lineage(kind.kind, kind.releases)
     details = {each.name: _details(kind, each) for each in lineage}
-    return Shown(
+    return PageLineage(
         kind.where,
         lineage,
         APIS,
@@ -153,10 +157,10 @@ def _shown(kind: _Kind) -> Shown:
     )
 
 
-def _details(kind: _Kind, release: Release) -> Details:
+def _details(kind: _Kind, release: Release) -> ReleaseDetails:
     if release.name == kind.storage:
-        return Details(marks=("storage",))
-    return Details(marks=("stored before",) if release.name in kind.stored else ())
+        return ReleaseDetails(marks=("storage",))
+    return ReleaseDetails(marks=("stored before",) if release.name in kind.stored else ())
 
 
 def _written(obj: Object) -> _Written:

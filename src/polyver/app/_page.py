@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polyver.kube.http.logs import Log
     from polyver.kube.server.asgi import Handler
     from polyver.kube.server.credentials import Credentials
-    from polyver.web.sources import Source
+    from polyver.web.sources import PageSource
 
 __all__ = ["bind_page", "serving_page"]
 
@@ -73,9 +73,9 @@ def _keep(file: Path, address: str) -> None:
         write_file(file, content)
 
 
-def _sources(choices: Choices) -> Sequence[Source]:
+def _sources(choices: Choices) -> Sequence[PageSource]:
     """What each capability that is switched on contributes."""
-    found: list[Source] = []
+    found: list[PageSource] = []
     if "apis" in choices.capabilities:
         from polyver.apis.page import ApisSource
 

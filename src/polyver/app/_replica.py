@@ -26,24 +26,24 @@ from polyver.apis.crds import conversion_data
 from polyver.apis.declaring import Kind
 from polyver.app.choices import Choices
 from polyver.client import CRDS, Client, find
-from polyver.client.cluster import Access, ClusterClient
-from polyver.controllers import Controller, Engine, Leadership, Lease, Terms
+from polyver.client.cluster import ClusterAccess, ClusterClient
+from polyver.controllers import Controller, ControllerManager, Leadership, Lease, Terms
 from polyver.controllers.metrics import collector_of
-from polyver.functions.controllers.calls import Lent
+from polyver.functions.controllers.calls import WorkerAccess
 from polyver.kube.http.addresses import url
 from polyver.kube.http.background import in_background
 from polyver.kube.http.listener import bind, serving
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook
-from polyver.kube.server.admission import Admission, Chain
-from polyver.webhook import App, Served
+from polyver.kube.server.admission import Admission, AdmissionChain
+from polyver.webhook import ReviewHandlers, WebhookApp
 from polyver.webhook.app import CONVERT
 from polyver.webhook.bundles import Bundles
-from polyver.webhook.metrics import Metrics
+from polyver.webhook.metrics import WebhookMetrics
 from polyver.webhook.served_certificate import PairSource
 from polyver.webhook.shared_certificates import SecretDocument, SharedPairs
 
-__all__ = ["Replica", "Settings", "replica"]
+__all__ = ["Replica", "ReplicaSettings", "replica"]
 
 _CONVERSIONS = (CONVERSIONS.group, CONVERSIONS.kind)
 _LEASE = "polyver"
@@ -54,10 +54,10 @@ _PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ReplicaSettings:
     """What someone who starts a replica may choose."""
 
-    access: Access
+    access: ClusterAccess
     webhook: Webhook
     """Where API servers find all replicas, without a path."""
     host: str
@@ -90,7 +90,7 @@ class Replica:
 
 
 @asynccontextmanager
-async def replica(settings: Settings) -> AsyncIterator[Replica]:
+async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
     """A replica for as long as the body runs; what cannot be had is a PolyverError."""
     log = Log(verbose=settings.verbose)
     identity = settings.identity or uuid.uuid4().hex
@@ -114,7 +114,7 @@ async def replica(settings: Settings) -> AsyncIterator[Replica]:
             )
         )
         await undo.enter_async_context(in_background(wired.pair.follow(log)))
-        await undo.enter_async_context(Engine(client, [follow]))
+        await undo.enter_async_context(ControllerManager(client, [follow]))
         acting = await undo.enter_async_context(AsyncExitStack())
         task = await acting.enter_async_context(wired.leadership.running())
         at = url(settings.host, listener.getsockname()[1])
@@ -131,12 +131,12 @@ async def replica(settings: Settings) -> AsyncIterator[Replica]:
 class _Wired:
     """What one replica is made of."""
 
-    def __init__(self, client: Client, settings: Settings, identity: str, log: Log) -> None:
+    def __init__(self, client: Client, settings: ReplicaSettings, identity: str, log: Log) -> None:
         self._client = client
         self._settings = settings
         self._log = log
         # Workers have the credentials that this replica has.
-        lent = nullcontext(Lent(settings.access))
+        lent = nullcontext(WorkerAccess(settings.access))
         self._contributions = settings.choices.contributions(
             namespace=settings.namespace, lend=lambda: lent
         )
@@ -148,7 +148,7 @@ class _Wired:
             if kind.converter is not None
         }
         """By the names of their definitions."""
-        self._engine: Engine | None = None
+        self._engine: ControllerManager | None = None
         lease = Lease(client, _LEASE, settings.namespace, identity, terms=settings.terms)
         self.leadership = Leadership(lease, self._acting, tell=self._tell)
         self._document = SecretDocument(client, settings.namespace, _CERTIFICATES)
@@ -159,14 +159,14 @@ class _Wired:
         ]
         for each in self._contributions:
             links += each.links(client)
-        self._chain = Chain(links)
-        self.app = App(
+        self._chain = AdmissionChain(links)
+        self.app = WebhookApp(
             self._served(),
             checks={
                 "certificate": lambda: self.pair.shown.problem(_now()),
                 "conversions": lambda: "",  # they were loaded before this could be asked
             },
-            metrics=Metrics(
+            metrics=WebhookMetrics(
                 lambda: self.pair.shown.until, also=[collector_of(lambda: self._engine)]
             ),
             log=log,
@@ -199,17 +199,19 @@ class _Wired:
             self.converters.pop(name, None)
         self.app.serve(self._served())
 
-    def _served(self) -> Served:
+    def _served(self) -> ReviewHandlers:
         converters = {(each.group, each.kind): each for each in self.converters.values()}
         hooked = {(kind.group, kind.kind) for kind in self._kinds.values()}
-        return Served(converters, self._chain, frozenset(hooked | {*converters, _CONVERSIONS}))
+        return ReviewHandlers(
+            converters, self._chain, frozenset(hooked | {*converters, _CONVERSIONS})
+        )
 
     def _tell(self, fact: str, detail: str) -> None:
         self._log.info(f"this replica {fact}", holder=detail)
 
-    def _acting(self) -> Engine:
+    def _acting(self) -> ControllerManager:
         """What only the one that leads does."""
-        self._engine = Engine(self._client, self._controllers())
+        self._engine = ControllerManager(self._client, self._controllers())
         return self._engine
 
     def _controllers(self) -> list[Controller[Any]]:

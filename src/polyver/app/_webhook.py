@@ -16,12 +16,12 @@ from polyver.kube.http.addresses import LOOPBACK, url
 from polyver.kube.http.background import in_background, repeated
 from polyver.kube.http.listener import bind, serving
 from polyver.kube.http.logs import Log
-from polyver.webhook import App, Served
+from polyver.webhook import ReviewHandlers, WebhookApp
 from polyver.webhook.app import MOST_BODY
-from polyver.webhook.metrics import Metrics
+from polyver.webhook.metrics import WebhookMetrics
 from polyver.webhook.served_certificate import PairSource
 
-__all__ = ["Running", "Settings", "webhook"]
+__all__ = ["RunningWebhook", "WebhookSettings", "webhook"]
 
 _LOOK_EVERY = 1.0
 _OLD_CONVERSIONS = "the conversions stay as they were"
@@ -30,7 +30,7 @@ _PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class WebhookSettings:
     """What someone who starts a webhook may choose."""
 
     pair: PairSource
@@ -43,7 +43,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningWebhook:
     """A webhook that runs."""
 
     url: str
@@ -56,8 +56,8 @@ class Running:
 
 @asynccontextmanager
 async def webhook(
-    settings: Settings, load: Callable[[], Served], fingerprint: Callable[[], str]
-) -> AsyncIterator[Running]:
+    settings: WebhookSettings, load: Callable[[], ReviewHandlers], fingerprint: Callable[[], str]
+) -> AsyncIterator[RunningWebhook]:
     """A webhook for as long as the body runs; what cannot be had is a PolyverError.
 
     `load` is called again when the fingerprint changes, and on SIGHUP.
@@ -69,10 +69,10 @@ async def webhook(
         served = load()
         pair = settings.pair
         await pair.start()
-        app = App(
+        app = WebhookApp(
             served,
             checks={"certificate": lambda: pair.shown.problem(_now())},
-            metrics=Metrics(lambda: pair.shown.until),
+            metrics=WebhookMetrics(lambda: pair.shown.until),
             log=log,
             most_body=settings.most_body,
             memory=settings.memory,
@@ -94,7 +94,7 @@ async def webhook(
         ]
         await undo.enter_async_context(in_background(*jobs))
         at = url(settings.host, listener.getsockname()[1])
-        yield Running(at, len(served.converters), len(served.admitted), app.drain)
+        yield RunningWebhook(at, len(served.converters), len(served.admitted), app.drain)
 
 
 def _now() -> datetime.datetime:
@@ -106,8 +106,8 @@ class _Conversions:
 
     def __init__(
         self,
-        app: App,
-        load: Callable[[], Served],
+        app: WebhookApp,
+        load: Callable[[], ReviewHandlers],
         fingerprint: Callable[[], str],
         known: str,
         log: Log,

@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 
     from polyver.apis.declaring import Kind
     from polyver.client import Client
-    from polyver.controllers import Controller, Engine
-    from polyver.functions.controllers.calls import Lent
-    from polyver.kube.http.http import Response
+    from polyver.controllers import Controller, ControllerManager
+    from polyver.functions.controllers.calls import WorkerAccess
+    from polyver.kube.http.http import HttpResponse
     from polyver.kube.objects.webhooks import Webhook
-    from polyver.kube.server.api import Api
-    from polyver.kube.server.asgi import App, Handler
-    from polyver.kube.server.http import Request
+    from polyver.kube.server.api import ApiServer
+    from polyver.kube.server.asgi import ApiServerApp, Handler
+    from polyver.kube.server.http import HttpRequest
     from polyver.kube.server.identity import Identities
     from polyver.kube.store import Store
 
-__all__ = ["Embedded", "Settings", "embedded"]
+__all__ = ["Embedded", "EmbeddedSettings", "embedded"]
 
 _RENEW_EVERY = 60.0
 _VERIFIED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class EmbeddedSettings:
     """What someone who starts a control plane may choose."""
 
     data: Path | None = None
@@ -91,7 +91,9 @@ Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
 
 
 @asynccontextmanager
-async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIterator[Embedded]:
+async def embedded(
+    settings: EmbeddedSettings, *, opens: Opens | None = None
+) -> AsyncIterator[Embedded]:
     """A control plane for as long as the body runs; what cannot be had is a PolyverError."""
     from polyver.kube.http.listener import bind, serving
     from polyver.kube.server.asgi import certificate_state
@@ -137,12 +139,12 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
 class _Behind:
     """What goes on behind a pipeline, once it does."""
 
-    engine: Engine | None = None
+    engine: ControllerManager | None = None
 
 
 @asynccontextmanager
 async def _pipeline(
-    settings: Settings,
+    settings: EmbeddedSettings,
     credentials: Credentials,
     identities: Identities,
     store: Store,
@@ -153,13 +155,18 @@ async def _pipeline(
 ) -> AsyncIterator[Handler]:
     """The pipeline, with what goes on behind it: definitions, and the controllers."""
     from polyver.client.in_process import DirectClient
-    from polyver.controllers import AccountController, Engine, GarbageCollector, NamespaceController
-    from polyver.kube.server.api import RELEASE, Api
+    from polyver.controllers import (
+        AccountController,
+        ControllerManager,
+        GarbageCollector,
+        NamespaceController,
+    )
+    from polyver.kube.server.api import RELEASE, ApiServer
     from polyver.kube.server.bootstrap import prepare
     from polyver.kube.server.identity import CONTROLLERS
 
     key = credentials.account_key
-    api = Api(store, address=address, release=settings.release or RELEASE, account_key=key)
+    api = ApiServer(store, address=address, release=settings.release or RELEASE, account_key=key)
     identities.accounts = api.accounts.verify
     api.server.authenticate = identities.verify
     await prepare(api, port=int(address.rpartition(":")[2]))
@@ -175,24 +182,29 @@ async def _pipeline(
         lend = partial(_lent, identities, f"https://{address}", credentials)
         contributions = settings.choices.contributions(folder=folder, lend=lend)
         controllers += await _serve(settings, contributions, api, own_webhook(address, ca))
-        async with Engine(client, controllers) as behind.engine:
+        async with ControllerManager(client, controllers) as behind.engine:
             yield api
 
 
 @contextlib.contextmanager
-def _lent(identities: Identities, at: str, credentials: Credentials) -> Iterator[Lent]:
+def _lent(identities: Identities, at: str, credentials: Credentials) -> Iterator[WorkerAccess]:
     """Credentials for the worker process of one call."""
-    from polyver.client.cluster import Access, Cluster, User
-    from polyver.functions.controllers.calls import Lent
+    from polyver.client.cluster import ClusterAccess, KubeconfigCluster, KubeconfigUser
+    from polyver.functions.controllers.calls import WorkerAccess
     from polyver.kube.server.identity import FUNCTIONS
 
     with identities.lend(FUNCTIONS) as token:
-        cluster = Cluster(server=at, certificate_auth=str(credentials.ca_file.absolute()))
-        yield Lent(Access(cluster, User(token=token), "polyver up"), runs_pods=False)
+        cluster = KubeconfigCluster(server=at, certificate_auth=str(credentials.ca_file.absolute()))
+        yield WorkerAccess(
+            ClusterAccess(cluster, KubeconfigUser(token=token), "polyver up"), runs_pods=False
+        )
 
 
 async def _serve(
-    settings: Settings, contributions: Sequence[Contribution], api: Api, webhook: Webhook
+    settings: EmbeddedSettings,
+    contributions: Sequence[Contribution],
+    api: ApiServer,
+    webhook: Webhook,
 ) -> list[Controller[Any]]:
     """Have everything served that is polyver's own; the controllers behind it are returned."""
     from polyver.client.in_process import DirectClient
@@ -215,7 +227,7 @@ async def _serve(
 
 
 async def _contribute(
-    contribution: Contribution, api: Api, client: Client
+    contribution: Contribution, api: ApiServer, client: Client
 ) -> list[Controller[Any]]:
     for link in contribution.links(client):
         api.admission.add(link)
@@ -227,31 +239,35 @@ async def _contribute(
 
 
 async def _make_namespace(client: Client, name: str) -> None:
-    from polyver.client import Resource, find
+    from polyver.client import GroupVersionResource, find
 
-    namespaces = Resource("", "v1", "namespaces", namespaced=False)
+    namespaces = GroupVersionResource("", "v1", "namespaces", namespaced=False)
     if await find(client, namespaces, name) is None:
         made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await client.create(namespaces, made)
 
 
-async def _answer(body: bytes, request: Request) -> Response:
-    from polyver.kube.http.http import Response
+async def _answer(body: bytes, request: HttpRequest) -> HttpResponse:
+    from polyver.kube.http.http import HttpResponse
 
     del request
-    return Response(200, [("content-type", "application/json")], body)
+    return HttpResponse(200, [("content-type", "application/json")], body)
 
 
-def _app(api: Handler, identities: Identities, store: Store, behind: _Behind, log: Log) -> App:
+def _app(
+    api: Handler, identities: Identities, store: Store, behind: _Behind, log: Log
+) -> ApiServerApp:
     from polyver.controllers.metrics import collector_of
-    from polyver.kube.server.asgi import App
-    from polyver.kube.server.metrics import Metrics
+    from polyver.kube.server.asgi import ApiServerApp
+    from polyver.kube.server.metrics import ApiServerMetrics
 
-    return App(
+    return ApiServerApp(
         api,
         identities,
         checks={"store": partial(_problem, store), "definitions": partial(_problem_of, api)},
-        metrics=Metrics(lambda: store.revision, also=[collector_of(lambda: behind.engine)]),
+        metrics=ApiServerMetrics(
+            lambda: store.revision, also=[collector_of(lambda: behind.engine)]
+        ),
         log=log,
     )
 
@@ -287,7 +303,7 @@ def _folder(data: Path | None) -> Iterator[Path]:
     yield data.absolute()
 
 
-def _store(folder: Path, settings: Settings, log: Log) -> Store:
+def _store(folder: Path, settings: EmbeddedSettings, log: Log) -> Store:
     if settings.data is None:
         from polyver.kube.store.memory import MemoryStore
 

@@ -11,7 +11,7 @@ from cyclopts.validators import Number
 
 from polyver.app.capabilities import CapabilityOptions
 from polyver.cli.exit_codes import Misused
-from polyver.cli.output import Manifests, manifests_text, print_lines, warn
+from polyver.cli.output import ManifestFormat, manifests_text, print_lines, warn
 from polyver.core import listed
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def install(
     inject_ca_from: str = "",
     context: str = "",
     dry_run: Annotated[bool, Parameter(negative=())] = False,
-    form: Annotated[Manifests, Parameter(name=["-o"])] = Manifests.YAML,
+    form: Annotated[ManifestFormat, Parameter(name=["-o"])] = ManifestFormat.YAML,
     adopt: Annotated[bool, Parameter(negative=())] = False,
     wait: Annotated[float, Parameter(validator=Number(gte=0, lte=3600))] = 300.0,
     traceback: Annotated[bool, Parameter(negative=())] = False,

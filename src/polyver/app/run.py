@@ -22,7 +22,7 @@ from polyver.cli.signals import signalled
 from polyver.kube.http.addresses import local_names
 
 if TYPE_CHECKING:
-    from polyver.app._replica import Replica, Settings
+    from polyver.app._replica import Replica, ReplicaSettings
     from polyver.kube.objects.webhooks import Webhook
     from polyver.webhook.served_certificate import PairSource
 
@@ -97,7 +97,7 @@ def run(
     import uvloop
 
     from polyver.apis.commands.kinds import load_kinds
-    from polyver.app._replica import Settings
+    from polyver.app._replica import ReplicaSettings
     from polyver.client.cluster import find_access
 
     choices = having.on_a_cluster(show_traceback=traceback)
@@ -106,7 +106,7 @@ def run(
     if inject_ca_from and tls_cert is None:
         raise Misused("--inject-ca-from needs --tls-cert and --tls-key")
     webhook = replace(_webhook(inside, service, webhook_url), inject_ca_from=inject_ca_from)
-    settings = Settings(
+    settings = ReplicaSettings(
         access,
         webhook,
         host,
@@ -123,7 +123,7 @@ def run(
         runner.run(_run(settings, linger))
 
 
-async def _run(settings: Settings, linger: float) -> None:
+async def _run(settings: ReplicaSettings, linger: float) -> None:
     from polyver.app._replica import replica
 
     ended = signalled()
@@ -141,7 +141,7 @@ async def _run(settings: Settings, linger: float) -> None:
             await asyncio.sleep(linger)
 
 
-def _announce(running: Replica, settings: Settings) -> None:
+def _announce(running: Replica, settings: ReplicaSettings) -> None:
     count = f"{running.kinds} {'kind' if running.kinds == 1 else 'kinds'}"
     print_lines(
         f"polyver runs on {settings.access.server} as {running.identity}, in {settings.namespace}",

@@ -22,8 +22,8 @@ from polyver.kube.http.addresses import LOOPBACK, local_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polyver.app._webhook import Running, Settings
-    from polyver.webhook import Served
+    from polyver.app._webhook import RunningWebhook, WebhookSettings
+    from polyver.webhook import ReviewHandlers
     from polyver.webhook.served_certificate import PairSource
 
 PORT = 8443
@@ -90,7 +90,7 @@ def serve(
     verbose
         Log every review.
     """
-    from polyver.app._webhook import Settings
+    from polyver.app._webhook import WebhookSettings
 
     paths = conversions or []
     if not paths and not kinds:
@@ -100,11 +100,11 @@ def serve(
         hint = "name a file, which can be read again"
         raise Misused("standard input cannot be watched", at="--conversions", hint=hint)
     pair = _pair(tls_cert, tls_key, certificates, hostname or [], host)
-    settings = Settings(
+    settings = WebhookSettings(
         pair, host, port, largest * _MIB, verbose, memory * _MIB if memory else None
     )
 
-    def load() -> Served:
+    def load() -> ReviewHandlers:
         from polyver.apis.commands.conversions import load_served
 
         return load_served(paths, kinds or [])
@@ -113,7 +113,11 @@ def serve(
 
 
 def run(
-    settings: Settings, load: Callable[[], Served], changes: Callable[[], str], *, linger: float
+    settings: WebhookSettings,
+    load: Callable[[], ReviewHandlers],
+    changes: Callable[[], str],
+    *,
+    linger: float,
 ) -> None:
     """Serve what is loaded until a signal comes."""
     import uvloop
@@ -123,7 +127,10 @@ def run(
 
 
 async def _serve(
-    settings: Settings, load: Callable[[], Served], changes: Callable[[], str], linger: float
+    settings: WebhookSettings,
+    load: Callable[[], ReviewHandlers],
+    changes: Callable[[], str],
+    linger: float,
 ) -> None:
     from polyver.app._webhook import webhook
 
@@ -139,7 +146,7 @@ async def _serve(
             await asyncio.sleep(linger)
 
 
-def _announce(running: Running, settings: Settings) -> None:
+def _announce(running: RunningWebhook, settings: WebhookSettings) -> None:
     from polyver.webhook.configurations import MUTATE, VALIDATE
 
     trust = settings.pair.trust
@@ -162,10 +169,10 @@ def _pair(
     host: str,
 ) -> PairSource:
     if tls_cert is None and tls_key is None:
-        from polyver.webhook.certificates import Certificates
+        from polyver.webhook.certificates import WebhookCertificates
 
         names = dict.fromkeys([*map(_checked, hostnames), *local_names(host)])
-        return Certificates(certificates or data_folder() / "webhook", list(names))
+        return WebhookCertificates(certificates or data_folder() / "webhook", list(names))
     if tls_cert is None or tls_key is None:
         raise Misused("--tls-cert and --tls-key go together", hint="name both files, or neither")
     if certificates or hostnames:

@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from polyver.app.capabilities import CapabilityOptions
-from polyver.app.embedded import Embedded, Settings, embedded
+from polyver.app.embedded import Embedded, EmbeddedSettings, embedded
 from polyver.cli.exit_codes import Misused
 from polyver.cli.files import data_folder
 from polyver.cli.output import flush, print_lines
@@ -100,7 +100,7 @@ def up(
         raise Misused("--kinds needs the capability apis", at="--capabilities")
     own = tuple(_kinds(kinds or [], show_traceback=traceback))
     at = _page_port(page_port, port) if page else None
-    settings = Settings(
+    settings = EmbeddedSettings(
         _data(data), host, port, kubeconfig, verbose, choices, own, at, new_store, verify
     )
     manifests = _manifests(load or [])
@@ -143,7 +143,7 @@ def _manifests(names: list[str]) -> list[Manifest]:
     return manifests_of(names)
 
 
-async def _serve(settings: Settings, manifests: Sequence[Manifest]) -> None:
+async def _serve(settings: EmbeddedSettings, manifests: Sequence[Manifest]) -> None:
     began = time.monotonic()
     ended = signalled()
     async with embedded(settings) as running:
@@ -160,7 +160,9 @@ async def _serve(settings: Settings, manifests: Sequence[Manifest]) -> None:
         await ended
 
 
-def _announce(running: Embedded, settings: Settings, seconds: float, *, loaded: int) -> None:
+def _announce(
+    running: Embedded, settings: EmbeddedSettings, seconds: float, *, loaded: int
+) -> None:
     kept = f"data in {running.folder}" if settings.data else "nothing is kept"
     kept += f"; {loaded} {'object' if loaded == 1 else 'objects'} loaded" if loaded else ""
     ours = "" if running.context == "polyver" else "; kubectl config use-context polyver"

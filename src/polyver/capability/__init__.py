@@ -1,5 +1,5 @@
 """The shape of a capability: its lineages, and its contribution to a control plane."""
 
-from polyver.capability.lineages import Capability, Found, Refusal, condition_reason
+from polyver.capability.lineages import FoundLineage, LineageReader, Refusal, condition_reason
 
-__all__ = ["Capability", "Found", "Refusal", "condition_reason"]
+__all__ = ["FoundLineage", "LineageReader", "Refusal", "condition_reason"]

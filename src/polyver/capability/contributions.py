@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from polyver.client import Client
     from polyver.controllers import Controller
     from polyver.kube.server.admission import Admission
-    from polyver.web.sources import Source
-    from polyver.webhook.configurations import Wanted
+    from polyver.web.sources import PageSource
+    from polyver.webhook.configurations import AdmissionRegistration
 
 __all__ = ["READ", "Contribution", "Right"]
 
@@ -48,7 +48,7 @@ class Contribution:
     """Its kinds, which are served as those of users are."""
     links: Callable[[Client], list[Admission]]
     """Those who have a say in writes."""
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[AdmissionRegistration, ...]
     """What API servers ask these about, beside what goes for every kind in Python."""
     controllers: Callable[[Client], list[Controller[Any]]]
     """Those who act."""
@@ -60,5 +60,5 @@ class Contribution:
     """Those that have to be there."""
     documents: Mapping[str, bytes] = field(default_factory=dict)
     """What can be read of it, in JSON, by the paths of the embedded server and of replicas."""
-    source: Callable[[], Source] | None = None
+    source: Callable[[], PageSource] | None = None
     """What it shows on the page, made when somebody looks."""

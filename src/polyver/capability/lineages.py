@@ -26,7 +26,7 @@ def condition_reason(error: PolyverError, *, default: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLineage:
     """A lineage that was found in manifests, the policies that fit it, and its full name."""
 
     lineage: Lineage
@@ -37,11 +37,11 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Capability:
+class LineageReader:
     """How a capability's manifests and selectors are read."""
 
     policies: tuple[Policy, ...]
-    lineages: Callable[[Sequence[Document]], Iterator[Found]]
+    lineages: Callable[[Sequence[Document]], Iterator[FoundLineage]]
     """Reads what it knows in manifests and passes over the rest."""
     selector: Callable[[str, Lineage], Selector]
     """Reads what a user wrote behind the `@` for one of its lineages."""

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from polyver.cli.exit_codes import Unreadable
+from polyver.cli.exit_codes import UnreadableInput
 from polyver.cli.output import warn
-from polyver.client import CRDS, Resource
+from polyver.client import CRDS, GroupVersionResource
 from polyver.core.plain import Object
 from polyver.kube.objects import Document, encode_json, load_manifests
 from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:
     from polyver.client import Client
-    from polyver.client.cluster import Access
+    from polyver.client.cluster import ClusterAccess
 
 __all__ = ["CLUSTER", "definitions_on", "documents_on", "list_all", "object_on", "on_cluster"]
 
@@ -38,7 +38,7 @@ def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, d
     return access.server, asyncio.run(read())
 
 
-def documents_on(context: str, resources: Sequence[Resource]) -> list[Document]:
+def documents_on(context: str, resources: Sequence[GroupVersionResource]) -> list[Document]:
     """All objects of some kinds, in all namespaces; a kind that is not served has none."""
     from polyver.client.cluster import ClusterClient, find_access
 
@@ -57,8 +57,8 @@ def documents_on(context: str, resources: Sequence[Resource]) -> list[Document]:
 
 
 def object_on(
-    context: str, resource: Resource, name: str, namespace: str
-) -> tuple[Access, dict[str, Any] | None]:
+    context: str, resource: GroupVersionResource, name: str, namespace: str
+) -> tuple[ClusterAccess, dict[str, Any] | None]:
     """One object, if it is there; without a namespace in that of the context."""
     from polyver.client import find
     from polyver.client.cluster import ClusterClient, find_access
@@ -72,7 +72,7 @@ def object_on(
     return access, asyncio.run(read())
 
 
-def on_cluster(context: str, ask: Callable[[Client, Access], Awaitable[T]]) -> T:
+def on_cluster(context: str, ask: Callable[[Client, ClusterAccess], Awaitable[T]]) -> T:
     """What a cluster answers; what it refuses is told with the place where it is configured."""
     from polyver.client.cluster import ClusterClient, find_access
 
@@ -84,12 +84,14 @@ def on_cluster(context: str, ask: Callable[[Client, Access], Awaitable[T]]) -> T
                 return await ask(client, access)
             except ApiError as error:
                 place = f"{access.server}, {access.place}"
-                raise Unreadable(f"the cluster refuses: {error.message}", at=place) from None
+                raise UnreadableInput(f"the cluster refuses: {error.message}", at=place) from None
 
     return asyncio.run(asked())
 
 
-async def list_all(client: Client, resource: Resource, namespace: str = "") -> list[Object]:
+async def list_all(
+    client: Client, resource: GroupVersionResource, namespace: str = ""
+) -> list[Object]:
     """All objects of a kind, page by page."""
     found: list[Object] = []
     more = ""
@@ -101,7 +103,9 @@ async def list_all(client: Client, resource: Resource, namespace: str = "") -> l
             return found
 
 
-async def _listed(client: Client, access: Access, resource: Resource) -> list[dict[str, Any]]:
+async def _listed(
+    client: Client, access: ClusterAccess, resource: GroupVersionResource
+) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     more = ""
     while True:
@@ -118,7 +122,9 @@ async def _listed(client: Client, access: Access, resource: Resource) -> list[di
             return found
 
 
-def _documents(obj: dict[str, Any], resource: Resource, access: Access) -> list[Document]:
+def _documents(
+    obj: dict[str, Any], resource: GroupVersionResource, access: ClusterAccess
+) -> list[Document]:
     metadata = obj.get("metadata") or {}
     path = "/".join(
         filter(None, (metadata.get("namespace"), resource.plural, metadata.get("name")))
@@ -127,7 +133,7 @@ def _documents(obj: dict[str, Any], resource: Resource, access: Access) -> list[
     return load_manifests(encode_json(obj).decode(), f"{access.server} {path}")
 
 
-async def _read(client: Client, access: Access, name: str) -> dict[str, Any] | None:
+async def _read(client: Client, access: ClusterAccess, name: str) -> dict[str, Any] | None:
     try:
         found = await client.get(CRDS, name)
     except ApiError as error:
@@ -137,8 +143,8 @@ async def _read(client: Client, access: Access, name: str) -> dict[str, Any] | N
         if error.at:
             raise
         place = f"{access.server}, {access.place}"
-        raise Unreadable(f"{name} cannot be read: {error.message}", at=place) from None
+        raise UnreadableInput(f"{name} cannot be read: {error.message}", at=place) from None
     versions = found.get("spec", {}).get("versions") if isinstance(found.get("spec"), dict) else ()
     if not versions or not all(isinstance(each, dict) for each in versions):
-        raise Unreadable(f"{name} is no CustomResourceDefinition there", at=access.server)
+        raise UnreadableInput(f"{name} is no CustomResourceDefinition there", at=access.server)
     return found

@@ -13,11 +13,11 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 
-from polyver.cli.exit_codes import Unreadable
+from polyver.cli.exit_codes import UnreadableInput
 from polyver.core import PolyverError
 
 __all__ = [
-    "Failed",
+    "ImportFailed",
     "imported",
     "module_named",
     "module_of",
@@ -30,7 +30,7 @@ __all__ = [
 _POLYVER = Path(__file__).parents[1]
 
 
-class Failed(Exception):
+class ImportFailed(Exception):
     """Code that raised something when it was imported."""
 
     def __init__(self, name: str, error: BaseException) -> None:
@@ -68,10 +68,10 @@ def module_named(name: str, folder: Path) -> ModuleType:
         reach(each)
     try:
         return imported(name)
-    except Failed as failed:
+    except ImportFailed as failed:
         missing = failed.error
         if isinstance(missing, ModuleNotFoundError) and f"{name}.".startswith(f"{missing.name}."):
-            raise Unreadable(f"there is no module {missing.name}") from None
+            raise UnreadableInput(f"there is no module {missing.name}") from None
         raise
 
 
@@ -88,7 +88,7 @@ def imported(name: str) -> ModuleType:
         with redirect_stdout(sys.stderr):  # what is printed is for people, and no manifest
             return importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        raise Failed(name, error) from None
+        raise ImportFailed(name, error) from None
 
 
 def _loaded(path: Path, name: str) -> ModuleType:
@@ -101,23 +101,23 @@ def _loaded(path: Path, name: str) -> ModuleType:
         with redirect_stdout(sys.stderr):
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise Failed(str(path), error) from None
+        raise ImportFailed(str(path), error) from None
     return module
 
 
-def told(failed: Failed) -> Unreadable:
+def told(failed: ImportFailed) -> UnreadableInput:
     """What went wrong in somebody's code: the last line of it, and what was raised."""
     error = failed.error
     if isinstance(error, PolyverError):
         line, said = _line(error), shown_places(error.at)
         at = said if said.startswith(line) else ", ".join(filter(None, (line, said)))
-        return Unreadable(error.fact, at=at, hint=error.hint)
+        return UnreadableInput(error.fact, at=at, hint=error.hint)
     text = " ".join(str(error).split())
     fact = f"{failed.name} cannot be imported: {type(error).__name__}: {text}".rstrip(": ")
     if isinstance(error, SyntaxError) and error.filename:
         at = f"{shown(Path(error.filename))}:{error.lineno}"
-        return Unreadable(f"{failed.name} cannot be imported: {error.msg}", at=at)
-    return Unreadable(fact, at=_line(error), hint="--traceback shows how it came to that")
+        return UnreadableInput(f"{failed.name} cannot be imported: {error.msg}", at=at)
+    return UnreadableInput(fact, at=_line(error), hint="--traceback shows how it came to that")
 
 
 def _line(error: BaseException) -> str:

@@ -25,19 +25,19 @@ class Misused(PolyverError):
     """Options or arguments that do not go together."""
 
 
-class Unreadable(PolyverError):
+class UnreadableInput(PolyverError):
     """A file, or standard input, that cannot be read."""
 
 
-class Found(PolyverError):
+class ProblemsFound(PolyverError):
     """Something that a check found."""
 
 
-class Refused(PolyverError):
+class RequestRefused(PolyverError):
     """Something that was asked for and would break a rule."""
 
 
-class Failed(PolyverError):
+class RunFailed(PolyverError):
     """Something that was run and came to nothing."""
 
 
@@ -48,7 +48,14 @@ class OutOfDate(PolyverError):
 def code(error: PolyverError) -> int:
     """The exit code for an error; errors of other kinds come from what was read."""
     match error:
-        case Failed() | Found() | NoMatch() | OutOfDate() | Refused() | UnknownName():
+        case (
+            RunFailed()
+            | ProblemsFound()
+            | NoMatch()
+            | OutOfDate()
+            | RequestRefused()
+            | UnknownName()
+        ):
             return NO
         case InvalidVersion() | Misused():
             return USAGE

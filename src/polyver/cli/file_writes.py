@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from polyver.cli.exit_codes import Unreadable
+from polyver.cli.exit_codes import UnreadableInput
 
 __all__ = ["File", "write_all"]
 
@@ -38,7 +38,9 @@ def write_all(files: Sequence[File]) -> None:
     except OSError as error:
         _take_back(undo)
         reason = error.strerror or str(error)
-        raise Unreadable(f"{file.path} cannot be written: {reason}; nothing was changed") from None
+        raise UnreadableInput(
+            f"{file.path} cannot be written: {reason}; nothing was changed"
+        ) from None
 
 
 def _write(file: File) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polyver.cli.exit_codes import Unreadable
+from polyver.cli.exit_codes import UnreadableInput
 
 if TYPE_CHECKING:
     from polyver.kube.objects import Document
@@ -35,7 +35,7 @@ def fingerprint(names: Sequence[str]) -> str:
 
     try:
         return digest([pair for name in names for pair in _texts(name)])
-    except Unreadable as error:
+    except UnreadableInput as error:
         return str(error)
 
 
@@ -48,7 +48,7 @@ def data_folder() -> Path:
 def read_standard_input() -> str:
     """All of standard input, as text."""
     if sys.stdin is None:
-        raise Unreadable("standard input is closed")
+        raise UnreadableInput("standard input is closed")
     return _decoded(sys.stdin.buffer.read(_LARGEST + 1), "standard input")
 
 
@@ -57,7 +57,7 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
         yield "standard input", read_standard_input()
         return
     if not name:
-        raise Unreadable("a file has no name")
+        raise UnreadableInput("a file has no name")
     path = Path(name)
     try:
         if path.is_dir():
@@ -67,23 +67,23 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
             content = file.read(_LARGEST + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise Unreadable(f"{name} cannot be read: {reason}") from None
+        raise UnreadableInput(f"{name} cannot be read: {reason}") from None
     yield name, _decoded(content, name)
 
 
 def _folder(path: Path) -> Iterator[tuple[str, str]]:
     names = [str(file) for file in sorted(path.iterdir()) if file.suffix in SUFFIXES]
     if not names:
-        raise Unreadable(f"{path} holds no {', '.join(SUFFIXES)} file")
+        raise UnreadableInput(f"{path} holds no {', '.join(SUFFIXES)} file")
     for name in names:
         yield from _texts(name)
 
 
 def _decoded(content: bytes, source: str) -> str:
     if len(content) > _LARGEST:
-        raise Unreadable(f"{source} is larger than {_LARGEST // 1024 // 1024} MiB")
+        raise UnreadableInput(f"{source} is larger than {_LARGEST // 1024 // 1024} MiB")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise Unreadable(f"{source}:{line} is not UTF-8 text") from None
+        raise UnreadableInput(f"{source}:{line} is not UTF-8 text") from None

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from polyver.cli.exit_codes import Unreadable
+from polyver.cli.exit_codes import UnreadableInput
 from polyver.cli.files import read_manifests
 from polyver.cli.output import warn
 from polyver.client import CRDS
-from polyver.client.interface import Client, Resource
+from polyver.client.interface import Client, GroupVersionResource
 from polyver.core import PolyverError
 from polyver.kube.objects import Document
 from polyver.kube.objects.codec import prepare
@@ -28,7 +28,7 @@ from polyver.languages.values.manifests import Path
 
 if TYPE_CHECKING:
     from polyver.kube.server.asgi import Handler
-    from polyver.kube.server.http import Request, Response
+    from polyver.kube.server.http import HttpRequest, HttpResponse
 
 __all__ = ["CRDS", "Manifest", "apply_definition", "documents_of", "load", "manifests_of"]
 
@@ -113,7 +113,7 @@ class _Strict:
     def __init__(self, api: Handler) -> None:
         self._api = api
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: HttpRequest) -> HttpResponse:
         if request.method == "PATCH":
             request = replace(request, query=f"{request.query}&fieldValidation=Strict")
         return await self._api.handle(request)
@@ -139,19 +139,19 @@ async def _apply(client: Client, manifest: Manifest, *, is_awaited: bool) -> Non
         await _until_served(client, manifest.head.metadata.name)
 
 
-async def _resource(client: Client, manifest: Manifest, *, patience: float) -> Resource:
+async def _resource(client: Client, manifest: Manifest, *, patience: float) -> GroupVersionResource:
     head, deadline = manifest.head, time.monotonic() + patience
     while (kind := (await client.discover()).find(head.apiVersion, head.kind)) is None:
         if time.monotonic() >= deadline:
             fact = f"there is no kind {head.kind} in {head.apiVersion}"
             waited = f"its {_COMPOSITE_DEFINITION} is not served after {patience:.0f} s"
             hint = waited if patience else f"load its {_DEFINITION}, too"
-            raise Unreadable(fact, hint=hint)
+            raise UnreadableInput(fact, hint=hint)
         await asyncio.sleep(_LOOK_AGAIN)
-    return Resource.of(kind)
+    return GroupVersionResource.of(kind)
 
 
-def _content(manifest: Manifest, resource: Resource) -> dict[str, Any]:
+def _content(manifest: Manifest, resource: GroupVersionResource) -> dict[str, Any]:
     """The object as it was written; without a namespace it is in `default`, as for kubectl."""
     value = manifest.document.value
     assert isinstance(value, dict)
@@ -180,7 +180,7 @@ async def _until_served(client: Client, name: str) -> None:
     deadline = time.monotonic() + _PATIENCE
     while not await _is_served(client, name):
         if time.monotonic() > deadline:
-            raise Unreadable(f"its kind is not served after {_PATIENCE:.0f} s")
+            raise UnreadableInput(f"its kind is not served after {_PATIENCE:.0f} s")
         await asyncio.sleep(_LOOK_AGAIN)
 
 
@@ -190,7 +190,7 @@ async def _is_served(client: Client, name: str) -> bool:
     found = {each["type"]: each for each in conditions}
     names = found.get("NamesAccepted", {})
     if names.get("status") == "False":
-        raise Unreadable(f"its names are not accepted: {names.get('message', '')}")
+        raise UnreadableInput(f"its names are not accepted: {names.get('message', '')}")
     if found.get("Established", {}).get("status") != "True":
         return False
     spec, discovery = definition["spec"], await client.discover()
@@ -201,13 +201,13 @@ async def _is_served(client: Client, name: str) -> bool:
 # What went wrong, where it was written.
 
 
-def _failure(manifest: Manifest, error: PolyverError, done: int) -> Unreadable:
+def _failure(manifest: Manifest, error: PolyverError, done: int) -> UnreadableInput:
     before = {0: "nothing else was applied", 1: "1 object before it was applied"}.get(
         done, f"{done} objects before it were applied"
     )
     place = manifest.document.place(*_path(error))
     reason = error.message if isinstance(error, ApiError) else str(error)
-    return Unreadable(f"{manifest} cannot be loaded: {reason}", at=place, hint=before)
+    return UnreadableInput(f"{manifest} cannot be loaded: {reason}", at=place, hint=before)
 
 
 def _path(error: PolyverError) -> Path:

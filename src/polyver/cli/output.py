@@ -15,7 +15,7 @@ class CannotPrint(PolyverError):
     """Standard output that takes nothing more, as on a full disk."""
 
 
-class Format(Enum):
+class OutputFormat(Enum):
     """What `-o` takes."""
 
     TABLE = "table"
@@ -23,29 +23,29 @@ class Format(Enum):
     YAML = "yaml"
 
 
-class Manifests(Enum):
+class ManifestFormat(Enum):
     """What `-o` takes where manifests are written, which are no tables."""
 
     YAML = "yaml"
     JSON = "json"
 
 
-def manifests_text(objects: Sequence[dict[str, Any]], form: Manifests) -> str:
+def manifests_text(objects: Sequence[dict[str, Any]], form: ManifestFormat) -> str:
     """Objects as one text that kubectl reads."""
     from polyver.kube.objects import dump_yaml, encode_json
 
-    if form is Manifests.YAML:
+    if form is ManifestFormat.YAML:
         return "---\n".join(map(dump_yaml, objects))
     whole = {"apiVersion": "v1", "kind": "List", "items": [*objects]}
     shown = objects[0] if len(objects) == 1 else whole
     return f"{encode_json(shown, indent=2).decode()}\n"
 
 
-def emit(data: object, output: Format) -> None:
+def emit(data: object, output: OutputFormat) -> None:
     """Print data for a program."""
     from polyver.kube.objects import dump_yaml, encode_json
 
-    text = dump_yaml(data) if output is Format.YAML else encode_json(data, indent=2).decode()
+    text = dump_yaml(data) if output is OutputFormat.YAML else encode_json(data, indent=2).decode()
     print_lines(text.rstrip("\n"))
 
 

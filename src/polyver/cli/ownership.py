@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from polyver.client import Client, Resource
+from polyver.client import Client, GroupVersionResource
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
@@ -37,7 +37,7 @@ def _name(entry: Object) -> Owner:
 
 async def replace_for(
     client: Client,
-    resource: Resource,
+    resource: GroupVersionResource,
     obj: Object,
     *,
     owner: Owner | None,

@@ -11,16 +11,16 @@ from typing import Any, cast, get_args
 
 import msgspec
 
-from polyver.client.interface import Event, EventType, Listing
+from polyver.client.interface import EventType, Listing, WatchEvent
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = [
     "JSON",
-    "Answer",
-    "Ask",
     "BadAnswer",
+    "ClientRequest",
+    "ClientResponse",
     "lines",
     "read_event",
     "read_listing",
@@ -40,7 +40,7 @@ class BadAnswer(PolyverError):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ClientRequest:
     """One request, without the address of the server and without who asks."""
 
     method: str
@@ -68,7 +68,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ClientResponse:
     """What came back, whole; the names of headers are in lower case."""
 
     status: int
@@ -76,7 +76,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def refusal(answer: Answer, *, what: str) -> ApiError:
+def refusal(answer: ClientResponse, *, what: str) -> ApiError:
     """A Status, or, where something else answers than an API server, only a text."""
     try:
         found: Any = _decode(answer.body)
@@ -93,7 +93,7 @@ def refusal(answer: Answer, *, what: str) -> ApiError:
     return ApiError(answer.status, _REASONS.get(answer.status, ""), message, headers=headers)
 
 
-def read_object(body: bytes, ask: Ask) -> Object:
+def read_object(body: bytes, ask: ClientRequest) -> Object:
     try:
         found: Any = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -105,7 +105,7 @@ def read_object(body: bytes, ask: Ask) -> Object:
     return found
 
 
-def read_listing(found: Object, ask: Ask) -> Listing:
+def read_listing(found: Object, ask: ClientRequest) -> Listing:
     items, about = found.get("items") or [], found.get("metadata") or {}
     if not isinstance(items, list) or not isinstance(about, dict):
         raise BadAnswer("the answer is no list", at=str(ask))
@@ -113,7 +113,7 @@ def read_listing(found: Object, ask: Ask) -> Listing:
 
 
 async def lines(
-    pieces: AsyncGenerator[bytes, None], ask: Ask, *, most: int
+    pieces: AsyncGenerator[bytes, None], ask: ClientRequest, *, most: int
 ) -> AsyncGenerator[bytes, None]:
     """The lines of a stream, wherever its pieces are cut."""
     begun: list[bytes] = []
@@ -137,7 +137,7 @@ async def lines(
         yield b"".join(begun)
 
 
-def read_event(line: bytes, ask: Ask) -> Event:
+def read_event(line: bytes, ask: ClientRequest) -> WatchEvent:
     found = read_object(line, replace(ask, method="watch"))
     kind, content = found.get("type"), found.get("object")
     if not isinstance(content, dict):
@@ -146,4 +146,4 @@ def read_event(line: bytes, ask: Ask) -> Event:
         raise ApiError.from_status(content)
     if kind not in _EVENTS:
         raise BadAnswer(f"an event has the type {kind!r}", at=f"watch {ask.path}")
-    return Event(cast("EventType", kind), content)
+    return WatchEvent(cast("EventType", kind), content)

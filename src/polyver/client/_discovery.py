@@ -14,7 +14,7 @@ from msgspec import Struct
 from polyver.client.interface import Discovery
 from polyver.core.plain import Object
 from polyver.kube.objects.codec import prepare
-from polyver.kube.objects.kinds import Kind, Subresource
+from polyver.kube.objects.kinds import ResourceKind, Subresource
 
 __all__ = ["group_versions", "is_aggregated", "read_aggregated", "read_resources"]
 
@@ -76,14 +76,14 @@ def read_aggregated(answer: Object) -> Discovery:
     return Discovery(tuple(kinds), dict(_stale(groups)))
 
 
-def _kinds(group: _Group) -> Iterator[Kind]:
+def _kinds(group: _Group) -> Iterator[ResourceKind]:
     for version in group.versions:
         for resource in version.resources:
             yield _kind(group.metadata.name, version.version, resource)
 
 
-def _kind(group: str, version: str, resource: _Resource) -> Kind:
-    return Kind(
+def _kind(group: str, version: str, resource: _Resource) -> ResourceKind:
+    return ResourceKind(
         group=group,
         version=version,
         kind=resource.response_kind.kind if resource.response_kind else "",
@@ -166,7 +166,7 @@ def _versions(group: _PlainGroup) -> list[str]:
     return [*dict.fromkeys(each.group_version for each in [*first, *group.versions])]
 
 
-def read_resources(group_version: str, answer: Object) -> list[Kind]:
+def read_resources(group_version: str, answer: Object) -> list[ResourceKind]:
     """The kinds of one group version."""
     group, _, version = group_version.rpartition("/")
     resources = msgspec.convert(answer, _PlainResources).resources
@@ -177,7 +177,7 @@ def read_resources(group_version: str, answer: Object) -> list[Kind]:
             other = (each.group, each.version, each.kind)
             parts.setdefault(plural, []).append(Subresource(part, each.verbs, *other))
     return [
-        Kind(
+        ResourceKind(
             group=group,
             version=version,
             kind=each.kind,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
-from polyver.client.interface import Client, Event, Resource
+from polyver.client.interface import Client, GroupVersionResource, WatchEvent
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
@@ -50,7 +50,7 @@ class Informer(Generic[T]):
     def __init__(
         self,
         client: Client,
-        resource: Resource,
+        resource: GroupVersionResource,
         *,
         keep: Callable[[Object], T],
         handler: Callable[[Change[T]], Awaitable[None]],
@@ -162,7 +162,7 @@ class Informer(Generic[T]):
             # A server that ends every watch at once must not make this a busy loop.
             await sleep(self._clock, self._backoff.first)
 
-    async def _take(self, event: Event) -> None:
+    async def _take(self, event: WatchEvent) -> None:
         if event.type != "BOOKMARK":
             gone = event.type == "DELETED"
             await self._tell(key_of(event.object), None if gone else self._keep(event.object))

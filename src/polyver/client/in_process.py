@@ -7,16 +7,16 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from polyver.client import Clock, Discovery, SystemClock
-from polyver.client.rest import Answer, Ask, RestClient
-from polyver.kube.server.http import Request, Response, User
+from polyver.client.rest import ClientRequest, ClientResponse, RestClient
+from polyver.kube.server.http import HttpRequest, HttpResponse, User
 
-__all__ = ["DirectClient", "Pipeline"]
+__all__ = ["DirectClient", "_Pipeline"]
 
 
-class Pipeline(Protocol):
+class _Pipeline(Protocol):
     """What answers requests, however they come."""
 
-    async def handle(self, request: Request) -> Response: ...
+    async def handle(self, request: HttpRequest) -> HttpResponse: ...
 
 
 class DirectClient(RestClient):
@@ -28,7 +28,7 @@ class DirectClient(RestClient):
 
     def __init__(
         self,
-        api: Pipeline,
+        api: _Pipeline,
         user: User,
         *,
         agent: str = "polyver",
@@ -70,14 +70,14 @@ class DirectClient(RestClient):
         finally:
             timer.cancel()
 
-    async def _send(self, ask: Ask) -> Answer:
+    async def _send(self, ask: ClientRequest) -> ClientResponse:
         response = await self._handled(ask)
-        return Answer(response.status, await _whole(response), _headers(response))
+        return ClientResponse(response.status, await _whole(response), _headers(response))
 
-    async def _pieces(self, ask: Ask) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, ask: ClientRequest) -> AsyncGenerator[bytes, None]:
         response = await self._handled(ask)
         if not 200 <= response.status < 300:
-            answer = Answer(response.status, await _whole(response), _headers(response))
+            answer = ClientResponse(response.status, await _whole(response), _headers(response))
             raise self._refused(ask, answer)
         if isinstance(response.body, bytes):
             yield response.body
@@ -89,8 +89,8 @@ class DirectClient(RestClient):
             if isinstance(response.body, AsyncGenerator):
                 await response.body.aclose()
 
-    async def _handled(self, ask: Ask) -> Response:
-        request = Request(
+    async def _handled(self, ask: ClientRequest) -> HttpResponse:
+        request = HttpRequest(
             method=ask.method,
             path=ask.path,
             query=ask.query,
@@ -101,11 +101,11 @@ class DirectClient(RestClient):
         return await self._api.handle(request)
 
 
-async def _whole(response: Response) -> bytes:
+async def _whole(response: HttpResponse) -> bytes:
     if isinstance(response.body, bytes):
         return response.body
     return b"".join([piece async for piece in response.body])
 
 
-def _headers(response: Response) -> dict[str, str]:
+def _headers(response: HttpResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in response.headers}

@@ -12,21 +12,21 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 __all__ = [
     "CRDS",
     "Client",
     "Discovery",
-    "Event",
     "EventType",
     "Executed",
+    "GroupVersionResource",
     "Listing",
     "PatchType",
     "PodClient",
     "Propagation",
-    "Resource",
+    "WatchEvent",
     "find",
     "preferred",
 ]
@@ -39,12 +39,13 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class GroupVersionResource:
     """A kind in the API version that the caller speaks.
 
-    >>> Resource("ex.io", "v1", "widgets").path("a", "b")
+    >>> GroupVersionResource("ex.io", "v1", "widgets").path("a", "b")
     '/apis/ex.io/v1/namespaces/b/widgets/a'
-    >>> Resource("", "v1", "namespaces", namespaced=False).path("a", subresource="finalize")
+    >>> namespaces = GroupVersionResource("", "v1", "namespaces", namespaced=False)
+    >>> namespaces.path("a", subresource="finalize")
     '/api/v1/namespaces/a/finalize'
     """
 
@@ -54,7 +55,7 @@ class Resource:
     namespaced: bool = True
 
     @classmethod
-    def of(cls, kind: Kind) -> Resource:
+    def of(cls, kind: ResourceKind) -> GroupVersionResource:
         return cls(kind.group, kind.version, kind.plural, kind.namespaced)
 
     def path(self, name: str = "", namespace: str = "", *, subresource: str = "") -> str:
@@ -66,11 +67,13 @@ class Resource:
         return f"{root}/{self.version}{inside}/{self.plural}{named}{part}"
 
 
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+CRDS = GroupVersionResource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
+)
 """The definitions of custom kinds."""
 
 
-class Event(NamedTuple):
+class WatchEvent(NamedTuple):
     """One change as a watch tells it; a bookmark holds a resourceVersion and nothing else."""
 
     type: EventType
@@ -89,12 +92,12 @@ class Listing(NamedTuple):
 class Discovery:
     """What a server serves now: every kind in every version, the preferred versions first."""
 
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[ResourceKind, ...] = ()
     failures: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Of group versions that could not be asked for, such as those of an aggregated server that
     is down: the problem. Their kinds may exist, nobody knows."""
 
-    def find(self, api_version: str, kind: str) -> Kind | None:
+    def find(self, api_version: str, kind: str) -> ResourceKind | None:
         """The kind that an object or an owner reference names, if it is served."""
         return next(
             (each for each in self.kinds if (each.api_version, each.kind) == (api_version, kind)),
@@ -102,14 +105,15 @@ class Discovery:
         )
 
 
-def preferred(kinds: Iterable[Kind], *, verbs: Sequence[str] = ()) -> list[Kind]:
+def preferred(kinds: Iterable[ResourceKind], *, verbs: Sequence[str] = ()) -> list[ResourceKind]:
     """Each kind once, in the version that the server prefers among those with these verbs.
 
-    >>> v1, v2 = (Kind("ex.io", v, "Widget", "widgets", "widget", True) for v in ("v1", "v2"))
+    >>> names = ("Widget", "widgets", "widget", True)
+    >>> v1, v2 = (ResourceKind("ex.io", version, *names) for version in ("v1", "v2"))
     >>> [kind.version for kind in preferred([v2, v1])]
     ['v2']
     """
-    found: dict[tuple[str, str], Kind] = {}
+    found: dict[tuple[str, str], ResourceKind] = {}
     for kind in kinds:
         if set(verbs) <= set(kind.verbs):
             found.setdefault((kind.group, kind.plural), kind)
@@ -124,7 +128,7 @@ class Client(Protocol):
 
     async def get(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,
@@ -135,7 +139,7 @@ class Client(Protocol):
 
     async def list(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         namespace: str = "",
         *,
         labels: str = "",
@@ -149,7 +153,7 @@ class Client(Protocol):
 
     def watch(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         namespace: str = "",
         *,
         resource_version: str,
@@ -157,7 +161,7 @@ class Client(Protocol):
         fields: str = "",
         metadata: bool = False,
         timeout: int = 0,
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Every change after a resourceVersion, until the server ends it, as it may at any time.
 
         A resourceVersion that is too old is an ApiError with the code 410. Close it with
@@ -166,7 +170,7 @@ class Client(Protocol):
 
     async def create(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         content: Object,
         namespace: str = "",
         *,
@@ -177,7 +181,7 @@ class Client(Protocol):
 
     async def update(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         content: Object,
         *,
         subresource: str = "",
@@ -188,7 +192,7 @@ class Client(Protocol):
 
     async def patch(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,
@@ -202,7 +206,7 @@ class Client(Protocol):
 
     async def apply(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         content: Object,
         *,
         manager: str,
@@ -214,7 +218,7 @@ class Client(Protocol):
 
     async def delete(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,
@@ -231,7 +235,7 @@ class Client(Protocol):
 
     async def delete_collection(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         namespace: str = "",
         *,
         labels: str = "",
@@ -273,7 +277,9 @@ class PodClient(Protocol):
         """What a container has printed, not more than some bytes of it."""
 
 
-async def find(client: Client, resource: Resource, name: str, namespace: str = "") -> Object | None:
+async def find(
+    client: Client, resource: GroupVersionResource, name: str, namespace: str = ""
+) -> Object | None:
     """An object, or None if there is none of that name."""
     try:
         return await client.get(resource, name, namespace)

@@ -17,9 +17,9 @@ import msgspec
 
 from polyver.client._answers import (
     JSON,
-    Answer,
-    Ask,
     BadAnswer,
+    ClientRequest,
+    ClientResponse,
     lines,
     read_event,
     read_listing,
@@ -27,14 +27,21 @@ from polyver.client._answers import (
     refusal,
 )
 from polyver.client._discovery import group_versions, is_aggregated, read_aggregated, read_resources
-from polyver.client.interface import Discovery, Event, Listing, PatchType, Propagation, Resource
+from polyver.client.interface import (
+    Discovery,
+    GroupVersionResource,
+    Listing,
+    PatchType,
+    Propagation,
+    WatchEvent,
+)
 from polyver.core.plain import Object
 from polyver.kube.objects.codec import encode_json
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.languages.values.strings import quoted
 
-__all__ = ["Answer", "Ask", "BadAnswer", "RestClient", "path_of"]
+__all__ = ["BadAnswer", "ClientRequest", "ClientResponse", "RestClient", "path_of"]
 
 _PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 _PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
@@ -60,20 +67,20 @@ class RestClient(ABC):
         self._known: dict[str, tuple[str, Discovery]] = {}
 
     @abstractmethod
-    async def _send(self, ask: Ask) -> Answer:
+    async def _send(self, ask: ClientRequest) -> ClientResponse:
         """The answer to a request, refusals too."""
 
     @abstractmethod
-    def _pieces(self, ask: Ask) -> AsyncGenerator[bytes, None]:
+    def _pieces(self, ask: ClientRequest) -> AsyncGenerator[bytes, None]:
         """The body of an answer as it comes; a refusal is raised."""
 
-    def _refused(self, ask: Ask, answer: Answer) -> ApiError:
+    def _refused(self, ask: ClientRequest, answer: ClientResponse) -> ApiError:
         """What an answer that is a refusal is raised as."""
         return refusal(answer, what=str(ask))
 
     async def get(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,
@@ -81,11 +88,11 @@ class RestClient(ABC):
         metadata: bool = False,
     ) -> Object:
         path = path_of(resource, name, namespace, subresource)
-        return await self._ask(Ask("GET", path, accept=_PARTIAL if metadata else JSON))
+        return await self._ask(ClientRequest("GET", path, accept=_PARTIAL if metadata else JSON))
 
     async def list(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         namespace: str = "",
         *,
         labels: str = "",
@@ -103,12 +110,12 @@ class RestClient(ABC):
             **{"continue": more},
         )
         accept = _PARTIAL_LIST if metadata else JSON
-        ask = Ask("GET", _collection(resource, namespace), query, accept)
+        ask = ClientRequest("GET", _collection(resource, namespace), query, accept)
         return read_listing(await self._ask(ask), ask)
 
     async def watch(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         namespace: str = "",
         *,
         resource_version: str,
@@ -116,7 +123,7 @@ class RestClient(ABC):
         fields: str = "",
         metadata: bool = False,
         timeout: int = 0,
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         query = _query(
             labelSelector=labels,
             fieldSelector=fields,
@@ -126,7 +133,7 @@ class RestClient(ABC):
             timeoutSeconds=str(timeout or self._watch_seconds() or ""),
         )
         accept = _PARTIAL if metadata else JSON
-        ask = Ask("GET", _collection(resource, namespace), query, accept)
+        ask = ClientRequest("GET", _collection(resource, namespace), query, accept)
         async with aclosing(lines(self._pieces(ask), ask, most=self.longest_line)) as found:
             async for line in found:
                 yield read_event(line, ask)
@@ -137,7 +144,7 @@ class RestClient(ABC):
 
     async def create(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         content: Object,
         namespace: str = "",
         *,
@@ -149,7 +156,7 @@ class RestClient(ABC):
 
     async def update(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         content: Object,
         *,
         subresource: str = "",
@@ -161,7 +168,7 @@ class RestClient(ABC):
 
     async def patch(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,
@@ -177,7 +184,7 @@ class RestClient(ABC):
 
     async def apply(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         content: Object,
         *,
         manager: str,
@@ -191,7 +198,7 @@ class RestClient(ABC):
 
     async def delete(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,
@@ -215,7 +222,7 @@ class RestClient(ABC):
 
     async def delete_collection(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         namespace: str = "",
         *,
         labels: str = "",
@@ -225,10 +232,10 @@ class RestClient(ABC):
         query = _query(
             labelSelector=labels, fieldSelector=fields, propagationPolicy=propagation or ""
         )
-        await self._ask(Ask("DELETE", _collection(resource, namespace), query))
+        await self._ask(ClientRequest("DELETE", _collection(resource, namespace), query))
 
     async def release(self) -> Object:
-        return await self._ask(Ask("GET", "/version"))
+        return await self._ask(ClientRequest("GET", "/version"))
 
     async def discover(self) -> Discovery:
         core, named = await self._discover("/api"), await self._discover("/apis")
@@ -237,7 +244,7 @@ class RestClient(ABC):
     async def _discover(self, path: str) -> Discovery:
         """What is below a root; an answer that says that nothing is new costs next to nothing."""
         tag, known = self._known.get(path, ("", Discovery()))
-        ask = Ask("GET", path, accept=_GROUPS, tag=tag)
+        ask = ClientRequest("GET", path, accept=_GROUPS, tag=tag)
         answer = await self._send(ask)
         if answer.status == 304:
             return known
@@ -256,9 +263,9 @@ class RestClient(ABC):
         gate = asyncio.Semaphore(_AT_ONCE)
         failures: dict[str, str] = {}
 
-        async def kinds(version: str) -> builtins.list[Kind]:
+        async def kinds(version: str) -> builtins.list[ResourceKind]:
             async with gate:
-                ask = Ask("GET", f"{root}/{version}")
+                ask = ClientRequest("GET", f"{root}/{version}")
                 try:
                     return read_resources(version, await self._ask(ask))
                 except (ApiError, BadAnswer) as error:
@@ -273,18 +280,18 @@ class RestClient(ABC):
 
     async def document(self, path: str) -> Object:
         """A JSON document that a server has beside its API, by its path."""
-        return await self._ask(Ask("GET", path))
+        return await self._ask(ClientRequest("GET", path))
 
     async def _write(
         self, method: str, path: str, content: object, query: dict[str, str], media: str = JSON
     ) -> Object:
-        ask = Ask(method, path, _query(**query), media=media, body=encode_json(content))
+        ask = ClientRequest(method, path, _query(**query), media=media, body=encode_json(content))
         return await self._ask(ask)
 
-    async def _ask(self, ask: Ask) -> Object:
+    async def _ask(self, ask: ClientRequest) -> Object:
         return self._object(ask, await self._send(ask))
 
-    def _object(self, ask: Ask, answer: Answer) -> Object:
+    def _object(self, ask: ClientRequest, answer: ClientResponse) -> Object:
         if not 200 <= answer.status < 300:
             raise self._refused(ask, answer)
         return read_object(answer.body, ask)
@@ -307,14 +314,16 @@ def _problem(text: str) -> str:
     return "may not contain '/'" if "/" in text else ""
 
 
-def _collection(resource: Resource, namespace: str) -> str:
+def _collection(resource: GroupVersionResource, namespace: str) -> str:
     problem = _problem(namespace) if namespace else ""
     if problem:
         raise ApiError(400, "BadRequest", f"invalid namespace {quoted(namespace)}: {problem}")
     return resource.path("", namespace)
 
 
-def path_of(resource: Resource, name: str, namespace: str, subresource: str = "") -> str:
+def path_of(
+    resource: GroupVersionResource, name: str, namespace: str, subresource: str = ""
+) -> str:
     """Return the path of an object; a name that no object can have is an ApiError 404.
 
     Names come from users. A server would answer the same: there is no object of that name.
@@ -332,7 +341,7 @@ def _namespace_of(content: Object) -> str:
     return str(content.get("metadata", {}).get("namespace") or "")
 
 
-def _path_of(resource: Resource, content: Object, subresource: str) -> str:
+def _path_of(resource: GroupVersionResource, content: Object, subresource: str) -> str:
     """Return the path to write an object to."""
     name = content.get("metadata", {}).get("name") or ""
     if problem := _problem(name):

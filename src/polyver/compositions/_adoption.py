@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from polyver.compositions._conditions import Fact
+from polyver.compositions._conditions import DesiredCondition
 from polyver.core.adoption import Adoption, Follower, adopted
 
 __all__ = ["adopted_fact", "adoption_of"]
@@ -18,6 +18,6 @@ def adoption_of(followers: Iterable[tuple[str, Follower]]) -> dict[str, Adoption
     return found
 
 
-def adopted_fact(adoption: Mapping[str, Adoption]) -> Fact:
+def adopted_fact(adoption: Mapping[str, Adoption]) -> DesiredCondition:
     """Return the condition `Adopted` of a Composition or a Function."""
-    return Fact("Adopted", *adopted(dict(sorted(adoption.items())), noun="revisions"))
+    return DesiredCondition("Adopted", *adopted(dict(sorted(adoption.items())), noun="revisions"))

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from polyver.core.plain import ReadOnlyObject
 
-__all__ = ["Fact", "Truth", "condition_of", "conditions_with"]
+__all__ = ["DesiredCondition", "Truth", "condition_of", "conditions_with"]
 
 Truth = Literal["True", "False", "Unknown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class DesiredCondition:
     """What a condition is to say."""
 
     type: str
@@ -30,7 +30,7 @@ def condition_of(obj: ReadOnlyObject, kind: str) -> ReadOnlyObject | None:
 
 
 def conditions_with(
-    obj: ReadOnlyObject, facts: Iterable[Fact], *, now: str
+    obj: ReadOnlyObject, facts: Iterable[DesiredCondition], *, now: str
 ) -> list[dict[str, Any]]:
     """The conditions that an object should have; times of what has not changed stay."""
     before: ReadOnlyObject = obj.get("status") or {}
@@ -42,7 +42,7 @@ def conditions_with(
 
 
 def _condition(
-    fact: Fact, before: ReadOnlyObject | None, generation: int, now: str
+    fact: DesiredCondition, before: ReadOnlyObject | None, generation: int, now: str
 ) -> dict[str, Any]:
     same = before is not None and before["status"] == fact.status
     since = before["lastTransitionTime"] if same and before is not None else now

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from polyver.capability import Found
+from polyver.capability import FoundLineage
 from polyver.compositions._policy import COMPOSITIONS, COMPOSITIONS_MANUAL, REVISIONS
 from polyver.compositions.names import COMPOSITION, CONTENT, PACKAGE
 from polyver.core import Lineage, PolyverError, Release, Serial, Stage, listed
@@ -43,16 +43,16 @@ class _Revision(Struct):
 prepare(_CompositionRevision, _Revision)
 
 
-def lineages(documents: Sequence[Document]) -> Iterator[Found]:
+def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
     """Every function and every composition of which the manifests hold revisions."""
     # By name: declaring the kinds takes longer than whoever asks for a revision wants to wait.
     functions = _collected(documents, "pkg.crossplane.io", "FunctionRevision", _function_release)
     for name, lineage in functions.items():
-        yield Found(lineage, (REVISIONS,), f"package/{name}")
+        yield FoundLineage(lineage, (REVISIONS,), f"package/{name}")
     kind = "apiextensions.crossplane.io", "CompositionRevision"
     compositions = _collected(documents, *kind, _composition_release)
     for name, lineage in compositions.items():
-        yield Found(lineage, (COMPOSITIONS, COMPOSITIONS_MANUAL), f"composition/{name}")
+        yield FoundLineage(lineage, (COMPOSITIONS, COMPOSITIONS_MANUAL), f"composition/{name}")
 
 
 def _collected(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from polyver.controllers import Controller
     from polyver.kube.http.logs import Log
     from polyver.kube.server.admission import Admission
-    from polyver.web.sources import Source
+    from polyver.web.sources import PageSource
 
 __all__ = [
     "certificates_in",
@@ -62,7 +62,7 @@ def packages(
     )
 
 
-def _source() -> Source:
+def _source() -> PageSource:
     from polyver.compositions.page.revisions import RevisionsSource
 
     return RevisionsSource()
@@ -76,10 +76,10 @@ def package_links(client: Client, users: Users, *, several: bool) -> list[Admiss
         CompositionRevisionChecks,
     )
     from polyver.compositions.admission.packages import FunctionRevisionChecks, PackageChecks
-    from polyver.compositions.controllers.compositions import ComposedOn
-    from polyver.compositions.controllers.packages import InstalledOn
+    from polyver.compositions.controllers.compositions import ClientCompositionLookup
+    from polyver.compositions.controllers.packages import ClientFunctionLookup
 
-    installed, composed = InstalledOn(client, users), ComposedOn(client)
+    installed, composed = ClientFunctionLookup(client, users), ClientCompositionLookup(client)
     return [
         PackageChecks(installed, several=several),
         FunctionRevisionChecks(installed),

@@ -3,11 +3,11 @@
 Those of a capability are in modules of their own, which are loaded with it.
 """
 
-from polyver.controllers._engine import Engine
-from polyver.controllers._loop import Loop, Metrics
+from polyver.controllers._engine import ControllerManager
+from polyver.controllers._loop import Loop, LoopMetrics
 from polyver.controllers._queue import QueueClosed, WorkQueue
-from polyver.controllers.controller import Controller, Result, Watch, every, exactly
-from polyver.controllers.identity import Identity, Owner, identity_of
+from polyver.controllers.controller import Controller, Requeue, Watch, every, exactly
+from polyver.controllers.identity import ObjectIdentity, Owner, identity_of
 from polyver.controllers.kubernetes.accounts import AccountController
 from polyver.controllers.kubernetes.garbage import GarbageCollector
 from polyver.controllers.kubernetes.namespaces import NamespaceController
@@ -16,17 +16,17 @@ from polyver.controllers.lease import Leadership, Lease, Terms
 __all__ = [
     "AccountController",
     "Controller",
-    "Engine",
+    "ControllerManager",
     "GarbageCollector",
-    "Identity",
     "Leadership",
     "Lease",
     "Loop",
-    "Metrics",
+    "LoopMetrics",
     "NamespaceController",
+    "ObjectIdentity",
     "Owner",
     "QueueClosed",
-    "Result",
+    "Requeue",
     "Terms",
     "Watch",
     "WorkQueue",

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from polyver.client import Backoff, Client, Clock, SystemClock
-from polyver.controllers._loop import Loop, Metrics
-from polyver.controllers._sources import Sources
+from polyver.controllers._loop import Loop, LoopMetrics
+from polyver.controllers._sources import SharedInformers
 from polyver.controllers.controller import Controller
 
-__all__ = ["Engine"]
+__all__ = ["ControllerManager"]
 
 
-class Engine:
+class ControllerManager:
     """Runs controllers while it is open: `async with Engine(client, [...]): ...`."""
 
     def __init__(
@@ -42,11 +42,11 @@ class Engine:
             for controller in controllers
         }
         loops = list(self._loops.values())
-        self._sources = Sources(client, loops, clock=self._clock, linger=linger)
+        self._sources = SharedInformers(client, loops, clock=self._clock, linger=linger)
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
-    def metrics(self) -> Mapping[str, Metrics]:
+    def metrics(self) -> Mapping[str, LoopMetrics]:
         """What each controller has done so far, by its name."""
         return {name: loop.metrics for name, loop in self._loops.items()}
 

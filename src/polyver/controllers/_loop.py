@@ -15,14 +15,14 @@ from polyver.core import PolyverError
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Loop", "Metrics"]
+__all__ = ["Loop", "LoopMetrics"]
 
 K = TypeVar("K", bound=Hashable)
 _LOG = Log()
 
 
 @dataclass(slots=True)
-class Metrics:
+class LoopMetrics:
     """What a loop has done so far."""
 
     worked: int = 0
@@ -51,7 +51,7 @@ class Loop(Generic[K]):
         self._clock = clock
         self._free = asyncio.Semaphore(workers)
         self._running: set[asyncio.Task[None]] = set()
-        self._metrics = Metrics()
+        self._metrics = LoopMetrics()
         self._unsynced: set[Hashable] = set()
         self.ready = asyncio.Event()
         """Set when all that the controller watches is known as a whole for the first time."""
@@ -59,7 +59,7 @@ class Loop(Generic[K]):
         """Set when work may begin: when it is ready, or has waited long enough for that."""
 
     @property
-    def metrics(self) -> Metrics:
+    def metrics(self) -> LoopMetrics:
         self._metrics.depth = self.queue.depth
         self._metrics.active = len(self._running)
         return self._metrics

@@ -15,17 +15,17 @@ from polyver.client import (
     Client,
     Clock,
     Discovery,
+    GroupVersionResource,
     Informer,
-    Resource,
     chance,
     sleep,
 )
 from polyver.controllers._loop import Loop
 from polyver.controllers.controller import Watch
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
-__all__ = ["Sources"]
+__all__ = ["SharedInformers"]
 
 _BACKOFF = Backoff(first=0.1, most=30.0)
 
@@ -33,8 +33,8 @@ _BACKOFF = Backoff(first=0.1, most=30.0)
 class _Place(NamedTuple):
     """What makes two watches alike: they see the same objects, and keep the same of them."""
 
-    resource: Resource
-    keep: Callable[[Kind, Object], Any]
+    resource: GroupVersionResource
+    keep: Callable[[ResourceKind, Object], Any]
     metadata: bool
     labels: str
 
@@ -47,7 +47,7 @@ class _Subscriber(NamedTuple):
     loop: Loop[Any]
     watch: Watch[Any, Any]
 
-    async def tell(self, kind: Kind, change: Change[Any]) -> None:
+    async def tell(self, kind: ResourceKind, change: Change[Any]) -> None:
         await self.bring(self.watch.observe(kind, change))
 
     async def bring(self, keys: Iterable[Any]) -> None:
@@ -58,7 +58,7 @@ class _Subscriber(NamedTuple):
 @dataclass(slots=True)
 class _Source:
     place: _Place
-    kind: Kind
+    kind: ResourceKind
     subscribers: list[_Subscriber]
     informer: Informer[Any]
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -69,10 +69,10 @@ class _Source:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-_Wanted = dict[_Place, tuple[Kind, list[_Subscriber]]]
+_Wanted = dict[_Place, tuple[ResourceKind, list[_Subscriber]]]
 
 
-class Sources:
+class SharedInformers:
     """Starts and stops informers as discovery changes, and hands on what they tell."""
 
     def __init__(
@@ -157,7 +157,9 @@ class Sources:
         for loop in self._loops:
             for watch in loop.controller.watches:
                 for kind in watch.kinds(discovery):
-                    place = _Place(Resource.of(kind), watch.keep, watch.metadata, watch.labels)
+                    place = _Place(
+                        GroupVersionResource.of(kind), watch.keep, watch.metadata, watch.labels
+                    )
                     wanted.setdefault(place, (kind, []))[1].append(_Subscriber(loop, watch))
         return wanted
 
@@ -169,7 +171,9 @@ class Sources:
             if place not in wanted and source.kind.api_version not in discovery.failures
         ]
 
-    async def _start(self, place: _Place, kind: Kind, subscribers: list[_Subscriber]) -> None:
+    async def _start(
+        self, place: _Place, kind: ResourceKind, subscribers: list[_Subscriber]
+    ) -> None:
         """An informer; it takes over from one for another version of the kind, if there is one.
 
         So what was deleted while nobody looked is found to be missing, and told.
@@ -235,7 +239,7 @@ def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     return asyncio.create_task(work)
 
 
-async def _tell(kind: Kind, subscribers: list[_Subscriber], change: Change[Any]) -> None:
+async def _tell(kind: ResourceKind, subscribers: list[_Subscriber], change: Change[Any]) -> None:
     for subscriber in subscribers:
         await subscriber.tell(kind, change)
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from polyver.client import Discovery, Resource, preferred
+from polyver.client import Discovery, GroupVersionResource, preferred
 from polyver.core.plain import Object
 from polyver.kube.objects import digest, encode_json
 
 __all__ = [
     "APPLIED",
-    "Part",
+    "AppliedObject",
     "fields_of",
     "is_made_for",
     "noted",
@@ -29,7 +29,7 @@ __all__ = [
 APPLIED = "polyver.dev/applied"
 
 
-class Part(NamedTuple):
+class AppliedObject(NamedTuple):
     """An object that belongs to another; the same one in whatever version it is asked for."""
 
     group: str
@@ -39,18 +39,20 @@ class Part(NamedTuple):
     name: str
 
 
-def part_of(content: Object) -> Part:
+def part_of(content: Object) -> AppliedObject:
     """An object, by its names."""
     metadata = content.get("metadata") or {}
     group = content["apiVersion"].rpartition("/")[0]
-    return Part(group, content["kind"], metadata.get("namespace", ""), metadata.get("name", ""))
+    return AppliedObject(
+        group, content["kind"], metadata.get("namespace", ""), metadata.get("name", "")
+    )
 
 
-def noted(owner: Object) -> list[Part]:
+def noted(owner: Object) -> list[AppliedObject]:
     """What was applied for an object, as far as it says so; what nobody can read says nothing."""
     text = (owner["metadata"].get("annotations") or {}).get(APPLIED, "")
     try:
-        return sorted({Part(*each) for each in _decode(text)})
+        return sorted({AppliedObject(*each) for each in _decode(text)})
     except (msgspec.MsgspecError, UnicodeError):
         return []
 
@@ -58,27 +60,29 @@ def noted(owner: Object) -> list[Part]:
 _decode = msgspec.json.Decoder(list[tuple[str, str, str, str]]).decode
 
 
-def text_of(parts: Iterable[Part]) -> str | None:
+def text_of(parts: Iterable[AppliedObject]) -> str | None:
     """What is to be noted; None if there is nothing to note."""
     found = sorted(set(parts))
     return encode_json(found).decode() if found else None
 
 
-def unwanted(before: Iterable[Part], wanted: Iterable[Part]) -> list[Part]:
+def unwanted(
+    before: Iterable[AppliedObject], wanted: Iterable[AppliedObject]
+) -> list[AppliedObject]:
     """What was applied and is not wanted any more.
 
-    >>> a, b = (Part("", "ConfigMap", "default", name) for name in "ab")
+    >>> a, b = (AppliedObject("", "ConfigMap", "default", name) for name in "ab")
     >>> [part.name for part in unwanted([a, b], [b])]
     ['a']
     """
     return sorted(set(before) - set(wanted))
 
 
-def resource_of(part: Part, discovery: Discovery) -> Resource | None:
+def resource_of(part: AppliedObject, discovery: Discovery) -> GroupVersionResource | None:
     """Where the server has such objects; None if it serves them no longer."""
     served = preferred(discovery.kinds, verbs=("delete", "get"))
     found = [each for each in served if (each.group, each.kind) == (part.group, part.kind)]
-    return Resource.of(found[0]) if found else None
+    return GroupVersionResource.of(found[0]) if found else None
 
 
 def is_made_for(found: Object, owner: Object, managers: Collection[str]) -> bool:

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from polyver.client import Client, Resource, find
-from polyver.controllers.applied_annotation import APPLIED, Part, resource_of, text_of
+from polyver.client import Client, GroupVersionResource, find
+from polyver.controllers.applied_annotation import APPLIED, AppliedObject, resource_of, text_of
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Keeping"]
+__all__ = ["Inventory"]
 
 
-class Keeping:
+class Inventory:
     """What one controller keeps for the objects of a kind."""
 
-    def __init__(self, client: Client, resource: Resource, manager: str) -> None:
+    def __init__(self, client: Client, resource: GroupVersionResource, manager: str) -> None:
         self._client = client
         self._resource = resource
         self._manager = manager
@@ -27,7 +27,7 @@ class Keeping:
     async def note(
         self,
         owner: Object,
-        parts: Iterable[Part],
+        parts: Iterable[AppliedObject],
         *,
         annotations: Mapping[str, str] | None = None,
         finalizers: list[str] | None = None,
@@ -53,7 +53,9 @@ class Keeping:
         )
         return {**owner, "metadata": made["metadata"]}
 
-    async def remove(self, part: Part, is_ours: Callable[[Object], bool]) -> Part | None:
+    async def remove(
+        self, part: AppliedObject, is_ours: Callable[[Object], bool]
+    ) -> AppliedObject | None:
         """Delete what is wanted no longer; it is given back if nobody can tell what became of it.
 
         What somebody else has made, or taken over, is let alone.
@@ -68,7 +70,9 @@ class Keeping:
             await self._delete(resource, part, found["metadata"])
         return None
 
-    async def _delete(self, resource: Resource, part: Part, metadata: Mapping[str, Any]) -> None:
+    async def _delete(
+        self, resource: GroupVersionResource, part: AppliedObject, metadata: Mapping[str, Any]
+    ) -> None:
         uid, revision = (metadata[name] for name in ("uid", "resourceVersion"))
         try:
             await self._client.delete(

@@ -12,21 +12,21 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from polyver.client import Change, Discovery, Resource, preferred
+from polyver.client import Change, Discovery, GroupVersionResource, preferred
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-__all__ = ["Controller", "Result", "Watch", "every", "exactly"]
+__all__ = ["Controller", "Requeue", "Watch", "every", "exactly"]
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Requeue:
     """What is left to do about a key: look at it again, although nothing may change until then."""
 
     after: float
@@ -36,32 +36,32 @@ class Result:
 class Watch(Generic[T, K]):
     """A source of changes; those that are alike are shared by all controllers."""
 
-    kinds: Callable[[Discovery], Iterable[Kind]]
+    kinds: Callable[[Discovery], Iterable[ResourceKind]]
     """Which of the kinds that are served now. It is asked again when these change."""
-    observe: Callable[[Kind, Change[T]], Iterable[K]]
+    observe: Callable[[ResourceKind, Change[T]], Iterable[K]]
     """Takes note of a change, and names the keys that it touches."""
-    keep: Callable[[Kind, Object], T]
+    keep: Callable[[ResourceKind, Object], T]
     """What of an object is worth keeping."""
     metadata: bool = False
     labels: str = ""
     """Only what has these."""
     needed: bool = True
     """Whether the controller has to know these objects before it can work."""
-    complete: Callable[[Kind], None] = lambda _kind: None
+    complete: Callable[[ResourceKind], None] = lambda _kind: None
     """Takes note that all objects of a kind are known."""
-    forget: Callable[[Kind, Iterable[T]], Iterable[K]] = lambda _kind, _known: ()
+    forget: Callable[[ResourceKind, Iterable[T]], Iterable[K]] = lambda _kind, _known: ()
     """Takes note that a kind is no longer served, or cannot be asked about: its objects may be
     gone or not. What is known to be gone is told to `observe` before."""
 
 
-def exactly(resource: Resource) -> Callable[[Discovery], Iterable[Kind]]:
+def exactly(resource: GroupVersionResource) -> Callable[[Discovery], Iterable[ResourceKind]]:
     """One kind in a stated version, whenever it is served."""
-    return lambda found: [kind for kind in found.kinds if Resource.of(kind) == resource]
+    return lambda found: [kind for kind in found.kinds if GroupVersionResource.of(kind) == resource]
 
 
 def every(
     *, verbs: Sequence[str] = ("delete", "list", "watch"), but: Iterable[tuple[str, str]] = ()
-) -> Callable[[Discovery], Iterable[Kind]]:
+) -> Callable[[Discovery], Iterable[ResourceKind]]:
     """Every kind with these verbs in its preferred version, but for some (group, plural)."""
     left_out = frozenset(but)
     return lambda found: [
@@ -104,7 +104,7 @@ class Controller(ABC, Generic[K]):
         """What wakes it."""
 
     @abstractmethod
-    async def reconcile(self, key: K) -> Result | None:
+    async def reconcile(self, key: K) -> Requeue | None:
         """Bring what is to what should be; an exception means to try again later."""
 
     async def close(self) -> None:

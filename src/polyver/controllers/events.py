@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-from polyver.client import Client, Clock, Resource, timestamp
+from polyver.client import Client, Clock, GroupVersionResource, timestamp
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
@@ -13,7 +13,7 @@ from polyver.kube.objects.status import ApiError
 
 __all__ = ["Events"]
 
-_EVENTS = Resource("", "v1", "events")
+_EVENTS = GroupVersionResource("", "v1", "events")
 _LONGEST = 1024
 
 

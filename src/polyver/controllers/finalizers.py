@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from polyver.client import Client, Resource
+from polyver.client import Client, GroupVersionResource
 from polyver.core.plain import Object
 
 __all__ = ["hold", "release"]
 
 
-async def hold(client: Client, resource: Resource, obj: Object, finalizer: str) -> Object:
+async def hold(
+    client: Client, resource: GroupVersionResource, obj: Object, finalizer: str
+) -> Object:
     """The object as it is when it cannot go without being let go."""
     there = obj["metadata"].get("finalizers") or []
     if finalizer in there:
@@ -16,7 +18,9 @@ async def hold(client: Client, resource: Resource, obj: Object, finalizer: str) 
     return await _with(client, resource, obj, [*there, finalizer])
 
 
-async def release(client: Client, resource: Resource, obj: Object, finalizer: str) -> Object:
+async def release(
+    client: Client, resource: GroupVersionResource, obj: Object, finalizer: str
+) -> Object:
     """Let an object go; the object as it was last."""
     there = obj["metadata"].get("finalizers") or []
     if finalizer not in there:
@@ -24,7 +28,9 @@ async def release(client: Client, resource: Resource, obj: Object, finalizer: st
     return await _with(client, resource, obj, [each for each in there if each != finalizer])
 
 
-async def _with(client: Client, resource: Resource, obj: Object, finalizers: list[str]) -> Object:
+async def _with(
+    client: Client, resource: GroupVersionResource, obj: Object, finalizers: list[str]
+) -> Object:
     metadata = obj["metadata"]
     known = {name: metadata[name] for name in ("uid", "resourceVersion")}
     return await client.patch(

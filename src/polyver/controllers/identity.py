@@ -10,9 +10,9 @@ from sys import intern
 from msgspec import Struct
 
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
-__all__ = ["Identity", "Owner", "identity_of"]
+__all__ = ["ObjectIdentity", "Owner", "identity_of"]
 
 
 class Owner(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
@@ -30,10 +30,10 @@ class Owner(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
         return self.api_version.rpartition("/")[0]
 
 
-class Identity(Struct, frozen=True, gc=False):
+class ObjectIdentity(Struct, frozen=True, gc=False):
     """Who an object is, who owns it, what holds it; and as of which resourceVersion."""
 
-    kind: Kind
+    kind: ResourceKind
     namespace: str
     name: str
     uid: str
@@ -43,10 +43,10 @@ class Identity(Struct, frozen=True, gc=False):
     deleting: bool = False
 
 
-def identity_of(kind: Kind, content: Object) -> Identity:
+def identity_of(kind: ResourceKind, content: Object) -> ObjectIdentity:
     """What is kept of an object; texts that many objects have are kept once."""
     metadata = content["metadata"]
-    return Identity(
+    return ObjectIdentity(
         kind=kind,
         namespace=intern(metadata.get("namespace", "")),
         name=metadata["name"],

@@ -13,13 +13,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from polyver.client import Client, Clock, Resource, SystemClock, find, sleep
+from polyver.client import Client, Clock, GroupVersionResource, SystemClock, find, sleep
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["Leadership", "Lease", "Terms", "decide"]
 
-LEASES = Resource("coordination.k8s.io", "v1", "leases")
+LEASES = GroupVersionResource("coordination.k8s.io", "v1", "leases")
 _MANAGER = "polyver"
 
 
@@ -36,7 +36,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class _ObservedLease:
     """A lease as it was last found to have changed, and when that was, by our own clock."""
 
     spec: dict[str, Any]
@@ -51,12 +51,12 @@ class Seen:
 Step = Literal["take", "renew", "wait"]
 
 
-def decide(seen: Seen | None, identity: str, now: float) -> Step:
+def decide(seen: _ObservedLease | None, identity: str, now: float) -> Step:
     """What one replica does about a lease.
 
     >>> decide(None, "a", now=0)
     'take'
-    >>> held = Seen({"holderIdentity": "b", "leaseDurationSeconds": 15}, at=0)
+    >>> held = _ObservedLease({"holderIdentity": "b", "leaseDurationSeconds": 15}, at=0)
     >>> [decide(held, "a", now=10), decide(held, "a", now=16), decide(held, "b", now=16)]
     ['wait', 'take', 'renew']
     """
@@ -104,7 +104,7 @@ class Lease:
         self._client = client
         self._name = name
         self._namespace = namespace
-        self._seen: Seen | None = None
+        self._seen: _ObservedLease | None = None
 
     @property
     def holder(self) -> str:
@@ -144,7 +144,7 @@ class Lease:
         if spec is None:
             self._seen = None
         elif self._seen is None or self._seen.spec != spec:
-            self._seen = Seen(spec, self.clock.time())
+            self._seen = _ObservedLease(spec, self.clock.time())
 
     async def _write(self, found: Object | None) -> Object:
         moment = self.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

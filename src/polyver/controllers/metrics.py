@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-    from polyver.controllers._engine import Engine
+    from polyver.controllers._engine import ControllerManager
 
 __all__ = ["collector_of"]
 
 
-def collector_of(engine: Callable[[], Engine | None]) -> Callable[[], Collector]:
+def collector_of(engine: Callable[[], ControllerManager | None]) -> Callable[[], Collector]:
     """What tells of the controllers of an engine, if there is one, wherever metrics are served."""
     return partial(_collector, engine)
 
 
-def _collector(engine: Callable[[], Engine | None]) -> Collector:
+def _collector(engine: Callable[[], ControllerManager | None]) -> Collector:
     from prometheus_client.core import CounterMetricFamily, Metric
     from prometheus_client.registry import Collector
 

@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from polyver.client import Change, Discovery, preferred
-from polyver.controllers.applied_annotation import Part
+from polyver.controllers.applied_annotation import AppliedObject
 from polyver.controllers.controller import Watch
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
-__all__ = ["Outputs", "Seen", "number_of"]
+__all__ = ["AppliedObjects", "ObservedState", "number_of"]
 
 _VERBS: Final = ("list", "watch")
 
 
-class Seen(Protocol):
+class ObservedState(Protocol):
     """What is kept of an object."""
 
     @property
@@ -31,7 +31,7 @@ class Seen(Protocol):
         """Whether another state means something else for those who look at it."""
 
 
-S = TypeVar("S", bound=Seen)
+S = TypeVar("S", bound=ObservedState)
 K = TypeVar("K")
 
 
@@ -41,14 +41,14 @@ def number_of(obj: Object) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-class Outputs(Generic[S, K]):
+class AppliedObjects(Generic[S, K]):
     """What is known of all objects that were applied."""
 
     def __init__(
         self,
         changed: Callable[[], None],
         *,
-        keep: Callable[[Kind, Object], S],
+        keep: Callable[[ResourceKind, Object], S],
         whose: Callable[[S], K | None],
         labels: str = "",
         metadata: bool = False,
@@ -64,8 +64,8 @@ class Outputs(Generic[S, K]):
         self._metadata = metadata
         self._kinds: set[tuple[str, str]] = set()
         self._followed: set[tuple[str, str]] = set()
-        self._seen: dict[Part, S] = {}
-        self._expected: set[Part] = set()
+        self._seen: dict[AppliedObject, S] = {}
+        self._expected: set[AppliedObject] = set()
         """What is being applied: a watch may tell of it before the answer is here."""
 
     def watch(self) -> Watch[S, K]:
@@ -87,15 +87,15 @@ class Outputs(Generic[S, K]):
             self._kinds |= new
             self._changed()
 
-    def is_followed(self, part: Part) -> bool:
+    def is_followed(self, part: AppliedObject) -> bool:
         """Whether changes of it are told."""
         return (part.group, part.kind) in self._followed
 
-    def of(self, part: Part) -> S | None:
+    def of(self, part: AppliedObject) -> S | None:
         return self._seen.get(part)
 
     @contextmanager
-    def expected(self, part: Part) -> Iterator[None]:
+    def expected(self, part: AppliedObject) -> Iterator[None]:
         """While an object is applied, what is told of it is no news."""
         self._expected.add(part)
         try:
@@ -103,7 +103,7 @@ class Outputs(Generic[S, K]):
         finally:
             self._expected.discard(part)
 
-    def note(self, part: Part, obj: Object | None) -> bool:
+    def note(self, part: AppliedObject, obj: Object | None) -> bool:
         """Take note of an object that was applied or read; whether nothing newer is known.
 
         None if there is none.
@@ -117,12 +117,12 @@ class Outputs(Generic[S, K]):
         self._seen[part] = seen
         return True
 
-    def _in_use(self, discovery: Discovery) -> list[Kind]:
+    def _in_use(self, discovery: Discovery) -> list[ResourceKind]:
         served = preferred(discovery.kinds, verbs=_VERBS)
         return [kind for kind in served if (kind.group, kind.kind) in self._kinds]
 
-    def _observe(self, kind: Kind, change: Change[S]) -> Iterable[K]:
-        part = Part(kind.group, kind.kind, *change.key)
+    def _observe(self, kind: ResourceKind, change: Change[S]) -> Iterable[K]:
+        part = AppliedObject(kind.group, kind.kind, *change.key)
         known = self._seen.get(part)
         after = change.after
         if after is None:
@@ -138,7 +138,7 @@ class Outputs(Generic[S, K]):
         keys = {self._whose(each) for each in seen if each is not None}
         return {key for key in keys if key is not None}
 
-    def _forget(self, kind: Kind, known: Iterable[S]) -> Iterable[K]:
+    def _forget(self, kind: ResourceKind, known: Iterable[S]) -> Iterable[K]:
         """Nobody knows whether objects of a kind are there that is not served."""
         named = kind.group, kind.kind
         self._followed.discard(named)

@@ -12,20 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from polyver.client import Client, Resource, find
+from polyver.client import Client, GroupVersionResource, find
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.objects.owners import controller_of, controller_reference
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Taken", "apply_owned", "delete_owned", "manager_for", "stranger_in"]
+__all__ = ["AlreadyOwned", "apply_owned", "delete_owned", "manager_for", "stranger_in"]
 
 _LONGEST: Final = 128
 """Characters that the name of a field manager may have."""
 _TRIES: Final = 5
 
 
-class Taken(PolyverError):
+class AlreadyOwned(PolyverError):
     """An object has another controller."""
 
     def __init__(self, controller: str) -> None:
@@ -54,7 +54,7 @@ def stranger_in(found: Object, owner: str) -> str:
 
 
 async def apply_owned(
-    client: Client, resource: Resource, content: Object, *, family: str, manager: str
+    client: Client, resource: GroupVersionResource, content: Object, *, family: str, manager: str
 ) -> Object:
     """Apply an object whose content names its controller; Taken if it has another one.
 
@@ -72,12 +72,14 @@ async def apply_owned(
     return made
 
 
-async def _check_controller(client: Client, resource: Resource, content: Object) -> None:
+async def _check_controller(
+    client: Client, resource: GroupVersionResource, content: Object
+) -> None:
     metadata = content["metadata"]
     found = await find(client, resource, metadata["name"], metadata.get("namespace", ""))
     stranger = stranger_in(found, controller_of(content)) if found is not None else ""
     if stranger:
-        raise Taken(stranger)
+        raise AlreadyOwned(stranger)
 
 
 def _former(made: Object, family: str, manager: str) -> Iterator[str]:
@@ -96,7 +98,9 @@ def _bare(made: Object, content: Object) -> Object:
     return {"apiVersion": content["apiVersion"], "kind": content["kind"], "metadata": kept}
 
 
-async def delete_owned(client: Client, resource: Resource, found: Object, owner: str) -> None:
+async def delete_owned(
+    client: Client, resource: GroupVersionResource, found: Object, owner: str
+) -> None:
     """Delete an object that was found, as long as the owner controls it.
 
     The precondition is the state that was checked; after a change it is checked again.

@@ -10,13 +10,13 @@ from typing import Generic, TypeVar
 
 from polyver.client import Backoff, Clock, chance
 
-__all__ = ["Patience"]
+__all__ = ["RevertBackoff"]
 
 K = TypeVar("K", bound=Hashable)
 _FEW = 100
 
 
-class Patience(Generic[K]):
+class RevertBackoff(Generic[K]):
     """For each key, when it may be put back again."""
 
     def __init__(self, clock: Clock, backoff: Backoff, *, quiet: float) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from polyver.core import PolyverError
-from polyver.kube.http.worker_threads import Aside
+from polyver.kube.http.worker_threads import DaemonThreadPool
 
 __all__ = ["CallTimeout", "StillRunning", "UserCode"]
 
@@ -36,7 +36,7 @@ class UserCode:
     def __init__(self, function: Callable[[Any], Any], *, timeout: float) -> None:
         self._function = function
         self._timeout = timeout
-        self._threads = Aside(_THREADS)
+        self._threads = DaemonThreadPool(_THREADS)
         self._running: set[Hashable] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 

@@ -30,15 +30,15 @@ from polyver.core.replacement import Role, without_replacement
 __all__ = [
     "MOST_FIELDS",
     "MOST_VARIANTS",
-    "Counts",
-    "Example",
-    "Failure",
+    "ChangeExample",
+    "ChangeGroup",
+    "FailureGroup",
     "FieldChange",
-    "Group",
     "Identity",
     "Outcome",
+    "OutcomeCounts",
     "Preflight",
-    "Report",
+    "PreflightReport",
     "identity_of",
     "lost_objects",
 ]
@@ -85,7 +85,7 @@ class FieldChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ChangeExample:
     """One object of a group; values of Secrets are hidden."""
 
     dependent: str
@@ -95,7 +95,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ChangeGroup:
     """Objects that change in the same way."""
 
     kind: str
@@ -106,7 +106,7 @@ class Group:
     """How many changed fields are not named."""
     objects: int
     dependents: tuple[str, ...]
-    example: Example
+    example: ChangeExample
 
     def __str__(self) -> str:
         head = f"{self.objects} {_plural(self.kind, self.objects)}"
@@ -117,7 +117,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailureGroup:
     """Dependents that cannot take the release for the same reason."""
 
     message: str
@@ -127,7 +127,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class OutcomeCounts:
     """How many dependents there are of each outcome."""
 
     unchanged: int = 0
@@ -147,15 +147,15 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PreflightReport:
     """All that a reviewer wants to know.
 
     Groups of lost objects come first, then those with the most dependents.
     """
 
-    counts: Counts
-    groups: tuple[Group, ...]
-    failures: tuple[Failure, ...]
+    counts: OutcomeCounts
+    groups: tuple[ChangeGroup, ...]
+    failures: tuple[FailureGroup, ...]
 
 
 class Preflight:
@@ -184,7 +184,7 @@ class Preflight:
             made = _compared(identity, was.get(identity), will_be.get(identity), identity in lost)
             if made is not None:
                 outcome = "loses" if lost else "changed"
-                example = Example(dependent, identity, *_hidden(was, will_be, identity))
+                example = ChangeExample(dependent, identity, *_hidden(was, will_be, identity))
                 self._variants(made).add(made.variant, made.fields, example)
         self._counts[outcome] += 1
         return outcome
@@ -196,29 +196,29 @@ class Preflight:
         """Take note of a dependent that cannot take the release, and of all reasons."""
         for message in dict.fromkeys(messages):
             kept = self._failures.setdefault(_PARTICULARS.sub("…", message), _Variants())
-            kept.add(message, (), Example(dependent, ("", "", "", message), None, None))
+            kept.add(message, (), ChangeExample(dependent, ("", "", "", message), None, None))
         self._counts["fails"] += 1
         return "fails"
 
-    def report(self) -> Report:
+    def report(self) -> PreflightReport:
         groups = [
             _group(shape, more, each)
             for (shape, more), variants in self._changes.items()
             for each in variants.found()
         ]
         failures = [
-            Failure(each.example.identity[3], _names(each), variants.is_merged)
+            FailureGroup(each.example.identity[3], _names(each), variants.is_merged)
             for variants in self._failures.values()
             for each in variants.found()
         ]
-        return Report(
-            Counts(**{str(name): number for name, number in self._counts.items()}),
+        return PreflightReport(
+            OutcomeCounts(**{str(name): number for name, number in self._counts.items()}),
             tuple(sorted(groups, key=_importance)),
             tuple(sorted(failures, key=lambda each: (-len(each.dependents), each.message))),
         )
 
 
-def _importance(group: Group) -> tuple[Any, ...]:
+def _importance(group: ChangeGroup) -> tuple[Any, ...]:
     order = _order(group.example)
     return group.change != "lost", -len(group.dependents), group.change, str(group), order
 
@@ -231,9 +231,9 @@ def _names(found: _Collected) -> tuple[str, ...]:
     return tuple(sorted(found.dependents))
 
 
-def _group(shape: tuple[Any, ...], more_fields: int, found: _Collected) -> Group:
+def _group(shape: tuple[Any, ...], more_fields: int, found: _Collected) -> ChangeGroup:
     _, kind, change, _ = shape
-    return Group(
+    return ChangeGroup(
         kind, change, found.fields, more_fields, found.objects, _names(found), found.example
     )
 
@@ -247,11 +247,11 @@ class _Collected:
 
     fields: tuple[FieldChange, ...]
     variant: Any
-    example: Example
+    example: ChangeExample
     objects: int = 0
     dependents: set[str] = field(default_factory=set)
 
-    def add(self, fields: tuple[FieldChange, ...], variant: Any, example: Example) -> None:
+    def add(self, fields: tuple[FieldChange, ...], variant: Any, example: ChangeExample) -> None:
         self.objects += 1
         self.dependents.add(example.dependent)
         self._take(fields, variant, example)
@@ -261,7 +261,7 @@ class _Collected:
         self.dependents |= other.dependents
         self._take(other.fields, other.variant, other.example)
 
-    def _take(self, fields: tuple[FieldChange, ...], variant: Any, example: Example) -> None:
+    def _take(self, fields: tuple[FieldChange, ...], variant: Any, example: ChangeExample) -> None:
         varied = [each.is_varied for each in self.fields]
         if varied and variant != self.variant:
             pairs = zip(self.variant, variant, varied, strict=True)
@@ -275,7 +275,7 @@ class _Collected:
         )
 
 
-def _order(example: Example) -> tuple[str, Identity]:
+def _order(example: ChangeExample) -> tuple[str, Identity]:
     return example.dependent, example.identity
 
 
@@ -290,7 +290,7 @@ class _Variants:
     def is_merged(self) -> bool:
         return self._merged is not None
 
-    def add(self, variant: Any, fields: tuple[FieldChange, ...], example: Example) -> None:
+    def add(self, variant: Any, fields: tuple[FieldChange, ...], example: ChangeExample) -> None:
         found = self._merged or self._apart.get(variant)
         if found is None:
             found = self._apart[variant] = _Collected(fields, variant, example)

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from polyver.capability import Found
+from polyver.capability import FoundLineage
 from polyver.core import (
     InvalidVersion,
     Lineage,
@@ -60,11 +60,11 @@ class _Definition(Struct, rename="camel"):
     spec: _Spec
 
 
-def lineages(documents: Sequence[Document]) -> Iterator[Found]:
+def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
     """Every definition that the manifests publish, with all versions from all documents."""
     for identity, lineage in lineages_in(documents).items():
         policies = (DEFINITIONS_LEGACY,) if is_legacy(lineage) else SEMANTIC_POLICIES
-        yield Found(lineage, policies, "/".join(filter(None, identity)))
+        yield FoundLineage(lineage, policies, "/".join(filter(None, identity)))
 
 
 class _GoTemplate(Struct):

@@ -24,9 +24,9 @@ from polyver.definitions.kinds import (
 from polyver.definitions.names import API_VERSION, FORCED
 from polyver.definitions.publishing import (
     Decision,
-    Definition,
+    DesiredDefinition,
     GatePolicy,
-    Known,
+    KnownDefinitionRevision,
     check_writer,
     decide,
     forced_of,
@@ -38,18 +38,18 @@ from polyver.definitions.publishing import (
     removed_of,
 )
 from polyver.definitions.support import definition_warnings, unsupported_fields
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import Cause, forbidden, invalid
-from polyver.webhook.configurations import Wanted
+from polyver.webhook.configurations import AdmissionRegistration
 
 if TYPE_CHECKING:
-    from polyver.kube.server.admission import Review
+    from polyver.kube.server.admission import AdmissionRequest
 
 __all__ = [
     "DEFINITIONS_WANTED",
     "ApplicationChecks",
     "DefinitionChecks",
-    "Published",
+    "DefinitionLookup",
     "RevisionChecks",
 ]
 
@@ -57,8 +57,8 @@ _PLURALS: Final = {kind.names.plural: kind for kind in DEFINITIONS}
 _WRITES = ("CREATE", "UPDATE")
 
 
-def _wanted(name: str, kind: Any, *operations: str, mutates: bool = False) -> Wanted:
-    return Wanted(
+def _wanted(name: str, kind: Any, *operations: str, mutates: bool = False) -> AdmissionRegistration:
+    return AdmissionRegistration(
         name,
         group=GROUP,
         plural=kind.names.plural,
@@ -81,7 +81,7 @@ DEFINITIONS_WANTED: Final = (
 """What API servers are asked for beside what goes for every kind that is converted."""
 
 
-class Published(Protocol):
+class DefinitionLookup(Protocol):
     """What is there, as far as it can be told before a write."""
 
     async def revisions(self, kind: str, namespace: str, name: str) -> Sequence[Object]:
@@ -92,7 +92,7 @@ class Published(Protocol):
         """All DefinitionRevisions of a namespace; their metadata is enough."""
         ...
 
-    async def uses(self, kind: str, namespace: str, name: str) -> Sequence[uses.Use]:
+    async def uses(self, kind: str, namespace: str, name: str) -> Sequence[uses.DefinitionUse]:
         """The places in applications that mean a definition."""
         ...
 
@@ -104,20 +104,20 @@ class Published(Protocol):
 class DefinitionChecks:
     """Notes in which API version a definition is created, and refuses what breaks a rule."""
 
-    def __init__(self, published: Published, *, gate: GatePolicy = "refuse") -> None:
+    def __init__(self, published: DefinitionLookup, *, gate: GatePolicy = "refuse") -> None:
         self._published = published
         self._gate = gate
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         known = kind.group == GROUP and kind.plural in _PLURALS
         return known and operation in (*_WRITES, "DELETE")
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         if review.object is None or review.subresource or review.operation == "DELETE":
             return
         note(review.object, review.old, review.kind.version)
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if review.subresource:
             return
         if review.operation == "DELETE":
@@ -151,7 +151,7 @@ class DefinitionChecks:
         warnings = (*decision.warnings, *definition_warnings(definition.kind, decision))
         return replace(decision, warnings=warnings)
 
-    async def _check_removal(self, review: Review) -> None:
+    async def _check_removal(self, review: AdmissionRequest) -> None:
         if review.old is None:
             return
         definition, _ = read_definition(review.old)
@@ -180,10 +180,10 @@ def note(obj: Object, old: Object | None, version: str) -> None:
 
 
 def _refuse_use(
-    review: Review,
-    definition: Definition,
-    known: Sequence[Known],
-    found: Sequence[uses.Use],
+    review: AdmissionRequest,
+    definition: DesiredDefinition,
+    known: Sequence[KnownDefinitionRevision],
+    found: Sequence[uses.DefinitionUse],
     *,
     only: str = "",
 ) -> None:
@@ -205,20 +205,20 @@ def _cause(error: PolyverError) -> Cause:
 class RevisionChecks:
     """Revisions never change, and stay as long as somebody uses them."""
 
-    def __init__(self, published: Published) -> None:
+    def __init__(self, published: DefinitionLookup) -> None:
         self._published = published
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         if kind.group != GROUP:
             return False
         if kind.plural == REVISIONS.names.plural:
             return operation in ("UPDATE", "DELETE")
         return kind.plural == APPLICATION_REVISIONS.names.plural and operation == "UPDATE"
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         pass
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if review.subresource or review.old is None:
             return
         if review.operation == "DELETE":
@@ -227,7 +227,7 @@ class RevisionChecks:
             cause = Cause("spec", "Invalid value: a revision never changes; make another one")
             raise invalid(review.kind, review.name, [cause])
 
-    async def _check_removal(self, review: Review, old: Object) -> None:
+    async def _check_removal(self, review: AdmissionRequest, old: Object) -> None:
         [(kind, name)] = holders_of([old]).values()
         if not kind:
             return
@@ -237,11 +237,11 @@ class RevisionChecks:
         found = await self._published.uses(*names)
         _refuse_use(review, definition, [*known], found, only=review.name)
 
-    async def _definition(self, kind: str, namespace: str, name: str) -> Definition:
+    async def _definition(self, kind: str, namespace: str, name: str) -> DesiredDefinition:
         """Whose revision it is, and what may be removed by force: nothing that is still listed."""
         obj = await self._published.definition(kind, namespace, name)
         if obj is None:
-            return Definition(kind, namespace, name, (), whole=True)
+            return DesiredDefinition(kind, namespace, name, (), whole=True)
         found, _ = read_definition(obj)
         return replace(found, entries=(), forced=forced_of(found, obj))
 
@@ -252,14 +252,14 @@ class ApplicationChecks:
     Fields that are not executed are warned about: the controller refuses to apply anything then.
     """
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         known = (GROUP, APPLICATIONS.names.plural)
         return (kind.group, kind.plural) == known and operation in _WRITES
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         pass
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if review.object is None or review.subresource:
             return
         review.warnings += _unsupported(review.old, review.object)

@@ -13,12 +13,12 @@ from dataclasses import replace
 from polyver.core import Lineage, Policy, PolyverError, Selector, Series, Unspecified, resolve
 from polyver.core.adoption import Adoption, Follower, adopted
 from polyver.core.plain import ReadOnlyObject
-from polyver.definitions.uses import Use, question_of
+from polyver.definitions.uses import DefinitionUse, question_of
 
 __all__ = ["adoption_data", "adoption_fact", "adoption_of"]
 
 
-def adoption_of(uses: Iterable[tuple[Use, int]], lineage: Lineage) -> dict[str, Adoption]:
+def adoption_of(uses: Iterable[tuple[DefinitionUse, int]], lineage: Lineage) -> dict[str, Adoption]:
     """The adoption of each release that somebody follows, by its name, the newest first.
 
     `uses` are the ways in which a definition is used, with the number of places for each.
@@ -37,7 +37,7 @@ def adoption_of(uses: Iterable[tuple[Use, int]], lineage: Lineage) -> dict[str, 
     }
 
 
-def _follows(use: Use, asked: Selector, policy: Policy) -> bool:
+def _follows(use: DefinitionUse, asked: Selector, policy: Policy) -> bool:
     if use.held or use.dependent.lock is not None:
         return False
     if isinstance(asked, Unspecified):
@@ -45,7 +45,7 @@ def _follows(use: Use, asked: Selector, policy: Policy) -> bool:
     return isinstance(asked, Series)
 
 
-def _state(use: Use, pin: object) -> Follower:
+def _state(use: DefinitionUse, pin: object) -> Follower:
     failed = use.dependent.failed_move
     if use.dependent.pin == pin:
         return "failing" if use.is_failing else "updated"

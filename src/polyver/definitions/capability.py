@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from polyver.client import Client
     from polyver.definitions.publishing import GatePolicy
     from polyver.kube.server.admission import Admission
-    from polyver.web.sources import Source
+    from polyver.web.sources import PageSource
 
 __all__ = ["definitions"]
 
@@ -39,7 +39,7 @@ def definitions(*, gate: GatePolicy) -> Contribution:
     )
 
 
-def _source() -> Source:
+def _source() -> PageSource:
     from polyver.definitions.page import DefinitionsSource
 
     return DefinitionsSource()
@@ -47,9 +47,9 @@ def _source() -> Source:
 
 def _links(client: Client, gate: GatePolicy) -> list[Admission]:
     from polyver.definitions.admission import ApplicationChecks, DefinitionChecks, RevisionChecks
-    from polyver.definitions.controllers.definitions import PublishedOn
+    from polyver.definitions.controllers.definitions import ClientDefinitionLookup
 
-    published = PublishedOn(client)
+    published = ClientDefinitionLookup(client)
     return [DefinitionChecks(published, gate=gate), RevisionChecks(published), ApplicationChecks()]
 
 

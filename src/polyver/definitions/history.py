@@ -18,13 +18,13 @@ from polyver.definitions.locking import Locked, locked, with_lock
 from polyver.definitions.names import PUBLISH_VERSION
 from polyver.definitions.resolution import numbered_revisions, revision_hash
 
-__all__ = ["LAST_APPLIED", "Recorded", "earlier", "history_of", "returned"]
+__all__ = ["LAST_APPLIED", "RecordedRevision", "earlier", "history_of", "returned"]
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedRevision:
     """One ApplicationRevision."""
 
     number: int
@@ -44,7 +44,7 @@ class Recorded:
         return tuple(map(locked, self.resolutions))
 
 
-def history_of(revisions: Iterable[ReadOnlyObject]) -> list[Recorded]:
+def history_of(revisions: Iterable[ReadOnlyObject]) -> list[RecordedRevision]:
     """The revisions of an application, in the order in which they were made."""
     first: dict[tuple[str | None, str | None], int] = {}
     found = []
@@ -53,7 +53,7 @@ def history_of(revisions: Iterable[ReadOnlyObject]) -> list[Recorded]:
         told = revision_hash(each)
         same_as = first.setdefault(told, number)
         found.append(
-            Recorded(
+            RecordedRevision(
                 number,
                 metadata["name"],
                 (spec.get("application") or {}).get("spec") or {},
@@ -66,7 +66,7 @@ def history_of(revisions: Iterable[ReadOnlyObject]) -> list[Recorded]:
     return found
 
 
-def earlier(name: str, history: Sequence[Recorded], to: str = "") -> Recorded:
+def earlier(name: str, history: Sequence[RecordedRevision], to: str = "") -> RecordedRevision:
     """The revision of an application to return to: a named one, else the last that was other."""
     if not history:
         raise PolyverError(f"{name} has no ApplicationRevision", hint="it has never been resolved")
@@ -81,7 +81,7 @@ def earlier(name: str, history: Sequence[Recorded], to: str = "") -> Recorded:
     raise PolyverError(f"{name} has no revision {to}", hint=f"known: {names}")
 
 
-def _before(name: str, history: Sequence[Recorded]) -> Recorded:
+def _before(name: str, history: Sequence[RecordedRevision]) -> RecordedRevision:
     now = history[-1]
     state = now.same_as or now.number
     for each in reversed(history[:-1]):
@@ -90,7 +90,7 @@ def _before(name: str, history: Sequence[Recorded]) -> Recorded:
     raise PolyverError(f"{name} has no earlier revision than {now.name}")
 
 
-def returned(application: ReadOnlyObject, to: Recorded) -> dict[str, Any]:
+def returned(application: ReadOnlyObject, to: RecordedRevision) -> dict[str, Any]:
     """An application as it was at a revision, with a lock of the versions that it had."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations = {**(metadata.get("annotations") or {})}

@@ -1,9 +1,9 @@
 """Lineages of the capability definitions, read from manifests."""
 
-from polyver.capability import Capability
+from polyver.capability import LineageReader
 from polyver.definitions._manifests import lineages
 from polyver.definitions._policy import DEFINITIONS_LEGACY, SEMANTIC_POLICIES, selector
 
 __all__ = ["CAPABILITY"]
 
-CAPABILITY = Capability((*SEMANTIC_POLICIES, DEFINITIONS_LEGACY), lineages, selector)
+CAPABILITY = LineageReader((*SEMANTIC_POLICIES, DEFINITIONS_LEGACY), lineages, selector)

@@ -16,7 +16,7 @@ from polyver.core import PolyverError
 from polyver.core.plain import ReadOnlyObject
 from polyver.definitions._locks import LOCK_PLACE, Locked, carried_lock, check_places, lock_text
 from polyver.definitions.names import LOCK, TYPES
-from polyver.definitions.resolution import Chosen, Homes, choose_all
+from polyver.definitions.resolution import ChosenVersion, Homes, choose_all
 from polyver.kube.objects import Document
 from polyver.kube.objects.codec import prepare
 
@@ -93,7 +93,7 @@ def _name(application: ReadOnlyObject) -> Named:
     return metadata.get("namespace", ""), metadata["name"]
 
 
-def places_of(chosen: Iterable[Chosen]) -> tuple[Locked, ...]:
+def places_of(chosen: Iterable[ChosenVersion]) -> tuple[Locked, ...]:
     """What is locked of what was chosen."""
     return tuple(
         Locked(

@@ -16,13 +16,13 @@ from polyver.core.plain import ReadOnlyObject
 from polyver.core.replacement import Role
 from polyver.definitions.names import ALLOW_DELETION, TYPES
 from polyver.definitions.rendered_objects import rendered_from
-from polyver.definitions.resolution import Chosen, Homes, choose, resolution_data
+from polyver.definitions.resolution import ChosenVersion, Homes, choose, resolution_data
 from polyver.kube.objects import digest
 
 __all__ = [
-    "Choice",
+    "MoveTarget",
     "Piece",
-    "Target",
+    "ReleaseChoice",
     "WouldDelete",
     "allows_deletion",
     "choice_of",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-class Target(NamedTuple):
+class MoveTarget(NamedTuple):
     """A release that places of an application would move to."""
 
     kind: str
@@ -53,30 +53,34 @@ def allows_deletion(release: Release) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ReleaseChoice:
     """The release of each reference of an application, and the one it keeps if a move fails."""
 
-    chosen: Sequence[Chosen]
-    kept: Mapping[str, Chosen] = field(default_factory=dict)
+    chosen: Sequence[ChosenVersion]
+    kept: Mapping[str, ChosenVersion] = field(default_factory=dict)
     """By the path of each reference that would move, and can stay on its release."""
 
     @property
-    def targets(self) -> tuple[Target, ...]:
+    def targets(self) -> tuple[MoveTarget, ...]:
         """The releases that can be refused, each once."""
         moving = (each for each in self.chosen if each.use.dependent.at in self.kept)
         return tuple(dict.fromkeys(map(_target, moving)))
 
     def resolutions(
-        self, taken: Collection[Target], failed: Mapping[Target, ReadOnlyObject], *, now: str
+        self,
+        taken: Collection[MoveTarget],
+        failed: Mapping[MoveTarget, ReadOnlyObject],
+        *,
+        now: str,
     ) -> list[dict[str, Any]]:
         """The resolutions with some targets taken, and why others are not."""
         return [self._resolution(each, taken, failed, now) for each in self.chosen]
 
     def _resolution(
         self,
-        each: Chosen,
-        taken: Collection[Target],
-        failed: Mapping[Target, ReadOnlyObject],
+        each: ChosenVersion,
+        taken: Collection[MoveTarget],
+        failed: Mapping[MoveTarget, ReadOnlyObject],
         now: str,
     ) -> dict[str, Any]:
         kept, target = self.kept.get(each.use.dependent.at), _target(each)
@@ -86,9 +90,9 @@ class Choice:
         return data | ({"failedMove": dict(failed[target])} if target in failed else {})
 
 
-def _target(chosen: Chosen) -> Target:
+def _target(chosen: ChosenVersion) -> MoveTarget:
     release = chosen.resolution.release
-    return Target(
+    return MoveTarget(
         TYPES[chosen.use.kind],
         f"{chosen.home}/{chosen.use.definition}",
         str(release.version),
@@ -98,17 +102,17 @@ def _target(chosen: Chosen) -> Target:
     )
 
 
-def choice_of(chosen: Sequence[Chosen], homes: Callable[[str, str], Homes]) -> Choice:
+def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes]) -> ReleaseChoice:
     """Return the chosen releases, with the one that each reference keeps if its move fails."""
     kept = {}
     for each in chosen:
         stayed = _kept(each, homes(each.use.kind, each.use.definition))
         if stayed is not None:
             kept[each.use.dependent.at] = stayed
-    return Choice(chosen, kept)
+    return ReleaseChoice(chosen, kept)
 
 
-def _kept(chosen: Chosen, homes: Homes) -> Chosen | None:
+def _kept(chosen: ChosenVersion, homes: Homes) -> ChosenVersion | None:
     dependent, release = chosen.use.dependent, chosen.resolution.release
     if dependent.pin is None or dependent.pin == release.pin:
         return None
@@ -117,7 +121,7 @@ def _kept(chosen: Chosen, homes: Homes) -> Chosen | None:
     return stayed if stayed.resolution.release.pin == dependent.pin else None
 
 
-def inputs_of(application: ReadOnlyObject, targets: Iterable[Target], *, by: str) -> str:
+def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by: str) -> str:
     """A digest of all that decides whether an application can move to some releases.
 
     `by` names the program that renders: another one may be able to.
@@ -128,8 +132,8 @@ def inputs_of(application: ReadOnlyObject, targets: Iterable[Target], *, by: str
 
 
 def failed_before(
-    application: ReadOnlyObject, targets: Iterable[Target], inputs: str
-) -> dict[Target, ReadOnlyObject]:
+    application: ReadOnlyObject, targets: Iterable[MoveTarget], inputs: str
+) -> dict[MoveTarget, ReadOnlyObject]:
     """The targets that failed with the same inputs before, as the status tells."""
     status: ReadOnlyObject = application.get("status") or {}
     known = {}
@@ -171,7 +175,7 @@ def role_of(piece: Piece) -> Role:
 class WouldDelete(PolyverError):
     """A release that would delete objects of an application, with nothing in their place."""
 
-    def __init__(self, targets: Sequence[Target], lost: Sequence[Piece]) -> None:
+    def __init__(self, targets: Sequence[MoveTarget], lost: Sequence[Piece]) -> None:
         names = " and ".join(map(str, targets))
         it = "its place" if len(lost) == 1 else "their place"
         fact = f"{names} would delete {listed([*map(str, lost)])}, with nothing in {it}"
@@ -181,5 +185,5 @@ class WouldDelete(PolyverError):
         super().__init__(fact, hint=hint)
 
 
-def _unallowed(targets: Iterable[Target]) -> Iterator[Target]:
+def _unallowed(targets: Iterable[MoveTarget]) -> Iterator[MoveTarget]:
     return (each for each in targets if not each.allows_deletion)

@@ -8,20 +8,36 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from polyver.client import Change, Key, Resource
+from polyver.client import Change, GroupVersionResource, Key
 from polyver.core import Dependent, Lineage, PolyverError, Release, Serial
 from polyver.core.plain import Object
 from polyver.definitions._policy import policy_for
 from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, STORED, VERSIONED
 from polyver.definitions.names import SYSTEM_NAMESPACE
 from polyver.definitions.resolution import lineage_in
-from polyver.definitions.uses import Use, check_application, home_of, question_of, settled, uses_of
-from polyver.web.sources import Asked, Book, Following, Shown, Source, Unanswered, Watched, Where
+from polyver.definitions.uses import (
+    DefinitionUse,
+    check_application,
+    home_of,
+    question_of,
+    settled,
+    uses_of,
+)
+from polyver.web.sources import (
+    LineageKey,
+    LineageRequest,
+    PageInformers,
+    PageLineage,
+    PageModel,
+    PageSource,
+    UnresolvedRequest,
+    WatchedCollection,
+)
 
 __all__ = ["DefinitionsSource"]
 
 _CAPABILITY = "definitions"
-_APPLICATIONS = Resource(GROUP, STORED, APPLICATIONS.names.plural)
+_APPLICATIONS = GroupVersionResource(GROUP, STORED, APPLICATIONS.names.plural)
 _BREATH = 50
 _DESCRIPTION = "definition.oam.dev/description"
 
@@ -35,7 +51,7 @@ class _Definition:
 
 @dataclass(frozen=True, slots=True)
 class _Application:
-    uses: tuple[Use, ...]
+    uses: tuple[DefinitionUse, ...]
     problem: str
 
 
@@ -53,26 +69,28 @@ class _Named:
         return {place: _is_legacy(lineage) for place, lineage in self.lineages.items()}
 
 
-class DefinitionsSource(Source):
+class DefinitionsSource(PageSource):
     """The capability definitions."""
 
     def __init__(self) -> None:
         self._named: dict[tuple[str, str], _Named] = {}
         self._applications: dict[Key, _Application] = {}
 
-    def open(self, book: Book, following: Following) -> None:
+    def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
         for kind in DEFINITIONS:
-            resource = Resource(GROUP, VERSIONED, kind.names.plural)
+            resource = GroupVersionResource(GROUP, VERSIONED, kind.names.plural)
             observe = partial(self._observe_definition, kind.kind)
-            following.follow(self, Watched(resource, _definition, observe))
-        following.follow(self, Watched(_APPLICATIONS, _application, self._observe_application))
+            following.follow(self, WatchedCollection(resource, _definition, observe))
+        following.follow(
+            self, WatchedCollection(_APPLICATIONS, _application, self._observe_application)
+        )
 
     async def _observe_definition(self, kind: str, change: Change[_Definition]) -> None:
         (namespace, name), after = change.key, change.after
         named = self._named.setdefault((kind, name), _Named())
         before = named.shape
-        where = Where(_CAPABILITY, f"{kind}/{namespace}/{name}")
+        where = LineageKey(_CAPABILITY, f"{kind}/{namespace}/{name}")
         named.lineages.pop(namespace, None)
         if after is None:
             self._book.hide(where)
@@ -83,7 +101,7 @@ class DefinitionsSource(Source):
             usual = policy_for(None, lineage)
             scope, text, problem = namespace, after.text, after.problem
             self._book.show(
-                Shown(where, lineage, usual, kind, scope=scope, text=text, problem=problem)
+                PageLineage(where, lineage, usual, kind, scope=scope, text=text, problem=problem)
             )
         if before != named.shape:
             for number, key in enumerate([*named.applications]):
@@ -102,7 +120,7 @@ class DefinitionsSource(Source):
             self._applications[change.key] = change.after
         self._ask(change.key)
 
-    def _users(self, use: Use) -> set[Key]:
+    def _users(self, use: DefinitionUse) -> set[Key]:
         return self._named.setdefault((use.kind, use.definition), _Named()).applications
 
     def _ask(self, key: Key) -> None:
@@ -110,24 +128,26 @@ class DefinitionsSource(Source):
         places = [self._asked(use) for use in found.uses] if found else []
         if found and found.problem:
             about = Dependent(name, at="metadata")
-            places.append(Unanswered(about, "", found.problem))
+            places.append(UnresolvedRequest(about, "", found.problem))
         self._book.ask(_CAPABILITY, name, places)
 
-    def _asked(self, use: Use) -> Asked | Unanswered:
+    def _asked(self, use: DefinitionUse) -> LineageRequest | UnresolvedRequest:
         lineages = self._named[use.kind, use.definition].lineages
         wanted = f"{use.definition}@{use.requested}" if use.requested else use.definition
         home = home_of(use, lineages)
         if home is None:
             fact = f"there is no {use.kind} {use.definition}"
             places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
-            return Unanswered(use.dependent, wanted, fact, f"looked in {' and '.join(places)}")
+            return UnresolvedRequest(
+                use.dependent, wanted, fact, f"looked in {' and '.join(places)}"
+            )
         mine = settled(use, home)
         try:
             selector, policy = question_of(mine, lineages[home])
         except PolyverError as error:
-            return Unanswered(use.dependent, wanted, error.fact, error.hint)
-        where = Where(_CAPABILITY, f"{use.kind}/{home}/{use.definition}")
-        return Asked(mine.dependent, where, use.requested, selector, policy, mine.since)
+            return UnresolvedRequest(use.dependent, wanted, error.fact, error.hint)
+        where = LineageKey(_CAPABILITY, f"{use.kind}/{home}/{use.definition}")
+        return LineageRequest(mine.dependent, where, use.requested, selector, policy, mine.since)
 
 
 def _is_legacy(lineage: Lineage) -> bool:

@@ -11,10 +11,10 @@ from difflib import unified_diff
 
 from polyver.core import Loss, Move, NoMatch, PolyverError
 from polyver.core.plain import ReadOnlyObject
-from polyver.core.preflight import Example
-from polyver.definitions.publishing import Decision, Definition, revision_object
+from polyver.core.preflight import ChangeExample
+from polyver.definitions.publishing import Decision, DesiredDefinition, revision_object
 from polyver.definitions.resolution import choose
-from polyver.definitions.uses import Use, home_of, moves_of, settled
+from polyver.definitions.uses import DefinitionUse, home_of, moves_of, settled
 from polyver.kube.objects import dump_yaml
 
 __all__ = [
@@ -52,7 +52,11 @@ class PlannedLoss:
 
 
 def moved(
-    kind: str, namespace: str, decision: Decision, uses: Iterable[Use], homes: Iterable[str]
+    kind: str,
+    namespace: str,
+    decision: Decision,
+    uses: Iterable[DefinitionUse],
+    homes: Iterable[str],
 ) -> tuple[list[PlannedMove], list[PlannedLoss]]:
     """Whom a decision about a definition moves, and who loses what it has.
 
@@ -81,7 +85,7 @@ def moved(
     return sorted(moves, key=_order), sorted(losses, key=_order)
 
 
-def _shadowed(uses: Iterable[Use], namespace: str, decision: Decision) -> Iterator[Loss]:
+def _shadowed(uses: Iterable[DefinitionUse], namespace: str, decision: Decision) -> Iterator[Loss]:
     """Who has a version of the definition for all, and gets nothing from the one of its own."""
     for use in uses:
         if use.dependent.pin is not None and use.pinned_in != namespace:
@@ -91,7 +95,7 @@ def _shadowed(uses: Iterable[Use], namespace: str, decision: Decision) -> Iterat
                 yield Loss(use.dependent, error)
 
 
-def _was(use: Use, namespace: str) -> str:
+def _was(use: DefinitionUse, namespace: str) -> str:
     pin = use.dependent.pin
     if pin is None:
         return ""
@@ -103,7 +107,7 @@ def _order(each: PlannedMove | PlannedLoss) -> tuple[str, str]:
 
 
 def new_revisions(
-    definition: Definition, decision: Decision
+    definition: DesiredDefinition, decision: Decision
 ) -> dict[tuple[str, str], ReadOnlyObject]:
     """The DefinitionRevisions that a decision would make, by namespace and name."""
     owner = {"metadata": {"name": definition.name, "uid": ""}}
@@ -113,14 +117,14 @@ def new_revisions(
     }
 
 
-def example_diff(example: Example) -> list[str]:
+def example_diff(example: ChangeExample) -> list[str]:
     """The diff of an example, as YAML."""
     label = object_label(example)
     before, after = (_lines(each) for each in (example.before, example.after))
     return [*unified_diff(before, after, label, label, lineterm="")]
 
 
-def object_label(example: Example) -> str:
+def object_label(example: ChangeExample) -> str:
     """The kind, the namespace and the name of an example: `ConfigMap default/shop (v1)`."""
     _, kind, *named = example.identity
     obj = example.after or example.before or {}

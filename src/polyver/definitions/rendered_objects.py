@@ -22,9 +22,9 @@ from polyver.definitions.names import (
     APPLYING,
     RENDERED,
 )
-from polyver.definitions.rendering import Output
+from polyver.definitions.rendering import RenderedObject
 from polyver.kube.objects import digest
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.rules import path_segment_problems
 from polyver.languages.values.names import label_value_problems
 
@@ -60,7 +60,7 @@ class Placed:
     """An object as a part of an application, and the kind that the server has for it."""
 
     object: dict[str, Any]
-    kind: Kind
+    kind: ResourceKind
     component: str
     at: str
     """What made it, in the application."""
@@ -82,7 +82,9 @@ def inputs_digest(application: ReadOnlyObject, revision: ReadOnlyObject) -> str:
 
 
 def place_all(
-    application: ReadOnlyObject, outputs: Sequence[Output], find: Callable[[str, str], Kind | None]
+    application: ReadOnlyObject,
+    outputs: Sequence[RenderedObject],
+    find: Callable[[str, str], ResourceKind | None],
 ) -> tuple[list[Placed], list[PolyverError]]:
     """Rendered objects as parts of an application, in the order in which they are applied.
 
@@ -117,7 +119,7 @@ _UNFIT: Final = re.compile(r"[?#\\\s\x00-\x1f\x7f]|^$")
 _HINT: Final = "this is what its template renders"
 
 
-def _problem(output: Output) -> str:
+def _problem(output: RenderedObject) -> str:
     """Why no server would take an object for one, and no address can be made of it."""
     metadata = output.object["metadata"]
     for name in ("name", "namespace"):
@@ -154,7 +156,7 @@ def _turn(placed: Placed) -> int:
     return _FIRST.index(named) if named in _FIRST else len(_FIRST)
 
 
-def _placed(application: ReadOnlyObject, output: Output, kind: Kind) -> Placed:
+def _placed(application: ReadOnlyObject, output: RenderedObject, kind: ResourceKind) -> Placed:
     about: ReadOnlyObject = application["metadata"]
     metadata = {**output.object["metadata"]}
     if not kind.namespaced:

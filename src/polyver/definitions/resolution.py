@@ -36,12 +36,19 @@ from polyver.definitions.names import (
     TYPES,
     revision_name,
 )
-from polyver.definitions.uses import Use, check_application, home_of, question_of, settled, uses_of
+from polyver.definitions.uses import (
+    DefinitionUse,
+    check_application,
+    home_of,
+    question_of,
+    settled,
+    uses_of,
+)
 from polyver.kube.objects import digest
 
 __all__ = [
     "KEPT",
-    "Chosen",
+    "ChosenVersion",
     "Homes",
     "application_status",
     "choose",
@@ -65,10 +72,10 @@ Homes = Mapping[str, Lineage]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenVersion:
     """The version that one place of an application uses."""
 
-    use: Use
+    use: DefinitionUse
     home: str
     """The namespace of the definition."""
     resolution: Resolution
@@ -82,7 +89,7 @@ class Chosen:
         return revision_name(self.use.definition, release.version)
 
 
-def choose(use: Use, homes: Homes) -> Chosen:
+def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
     """The version that a place gets: from its own namespace, else from the one for all."""
     home = home_of(use, homes)
     if home is None:
@@ -96,7 +103,7 @@ def choose(use: Use, homes: Homes) -> Chosen:
         asking = replace(asking, dependent=replace(asking.dependent, pin=None), since="")
     try:
         asked, policy = question_of(asking, lineage)
-        return Chosen(asking, home, resolve(lineage, asked, policy, asking.dependent))
+        return ChosenVersion(asking, home, resolve(lineage, asked, policy, asking.dependent))
     except NoMatch:
         raise
     except PolyverError as error:
@@ -104,7 +111,7 @@ def choose(use: Use, homes: Homes) -> Chosen:
         raise Refusal(reason, error.fact, at=use.dependent.at, hint=error.hint) from None
 
 
-def _is_gone(use: Use, lineage: Lineage) -> bool:
+def _is_gone(use: DefinitionUse, lineage: Lineage) -> bool:
     """Return True if the pinned release was removed, or if there is no such release."""
     pin = use.dependent.pin
     release = lineage.get(pin.release) if pin is not None else None
@@ -113,7 +120,7 @@ def _is_gone(use: Use, lineage: Lineage) -> bool:
 
 def choose_all(
     application: ReadOnlyObject, homes: Callable[[str, str], Homes]
-) -> tuple[list[Chosen], list[PolyverError]]:
+) -> tuple[list[ChosenVersion], list[PolyverError]]:
     """What all places of an application get, and why some get nothing.
 
     `homes` finds the lineages of a kind and a name.
@@ -122,7 +129,7 @@ def choose_all(
         check_application(application)
     except PolyverError as error:
         return [], [error]
-    chosen: list[Chosen] = []
+    chosen: list[ChosenVersion] = []
     errors: list[PolyverError] = []
     for use in uses_of(application):
         try:
@@ -158,7 +165,7 @@ def _release(said: ReadOnlyObject) -> Release:
 # The record of it.
 
 
-def resolution_data(chosen: Chosen, *, now: str) -> dict[str, Any]:
+def resolution_data(chosen: ChosenVersion, *, now: str) -> dict[str, Any]:
     """A resolution as the status has it; since when does not change while the version does not."""
     use, found = chosen.use, chosen.resolution
     kept = use.dependent.pin == found.release.pin

@@ -13,7 +13,7 @@ from polyver.definitions.support import Unsupported
 from polyver.kube.objects.health import Health
 
 __all__ = [
-    "Fact",
+    "ApplicationCondition",
     "applied_fact",
     "applied_resource",
     "confirmed",
@@ -34,7 +34,7 @@ _MOST_TEXT: Final = 32_000
 """How long the message of a condition may be: Kubernetes' own conditions have 32,768 characters."""
 
 
-class Fact(NamedTuple):
+class ApplicationCondition(NamedTuple):
     """What a condition says."""
 
     type: str
@@ -44,7 +44,7 @@ class Fact(NamedTuple):
 
 
 def with_facts(
-    status: ReadOnlyObject, facts: Iterable[Fact], *, generation: int, now: str
+    status: ReadOnlyObject, facts: Iterable[ApplicationCondition], *, generation: int, now: str
 ) -> dict[str, Any]:
     """A status with these conditions; times of what has not changed stay."""
     known = {each["type"]: each for each in status.get("conditions") or ()}
@@ -56,48 +56,52 @@ def with_facts(
     return {**status, "conditions": [*known.values()]}
 
 
-def supported_fact(errors: Iterable[object]) -> Fact:
+def supported_fact(errors: Iterable[object]) -> ApplicationCondition:
     """Return the condition `Supported`: its message lists the fields that are not executed."""
     found = [str(each) for each in errors if isinstance(each, Unsupported)]
     if not found:
-        return Fact("Supported", "True", "Supported", "all fields that are set are executed")
+        return ApplicationCondition(
+            "Supported", "True", "Supported", "all fields that are set are executed"
+        )
     text = "; ".join(found)
     if len(text) > _MOST_TEXT:
         text = f"{text[:_MOST_TEXT]} … ({len(found)} in all)"
-    return Fact("Supported", "False", "NotExecuted", f"{text}; nothing is applied with them")
+    return ApplicationCondition(
+        "Supported", "False", "NotExecuted", f"{text}; nothing is applied with them"
+    )
 
 
-def rendered_fact(outputs: int) -> Fact:
+def rendered_fact(outputs: int) -> ApplicationCondition:
     """All is rendered."""
-    return Fact("Rendered", "True", "Rendered", _count(outputs, "object"))
+    return ApplicationCondition("Rendered", "True", "Rendered", _count(outputs, "object"))
 
 
-def applied_fact(outputs: int, taken_back: Sequence[str]) -> Fact:
+def applied_fact(outputs: int, taken_back: Sequence[str]) -> ApplicationCondition:
     """All is applied; `taken_back` tells of fields that others had changed."""
     more = f"; taken back: {_some(taken_back)}" if taken_back else ""
-    return Fact("Applied", "True", "Applied", _count(outputs, "object") + more)
+    return ApplicationCondition("Applied", "True", "Applied", _count(outputs, "object") + more)
 
 
-def confirmed(status: ReadOnlyObject, fact: Fact) -> Fact:
+def confirmed(status: ReadOnlyObject, fact: ApplicationCondition) -> ApplicationCondition:
     """A fact as it was told before, if it holds already."""
     for each in status.get("conditions") or ():
         if (each["type"], each["status"]) == (fact.type, fact.status):
-            return Fact(fact.type, fact.status, each["reason"], each["message"])
+            return ApplicationCondition(fact.type, fact.status, each["reason"], each["message"])
     return fact
 
 
-def holds(status: ReadOnlyObject, fact: Fact) -> bool:
+def holds(status: ReadOnlyObject, fact: ApplicationCondition) -> bool:
     """Return True if the status has this condition with the same `status` value."""
     known = {each["type"]: each["status"] for each in status.get("conditions") or ()}
     return bool(known.get(fact.type) == fact.status)
 
 
-def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> Fact:
+def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> ApplicationCondition:
     """What went wrong, the first of it by its reason."""
-    return Fact(kind, "False", reason, _some([*map(str, errors)]))
+    return ApplicationCondition(kind, "False", reason, _some([*map(str, errors)]))
 
 
-def updated_fact(status: ReadOnlyObject) -> Fact | None:
+def updated_fact(status: ReadOnlyObject) -> ApplicationCondition | None:
     """Return the condition `Updated`: False if a move of the application to a release failed.
 
     Return None if no move has failed and the status does not have the condition yet.
@@ -105,17 +109,21 @@ def updated_fact(status: ReadOnlyObject) -> Fact | None:
     failed = [each for each in status.get("resolutions") or () if each.get("failedMove")]
     if failed:
         told = {each["failedMove"]["message"]: each["failedMove"]["reason"] for each in failed}
-        return Fact("Updated", "False", next(iter(told.values())), _some([*told]))
+        return ApplicationCondition("Updated", "False", next(iter(told.values())), _some([*told]))
     known = [each for each in status.get("conditions") or () if each["type"] == "Updated"]
-    return Fact("Updated", "True", "Updated", "it uses what it asks for") if known else None
+    return (
+        ApplicationCondition("Updated", "True", "Updated", "it uses what it asks for")
+        if known
+        else None
+    )
 
 
-def ready_fact(services: Sequence[ReadOnlyObject]) -> Fact:
+def ready_fact(services: Sequence[ReadOnlyObject]) -> ApplicationCondition:
     """Whether all components do well."""
     ill = [f"{each['name']}: {each['message']}" for each in services if not each["healthy"]]
     if ill:
-        return Fact("Ready", "False", "Unhealthy", _some(ill))
-    return Fact("Ready", "True", "Healthy", _count(len(services), "component"))
+        return ApplicationCondition("Ready", "False", "Unhealthy", _some(ill))
+    return ApplicationCondition("Ready", "True", "Healthy", _count(len(services), "component"))
 
 
 def _count(number: int, noun: str) -> str:

@@ -32,7 +32,7 @@ from polyver.languages.values.names import label_value_problems
 
 __all__ = [
     "WOULD_DELETE",
-    "Use",
+    "DefinitionUse",
     "check_application",
     "home_of",
     "is_failing",
@@ -50,7 +50,7 @@ RELOCK = "lock it anew, or take the lock away: polyver app lock, polyver app unl
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class DefinitionUse:
     """One place in an application that names a definition."""
 
     kind: str
@@ -77,7 +77,7 @@ class Use:
     """Whether nothing was ever applied with its pin, because that fails."""
 
 
-def uses_of(application: ReadOnlyObject) -> list[Use]:
+def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
     """All places of an application that name definitions, with the pins in its status."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
@@ -95,7 +95,7 @@ def uses_of(application: ReadOnlyObject) -> list[Use]:
         name, _, requested = text.partition("@")
         known = pins.take(kind, place, name)
         pin = _pin_of(known) if known else None
-        use = Use(
+        use = DefinitionUse(
             kind,
             name,
             requested,
@@ -126,7 +126,7 @@ class _Locks:
         else:
             self._places = LockedPlaces(carried) if carried is not None else None
 
-    def over(self, use: Use) -> Use:
+    def over(self, use: DefinitionUse) -> DefinitionUse:
         """A use that gets what the lock says of it."""
         if self._problem or self._places is None:
             return replace(use, problem=self._problem)
@@ -212,7 +212,7 @@ def check_application(application: ReadOnlyObject) -> None:
         raise Refusal("InvalidAnnotation", fact, at=at, hint="leave one of them out")
 
 
-def home_of(use: Use, known: Iterable[str]) -> str | None:
+def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
     """The namespace whose definition a use means: its own one's, else the one for all.
 
     `known` are the namespaces that have a definition of that kind and name.
@@ -221,7 +221,7 @@ def home_of(use: Use, known: Iterable[str]) -> str | None:
     return next((each for each in (use.namespace, SYSTEM_NAMESPACE) if each in there), None)
 
 
-def settled(use: Use, home: str) -> Use:
+def settled(use: DefinitionUse, home: str) -> DefinitionUse:
     """A use as one of the definition in a namespace: a pin of another one counts no longer."""
     if use.locked_in and use.locked_in != home and not use.problem:
         meant = f"and {home}/{use.definition} is meant here"
@@ -240,7 +240,7 @@ def is_held(application: ReadOnlyObject) -> bool:
     return wanted is not None and wanted == status.get("publishVersion")
 
 
-def question_of(use: Use, lineage: Lineage) -> tuple[Selector, Policy]:
+def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]:
     """What a use asks of a lineage, and by which policy it is answered."""
     if use.problem:
         raise Refusal("LockMismatch", use.problem, at=LOCK_PLACE, hint=RELOCK)
@@ -250,7 +250,7 @@ def question_of(use: Use, lineage: Lineage) -> tuple[Selector, Policy]:
     return (selector(use.requested, lineage) if use.requested else UNSPECIFIED), policy
 
 
-def users_in(uses: Sequence[Use], lineage: Lineage) -> dict[str, list[str]]:
+def users_in(uses: Sequence[DefinitionUse], lineage: Lineage) -> dict[str, list[str]]:
     """For each release that is used, by its name: the dependents that have it, or get it now.
 
     A dependent with a pin uses it until the move is made. A dependent that fails with a release
@@ -269,12 +269,12 @@ def users_in(uses: Sequence[Use], lineage: Lineage) -> dict[str, list[str]]:
     return {name: sorted(dependents) for name, dependents in found.items()}
 
 
-def moves_of(uses: Iterable[Use], before: Lineage, after: Lineage) -> Moves:
+def moves_of(uses: Iterable[DefinitionUse], before: Lineage, after: Lineage) -> Moves:
     """Whom a change of a lineage moves, and who would lose what it has."""
     return affected(_index(uses, after), before, after)
 
 
-def _index(uses: Iterable[Use], lineage: Lineage) -> Index:
+def _index(uses: Iterable[DefinitionUse], lineage: Lineage) -> Index:
     entries = []
     for use in uses:
         with suppress(PolyverError):

@@ -9,15 +9,15 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from polyver.core import InvalidVersion, SemVer
-from polyver.functions.blueprints import Finding, blueprint_of, check_blueprint
+from polyver.functions.blueprints import BlueprintFinding, blueprint_of, check_blueprint
 from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import Cause, forbidden, invalid
-from polyver.webhook.configurations import Wanted
+from polyver.webhook.configurations import AdmissionRegistration
 
 if TYPE_CHECKING:
     from polyver.functions.registering import Functions
-    from polyver.kube.server.admission import Review
+    from polyver.kube.server.admission import AdmissionRequest
 
 __all__ = ["BLUEPRINTS_WANTED", "ActionSetChecks", "BlueprintChecks"]
 
@@ -25,7 +25,7 @@ _WRITES = ("CREATE", "UPDATE")
 _UNDER_WAY = ("pending", "running")
 _ONCE = "its spec cannot be changed any more; cancel or delete it, and create another ActionSet"
 BLUEPRINTS_WANTED: Final = tuple(
-    Wanted(
+    AdmissionRegistration(
         "checks",
         group=kind.group,
         plural=kind.names.plural,
@@ -44,14 +44,14 @@ class BlueprintChecks:
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         known = (BLUEPRINTS.group, BLUEPRINTS.names.plural)
         return (kind.group, kind.plural) == known and operation in _WRITES
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         pass
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if review.object is None or review.subresource or _is_same(review, "actions"):
             return
         # In a thread: a large one takes its time, and others need not wait for it.
@@ -65,7 +65,7 @@ class BlueprintChecks:
             raise invalid(review.kind, review.name, causes)
         review.warnings += [each.fact for each in findings if not each.is_unknown]
 
-    def _findings(self, obj: dict[str, Any]) -> list[Finding]:
+    def _findings(self, obj: dict[str, Any]) -> list[BlueprintFinding]:
         blueprint, _ = blueprint_of(obj)
         if blueprint is None:
             return []  # the schema refuses it, and says why
@@ -78,14 +78,14 @@ class ActionSetChecks:
     An ActionSet runs once, by what its spec was when it started.
     """
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         known = (ACTION_SETS.group, ACTION_SETS.names.plural)
         return (kind.group, kind.plural) == known and operation in _WRITES
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         pass
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if review.object is None or review.subresource or _is_same(review, "spec"):
             return
         state = ((review.old or {}).get("status") or {}).get("state")
@@ -105,7 +105,7 @@ class ActionSetChecks:
             raise invalid(review.kind, review.name, causes)
 
 
-def _is_same(review: Review, field: str) -> bool:
+def _is_same(review: AdmissionRequest, field: str) -> bool:
     """Whether an update leaves a field as it was."""
     assert review.object is not None
     return review.old is not None and review.old.get(field) == review.object.get(field)

@@ -10,9 +10,9 @@ from polyver.functions.settings import CallSettings
 if TYPE_CHECKING:
     from polyver.client import Client
     from polyver.functions.controllers.actions import CallLimits
-    from polyver.functions.controllers.calls import Calls, Lend
+    from polyver.functions.controllers.calls import FunctionCaller, Lend
     from polyver.functions.registering import Functions
-    from polyver.web.sources import Source
+    from polyver.web.sources import PageSource
 
 __all__ = ["actions"]
 
@@ -61,7 +61,7 @@ def _calls(
     settings: CallSettings,
     limits: CallLimits,
     lend: Lend | None,
-) -> Calls:
+) -> FunctionCaller:
     from polyver.functions.controllers.calls import ThreadCalls, WorkerCalls
     from polyver.functions.worker_process import COMMAND
 
@@ -72,7 +72,7 @@ def _calls(
     return WorkerCalls(functions.origin, lend, COMMAND, limits)
 
 
-def _source(functions: Functions) -> Source:
+def _source(functions: Functions) -> PageSource:
     from polyver.functions.page import FunctionsSource
 
     return FunctionsSource(functions)

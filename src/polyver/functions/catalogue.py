@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import Struct
 
-from polyver.capability import Found
+from polyver.capability import FoundLineage
 from polyver.core import (
     Contradiction,
     InvalidVersion,
@@ -55,7 +55,7 @@ _STAGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class FunctionCatalogue:
     """Functions by name, each in the stage that the clock gives it now."""
 
     releases: tuple[SemVer, ...]
@@ -84,7 +84,7 @@ class Catalogue:
         key = self.keys[name].get(version) if version is not None else None
         return self.document.place(*path, *(("versions", key) if key else ())).partition(", ")[0]
 
-    def at(self, release: SemVer) -> Catalogue:
+    def at(self, release: SemVer) -> FunctionCatalogue:
         """The same when that release is out; one that is out already changes nothing."""
         releases = (*self.releases, release)
         moved = [
@@ -94,14 +94,14 @@ class Catalogue:
         return replace(self, functions=tuple(moved))
 
 
-def lineages(documents: Sequence[Document]) -> Iterator[Found]:
+def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
     """Every function in every catalogue among the manifests."""
     for catalogue in catalogues(documents):
         for lineage in catalogue.functions:
-            yield Found(lineage, (FUNCTIONS,), f"catalogue/{lineage.name}")
+            yield FoundLineage(lineage, (FUNCTIONS,), f"catalogue/{lineage.name}")
 
 
-def catalogues(documents: Sequence[Document]) -> Iterator[Catalogue]:
+def catalogues(documents: Sequence[Document]) -> Iterator[FunctionCatalogue]:
     """Every catalogue among the manifests, checked."""
     for document in documents:
         value = document.value
@@ -109,7 +109,7 @@ def catalogues(documents: Sequence[Document]) -> Iterator[Catalogue]:
             yield read_catalogue(document)
 
 
-def read_catalogue(document: Document) -> Catalogue:
+def read_catalogue(document: Document) -> FunctionCatalogue:
     """A document that has to be a catalogue, checked."""
     value = document.value
     if not isinstance(value, dict) or "kind" in value:
@@ -129,9 +129,11 @@ class _Reader:
         self._keys: dict[str, dict[SemVer, str]] = {}
         self._tombstones: dict[str, frozenset[SemVer]] = {}
 
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> FunctionCatalogue:
         functions = tuple(self._lineage(name) for name in self._file.functions)
-        return Catalogue(self._releases, functions, self._document, self._keys, self._tombstones)
+        return FunctionCatalogue(
+            self._releases, functions, self._document, self._keys, self._tombstones
+        )
 
     def _read_releases(self) -> tuple[SemVer, ...]:
         texts = self._file.releases

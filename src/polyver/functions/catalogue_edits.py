@@ -29,7 +29,7 @@ from polyver.core import (
     next_stage,
     usual_removal,
 )
-from polyver.functions.catalogue import Catalogue, read_catalogue
+from polyver.functions.catalogue import FunctionCatalogue, read_catalogue
 from polyver.functions.yaml_edits import Places
 from polyver.kube.objects import InvalidManifest, load_manifests
 from polyver.kube.objects.converted_metadata import fresh
@@ -139,7 +139,7 @@ def add_release(text: str, source: str, version: SemVer) -> Edited:
     return Edited(made.text, (*made.said, *gone))
 
 
-def _read(text: str, source: str) -> Catalogue:
+def _read(text: str, source: str) -> FunctionCatalogue:
     documents = load_manifests(text, source)
     if len(documents) != 1:
         fact = f"{source} holds {len(documents)} documents, expected one catalogue"
@@ -152,7 +152,7 @@ class _Edit:
     """What is to be changed, in the text and in what the text means."""
 
     text: str
-    catalogue: Catalogue
+    catalogue: FunctionCatalogue
     entries: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     released: SemVer | None = None

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from polyver.apis.declaring import Format, Kind, part
 from polyver.apis.definition import Column
 
-__all__ = ["ACTION_SETS", "BLUEPRINTS", "GROUP", "ActionSet", "Blueprint"]
+__all__ = ["ACTION_SETS", "BLUEPRINTS", "GROUP", "ActionSet", "BlueprintV1Alpha1"]
 
 GROUP: Final = "cr.kanister.io"
 BLUEPRINTS: Final = Kind("Blueprint", group=GROUP)
@@ -22,7 +22,7 @@ Size = Annotated[int, Format("int64")]
 
 
 @part
-class ObjectReference:
+class ActionObjectReference:
     """Names an object."""
 
     apiVersion: str | None
@@ -81,7 +81,7 @@ class BlueprintPhase:
     else the stable one."""
     name: str | None
     """What later templates call its output by."""
-    objects: dict[str, ObjectReference] | None
+    objects: dict[str, ActionObjectReference] | None
     """Objects that its templates may read."""
     args: dict[str, Any] | None
     """The arguments, with templates in their texts."""
@@ -112,7 +112,7 @@ class BlueprintAction:
 
 
 @BLUEPRINTS.version("v1alpha1")
-class Blueprint:
+class BlueprintV1Alpha1:
     """Actions by name, each made of phases that call functions."""
 
     actions: dict[str, BlueprintAction] | None
@@ -125,17 +125,17 @@ class ActionSpec:
 
     name: str
     """Which action of the blueprint."""
-    object: ObjectReference | None
+    object: ActionObjectReference | None
     """What it is run on."""
     blueprint: str | None
     """The blueprint, in the namespace of this object."""
     artifacts: dict[str, MadeArtifact] | None
     """What other actions have left for it."""
-    configMaps: dict[str, ObjectReference] | None
+    configMaps: dict[str, ActionObjectReference] | None
     """Config maps that its templates may read."""
-    secrets: dict[str, ObjectReference] | None
+    secrets: dict[str, ActionObjectReference] | None
     """Secrets that its templates may read."""
-    profile: ObjectReference | None
+    profile: ActionObjectReference | None
     """Where artifacts are stored."""
     podOverride: dict[str, Any] | None
     """What to change in the pods that functions run."""
@@ -150,7 +150,7 @@ class ActionSpec:
 
 
 @part
-class Progress:
+class ActionSetProgress:
     """How far everything has got."""
 
     runningPhase: str | None
@@ -198,14 +198,14 @@ class PhaseStatus:
 
 
 @part
-class Failure:
+class ActionSetError:
     """Why it failed."""
 
     message: str | None
 
 
 @part
-class Waiting:
+class WaitingStatus:
     """An action that waits because as many calls run as may."""
 
     place: int
@@ -219,11 +219,11 @@ class ActionStatus:
     """What became of an action."""
 
     name: str
-    object: ObjectReference | None
+    object: ActionObjectReference | None
     blueprint: str | None
     state: State | None
     """How far it is: it fails when its deferred phase is over, too."""
-    waiting: Waiting | None
+    waiting: WaitingStatus | None
     """Set while it waits for a slot to call its next phase."""
     phases: list[PhaseStatus] | None
     deferPhase: PhaseStatus | None
@@ -231,7 +231,7 @@ class ActionStatus:
     """What it left for others, rendered; values that came from Secrets are masked."""
     artifactsSecret: str | None
     """The Secret that holds the artifacts if values in them are masked."""
-    error: Failure | None
+    error: ActionSetError | None
     """Why it failed."""
     snapshot: dict[str, Any] | None
     """What it was when it started: time, spec, the blueprint's action, the pods of its object.
@@ -263,9 +263,9 @@ class ActionSet:
         """Of all actions together."""
         actions: list[ActionStatus] | None
         """What became of each."""
-        error: Failure | None
+        error: ActionSetError | None
         """Why it failed."""
-        progress: Progress | None
+        progress: ActionSetProgress | None
         """How far it has got."""
         warnings: list[str] | None
         """What will stop working, and what to use instead."""

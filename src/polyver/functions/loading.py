@@ -15,11 +15,11 @@ from pathlib import Path
 from types import ModuleType
 
 from polyver.apis.commands.kinds import project_names
-from polyver.cli.code import Failed, module_named, module_of, shown, shown_places, told
-from polyver.cli.exit_codes import Unreadable
+from polyver.cli.code import ImportFailed, module_named, module_of, shown, shown_places, told
+from polyver.cli.exit_codes import UnreadableInput
 from polyver.cli.output import warn
 from polyver.core import PolyverError
-from polyver.functions.catalogue import Catalogue
+from polyver.functions.catalogue import FunctionCatalogue
 from polyver.functions.commands.catalogues import CATALOGUE, catalogue_files, load_listed
 from polyver.functions.registering import (
     Function,
@@ -41,7 +41,7 @@ class _Loaded:
     """What was found so far."""
 
     functions: list[Function] = field(default_factory=list)
-    catalogues: list[Catalogue] = field(default_factory=list)
+    catalogues: list[FunctionCatalogue] = field(default_factory=list)
 
 
 def load_known(
@@ -69,7 +69,7 @@ def load_functions(
     for name in names:
         registry = _named(name, folder or Path(), show_traceback=show_traceback)
         if not len(registry):
-            raise Unreadable(f"{name} registers no function")
+            raise UnreadableInput(f"{name} registers no function")
         loaded.functions += map(_placed, registry)
     known_files = {_resolved(each.source) for each in loaded.catalogues}
     more = [name for name in catalogues if _resolved(name) not in known_files]
@@ -107,7 +107,7 @@ def _origin(names: Sequence[str], folder: Path, functions: Iterable[Function]) -
 # What comes with polyver gives way to what others call by the same name.
 
 
-def built_in() -> tuple[list[Function], Catalogue]:
+def built_in() -> tuple[list[Function], FunctionCatalogue]:
     """The functions that come with polyver, and their catalogue."""
     from polyver.functions import builtin
 
@@ -121,7 +121,7 @@ def built_in_functions() -> Functions:
     return replace(known_functions(own, [listing]), origin=Origin())
 
 
-def _with_built_in(loaded: _Loaded, own: list[Function], listing: Catalogue) -> Functions:
+def _with_built_in(loaded: _Loaded, own: list[Function], listing: FunctionCatalogue) -> Functions:
     registered = {each.name for each in loaded.functions}
     taken = registered | {each.name for one in loaded.catalogues for each in one.functions}
     functions = [each for each in own if each.name not in registered]
@@ -151,9 +151,9 @@ def _named(name: str, folder: Path, *, show_traceback: bool) -> Registry:
         if is_path and not path.is_file():
             why = "it is a folder" if path.is_dir() else "there is no such file"
             hint = "name a .py file or a module"
-            raise Unreadable(f"{shown(path)} cannot be read: {why}", hint=hint)
+            raise UnreadableInput(f"{shown(path)} cannot be read: {why}", hint=hint)
         return Registry.of(module_of(path) if is_path else module_named(name, folder))
-    except Failed as failed:
+    except ImportFailed as failed:
         if show_traceback:
             traceback.print_exception(failed.error)
         raise told(failed) from None
@@ -179,7 +179,7 @@ def _add_installed(entry: EntryPoint, loaded: _Loaded, *, show_traceback: bool) 
         loaded.catalogues += catalogues
 
 
-def _installed(entry: EntryPoint) -> tuple[list[Function], list[Catalogue]]:
+def _installed(entry: EntryPoint) -> tuple[list[Function], list[FunctionCatalogue]]:
     try:
         found = entry.load()
     except SystemExit as error:

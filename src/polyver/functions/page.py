@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polyver.client import Change, Key, Resource
+from polyver.client import Change, GroupVersionResource, Key
 from polyver.core import Dependent, InvalidVersion
 from polyver.core.plain import Object
 from polyver.functions.actions import read_run, wanted_of
@@ -15,26 +15,26 @@ from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP
 from polyver.functions.policy import FUNCTIONS
 from polyver.functions.registering import Functions, KnownFunction, UnknownFunction, function_data
 from polyver.web.sources import (
-    Asked,
-    Book,
-    Details,
-    Following,
-    Run,
-    Shown,
-    Source,
-    Step,
-    Table,
-    Unanswered,
-    Watched,
-    Where,
+    LineageKey,
+    LineageRequest,
+    PageInformers,
+    PageLineage,
+    PageModel,
+    PageRun,
+    PageRunStep,
+    PageSource,
+    PageTable,
+    ReleaseDetails,
+    UnresolvedRequest,
+    WatchedCollection,
 )
 
 __all__ = ["FunctionsSource"]
 
 _CAPABILITY = "functions"
 _VERSION = "v1alpha1"
-_BLUEPRINTS = Resource(GROUP, _VERSION, BLUEPRINTS.names.plural)
-_ACTION_SETS = Resource(GROUP, _VERSION, ACTION_SETS.names.plural)
+_BLUEPRINTS = GroupVersionResource(GROUP, _VERSION, BLUEPRINTS.names.plural)
+_ACTION_SETS = GroupVersionResource(GROUP, _VERSION, ACTION_SETS.names.plural)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class _ActionSet:
     labels: tuple[tuple[str, str], ...]
     wishes: tuple[tuple[str, str, str, str], ...]
     """Field, blueprint, action and preferred version."""
-    run: Run
+    run: PageRun
 
 
-class FunctionsSource(Source):
+class FunctionsSource(PageSource):
     """The capability functions; which ones there are does not change while it runs."""
 
     def __init__(self, functions: Functions) -> None:
@@ -65,12 +65,14 @@ class FunctionsSource(Source):
         self._wishing: dict[Key, set[Key]] = {}
         """The ActionSets that prefer a version, by the blueprints that they name."""
 
-    def open(self, book: Book, following: Following) -> None:
+    def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
         for known in self._functions:
             book.show(_shown(known))
-        following.follow(self, Watched(_BLUEPRINTS, _blueprint, self._observe_blueprint))
-        following.follow(self, Watched(_ACTION_SETS, _action_set, self._observe_action_set))
+        following.follow(self, WatchedCollection(_BLUEPRINTS, _blueprint, self._observe_blueprint))
+        following.follow(
+            self, WatchedCollection(_ACTION_SETS, _action_set, self._observe_action_set)
+        )
 
     async def _observe_blueprint(self, change: Change[_Blueprint]) -> None:
         name = f"Blueprint {change.key.namespace}/{change.key.name}"
@@ -101,14 +103,18 @@ class FunctionsSource(Source):
         places = [*self._of_action_set(key, found)] if found else []
         self._book.ask(_CAPABILITY, _name(key), places)
 
-    def _of_blueprint(self, name: str, found: _Blueprint) -> Iterator[Asked | Unanswered]:
+    def _of_blueprint(
+        self, name: str, found: _Blueprint
+    ) -> Iterator[LineageRequest | UnresolvedRequest]:
         about = Dependent(name, uid=found.uid, labels=dict(found.labels))
         if found.problem:
-            yield Unanswered(replace(about, at="actions"), "", found.problem)
+            yield UnresolvedRequest(replace(about, at="actions"), "", found.problem)
         for _, phase in found.phases:
             yield self._asked(replace(about, at=phase.at), phase, "")
 
-    def _of_action_set(self, key: Key, found: _ActionSet) -> Iterator[Asked | Unanswered]:
+    def _of_action_set(
+        self, key: Key, found: _ActionSet
+    ) -> Iterator[LineageRequest | UnresolvedRequest]:
         """What phases get for the version that an ActionSet prefers, where they name none."""
         about = Dependent(_name(key), uid=found.uid, labels=dict(found.labels))
         for at, named, action, preferred in found.wishes:
@@ -118,18 +124,20 @@ class FunctionsSource(Source):
                     place = f"{at}.preferredVersion, {named} {phase.at}"
                     yield self._asked(replace(about, at=place), phase, preferred)
 
-    def _asked(self, dependent: Dependent, phase: Phase, preferred: str) -> Asked | Unanswered:
+    def _asked(
+        self, dependent: Dependent, phase: Phase, preferred: str
+    ) -> LineageRequest | UnresolvedRequest:
         wanted = phase.version or preferred
         text = f"{phase.function}@{wanted}" if wanted else phase.function
         if phase.function not in self._functions.known:
             error = UnknownFunction(phase.function, self._functions)
-            return Unanswered(dependent, text, error.fact, error.hint)
+            return UnresolvedRequest(dependent, text, error.fact, error.hint)
         try:
             selector = selector_of(phase, preferred)
         except InvalidVersion as error:
-            return Unanswered(dependent, text, error.fact, error.hint)
-        where = Where(_CAPABILITY, phase.function)
-        return Asked(dependent, where, wanted, selector, FUNCTIONS)
+            return UnresolvedRequest(dependent, text, error.fact, error.hint)
+        where = LineageKey(_CAPABILITY, phase.function)
+        return LineageRequest(dependent, where, wanted, selector, FUNCTIONS)
 
 
 def _name(key: Key) -> str:
@@ -163,14 +171,14 @@ def _action_set(obj: Object) -> _ActionSet:
     return _ActionSet(metadata.get("uid", ""), _labels(metadata), wishes, _run(name, obj))
 
 
-def _run(name: str, obj: Object) -> Run:
+def _run(name: str, obj: Object) -> PageRun:
     created = obj["metadata"].get("creationTimestamp") or ""
     found = read_run(obj)
     if found is None:
-        steps = tuple(Step(each.name, "", None, "", "pending") for each in wanted_of(obj))
-        return Run(name, "pending", steps, created=created)
+        steps = tuple(PageRunStep(each.name, "", None, "", "pending") for each in wanted_of(obj))
+        return PageRun(name, "pending", steps, created=created)
     steps = tuple(
-        Step(
+        PageRunStep(
             action.name,
             call.name or f"phase {number + 1}",
             _function(action.snapshot, number),
@@ -181,30 +189,30 @@ def _run(name: str, obj: Object) -> Run:
         for action in found.actions
         for number, call in enumerate(action.calls)
     )
-    return Run(name, found.state.value, steps, found.warnings, found.error, created)
+    return PageRun(name, found.state.value, steps, found.warnings, found.error, created)
 
 
-def _function(snapshot: Any, number: int) -> Where | None:
+def _function(snapshot: Any, number: int) -> LineageKey | None:
     """The function of a call; what somebody else started has no snapshot."""
     action = snapshot.get("action") or {}
     phases = [*(action.get("phases") or ())]
     phases += [action["deferPhase"]] if action.get("deferPhase") else []
     if number >= len(phases):
         return None
-    return Where(_CAPABILITY, str(phases[number].get("func") or ""))
+    return LineageKey(_CAPABILITY, str(phases[number].get("func") or ""))
 
 
 # What there is to tell of a function.
 
 
-def _shown(known: KnownFunction) -> Shown:
+def _shown(known: KnownFunction) -> PageLineage:
     data = function_data(known)
     details = {each["version"]: _details(each) for each in data["versions"]}
     facts = {"catalogue at": data["release"]} if "release" in data else {}
     if known.catalogue is not None and not known.code:
         facts["code"] = "none registers it"
-    return Shown(
-        Where(_CAPABILITY, known.name),
+    return PageLineage(
+        LineageKey(_CAPABILITY, known.name),
         known.lineage,
         FUNCTIONS,
         "function",
@@ -214,7 +222,7 @@ def _shown(known: KnownFunction) -> Shown:
     )
 
 
-def _details(version: dict[str, Any]) -> Details:
+def _details(version: dict[str, Any]) -> ReleaseDetails:
     rows = tuple(
         (
             each["name"],
@@ -230,8 +238,8 @@ def _details(version: dict[str, Any]) -> Details:
     )
     if version.get("idempotent"):
         marks += ("idempotent",)
-    table = Table("Arguments", columns, rows) if rows else None
-    return Details(version.get("description", ""), marks, table)
+    table = PageTable("Arguments", columns, rows) if rows else None
+    return ReleaseDetails(version.get("description", ""), marks, table)
 
 
 def _default(argument: dict[str, Any]) -> str:

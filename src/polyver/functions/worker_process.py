@@ -22,7 +22,7 @@ from polyver.core import PolyverError
 from polyver.functions.loading import registered_functions
 from polyver.functions.registering import Function
 from polyver.functions.runtime.fork_server import ForkServer
-from polyver.functions.runtime.messages import Request
+from polyver.functions.runtime.messages import WorkerRequest
 from polyver.functions.runtime.worker import work
 
 __all__ = ["COMMAND", "main"]
@@ -79,7 +79,7 @@ def _digest(file: Path) -> str:
         return ""
 
 
-def _find(known: Known, request: Request) -> Function:
+def _find(known: Known, request: WorkerRequest) -> Function:
     found = known.get((request.function, request.version, request.place))
     if found is None:
         fact = f"{request.function} v{request.version} ({request.place}) is not there any more"

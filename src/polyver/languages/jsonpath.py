@@ -14,13 +14,13 @@ from typing import Any
 
 from polyver.core import PolyverError
 
-__all__ = ["InvalidPath", "Path", "parse_path"]
+__all__ = ["InvalidJsonPath", "JsonPath", "parse_path"]
 
 Step = Callable[[list[Any]], list[Any]]
 _MISSING = object()
 
 
-class InvalidPath(PolyverError):
+class InvalidJsonPath(PolyverError):
     """A path that cannot be read, and why."""
 
     def __init__(self, path: str, problem: str) -> None:
@@ -34,7 +34,7 @@ class _Misfit(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class JsonPath:
     """A path that was read once and finds its values in any number of objects."""
 
     text: str
@@ -62,7 +62,7 @@ class Path:
             return []
 
 
-def parse_path(text: str) -> Path:
+def parse_path(text: str) -> JsonPath:
     r"""Read a path such as `.spec.ports[0].name` or `.metadata.labels.ex\.io/team`.
 
     >>> parse_path(".spec.ports[-1]").find({"spec": {"ports": [80, 443]}})
@@ -70,10 +70,10 @@ def parse_path(text: str) -> Path:
     """
     parser = _Parser(text)
     parser.read()
-    return Path(text, tuple(parser.leading), tuple(parser.steps))
+    return JsonPath(text, tuple(parser.leading), tuple(parser.steps))
 
 
-def _values(path: Path, value: Any) -> list[Any]:
+def _values(path: JsonPath, value: Any) -> list[Any]:
     for name in path.leading:
         if not isinstance(value, dict):
             value = _MISSING
@@ -143,8 +143,8 @@ class _Parser:
         else:
             self.leading.append(name)
 
-    def _refused(self, problem: str) -> InvalidPath:
-        return InvalidPath(self._text, problem)
+    def _refused(self, problem: str) -> InvalidJsonPath:
+        return InvalidJsonPath(self._text, problem)
 
     def _take(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self._text, self._at)
@@ -201,10 +201,10 @@ class _Parser:
         else:
             self._add(self._slice(":" if inside == "*" else inside))
 
-    def _part(self, text: str) -> Path:
+    def _part(self, text: str) -> JsonPath:
         try:
             return parse_path(text)
-        except InvalidPath as error:
+        except InvalidJsonPath as error:
             raise self._refused(error.problem) from None
 
     def _add_key(self, key: str) -> None:
@@ -319,7 +319,7 @@ def _lists(values: list[Any]) -> Iterable[list[Any]]:
             raise _Misfit
 
 
-def _union(parts: list[Path]) -> Step:
+def _union(parts: list[JsonPath]) -> Step:
     ways = [(*map(_field, part.leading), *part.steps) for part in parts]
     return lambda values: [found for way in ways for found in _run(way, values)]
 
@@ -360,7 +360,7 @@ def _filter(test: Test) -> Step:
     return step
 
 
-def _existence(path: Path) -> Test:
+def _existence(path: JsonPath) -> Test:
     def test(item: Any) -> bool:
         try:
             return bool(_values(path, item))
@@ -382,7 +382,7 @@ _EQUALITY = {sign: _SIGNS[sign] for sign in ("==", "!=")}
 _SIGNS_OF = {bool: _EQUALITY, int: _SIGNS, float: _SIGNS, str: _SIGNS}
 
 
-def _comparison(left: Path, sign: str, right: Path) -> Test:
+def _comparison(left: JsonPath, sign: str, right: JsonPath) -> Test:
     constant = right.find(None) if _CONSTANT.fullmatch(right.text) else None
 
     def test(item: Any) -> bool:

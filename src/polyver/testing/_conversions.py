@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from polyver.apis import Kind
 from polyver.apis.commands.check_output import finding_lines
-from polyver.apis.compatibility import Severity
+from polyver.apis.compatibility import FindingSeverity
 from polyver.apis.conversion import Converter
 from polyver.apis.conversion.paths import pick
 from polyver.apis.conversion.values import MISSING
-from polyver.apis.trials import Subject, check
+from polyver.apis.trials import CheckedKind, check
 from polyver.core import KubeVersion, PolyverError
 from polyver.core.plain import Object
 from polyver.kube.objects import dump_yaml
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.languages.values.strings import same
-from polyver.testing._requests import Server, ask
+from polyver.testing._requests import ApiEndpoint, ask
 
 if TYPE_CHECKING:
     import pytest
@@ -101,7 +101,7 @@ def check_law(kind: Kind | Converter, *, examples: int = 200, seed: int = 0) -> 
     Fails with every breaking finding, and the smallest object that shows it.
     """
     found = check(kind, examples=examples, seed=seed).findings
-    breaking = [each for each in found if each.severity is Severity.BREAKING]
+    breaking = [each for each in found if each.severity is FindingSeverity.BREAKING]
     if breaking:
         texts = ("\n".join(finding_lines(each)) for each in breaking)
         raise AssertionError("\n\n".join([*texts, f"seed={seed}"]))
@@ -110,14 +110,14 @@ def check_law(kind: Kind | Converter, *, examples: int = 200, seed: int = 0) -> 
 def _converter(kind: Kind | Converter) -> Converter:
     if isinstance(kind, Converter):
         return kind
-    return Subject.of(kind).converter
+    return CheckedKind.of(kind).converter
 
 
 # The walk
 
 
 def walk_versions(
-    where: Kind | Converter | Kube | Server,
+    where: Kind | Converter | Kube | ApiEndpoint,
     seed: Object,
     test: Callable[[Object], object],
     *,
@@ -188,7 +188,7 @@ class _InProcess:
 
 class _OnServer:
     def __init__(self, where: Any, seed: Object) -> None:
-        self._server: Server = getattr(where, "server", where)
+        self._server: ApiEndpoint = getattr(where, "server", where)
         self._seed = fresh(seed)
         self._group, _, self._version = str(seed.get("apiVersion")).rpartition("/")
         namespace = getattr(where, "namespace", "default")

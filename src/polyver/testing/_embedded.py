@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from polyver.app.choices import CAPABILITIES, RENAMED, Choices
-from polyver.app.embedded import Embedded, Opens, Settings, embedded
+from polyver.app.embedded import Embedded, EmbeddedSettings, Opens, embedded
 from polyver.compositions.settings import PackageSettings
 from polyver.functions.settings import CallSettings
 from polyver.testing._requests import ask
@@ -78,7 +78,7 @@ class EmbeddedServer:
         page: bool = False,
         opens: Opens | None = None,
     ) -> None:
-        self._settings = Settings(
+        self._settings = EmbeddedSettings(
             data=data,
             release=release,
             choices=Choices(

@@ -11,13 +11,13 @@ from typing import Any, Final, Protocol
 
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Server", "ask"]
+__all__ = ["ApiEndpoint", "ask"]
 
 _PATIENCE: Final = 300.0
 _PAUSE: Final = 0.1
 
 
-class Server(Protocol):
+class ApiEndpoint(Protocol):
     """What an EmbeddedServer and a LocalCluster have in common."""
 
     @property
@@ -30,7 +30,7 @@ class Server(Protocol):
     def token(self) -> str: ...
 
 
-def ask(server: Server, method: str, path: str, body: object = None) -> Any:
+def ask(server: ApiEndpoint, method: str, path: str, body: object = None) -> Any:
     """The decoded answer, or an ApiError.
 
     A real server turns away who asks for a kind a moment after it was defined; nothing was begun
@@ -47,7 +47,7 @@ def ask(server: Server, method: str, path: str, body: object = None) -> Any:
     raise _refusal(status, told)
 
 
-def _answer(server: Server, method: str, path: str, body: object) -> tuple[int, bytes]:
+def _answer(server: ApiEndpoint, method: str, path: str, body: object) -> tuple[int, bytes]:
     context = ssl.create_default_context(cafile=server.ca_file)
     host = server.url.removeprefix("https://")
     headers = {"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"}

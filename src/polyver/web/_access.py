@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
-__all__ = ["Access", "Entered", "host_is_local"]
+__all__ = ["LoginRedirect", "PageAuthenticator", "host_is_local"]
 
 LASTS = 7 * 24 * 3600
 """How many seconds a browser is let in for one token."""
@@ -35,21 +35,21 @@ def host_is_local(host: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class LoginRedirect:
     """A token in an address: the cookie that it is worth, and the address without it."""
 
     cookie: str
     address: str
 
 
-class Access:
+class PageAuthenticator:
     """Tells who has the token."""
 
     def __init__(self, token: str) -> None:
         self._key = token.encode()
         self._name = f"polyver-{hashlib.sha256(b'name' + self._key).hexdigest()[:8]}"
 
-    def entered(self, path: str, query: str, now: float) -> Entered | None:
+    def entered(self, path: str, query: str, now: float) -> LoginRedirect | None:
         """What follows from an address with a good token; None if it has none that is good."""
         pairs = parse_qsl(query, keep_blank_values=True)
         if not any(name == "token" and self._is_token(value) for name, value in pairs):
@@ -61,7 +61,7 @@ class Access:
         rest = urlencode([(name, value) for name, value in pairs if name != "token"])
         # One slash: two would be another host.
         address = "/" + path.lstrip("/\\")
-        return Entered(cookie, f"{address}?{rest}" if rest else address)
+        return LoginRedirect(cookie, f"{address}?{rest}" if rest else address)
 
     def allows(self, headers: Mapping[str, str], now: float) -> bool:
         """Whether a request shows the token as its bearer, or a cookie that still counts."""

@@ -24,10 +24,10 @@ from polyver.web._data import (
     why_data,
 )
 from polyver.web._html import Html, document
-from polyver.web._informers import Following, Source
+from polyver.web._informers import PageInformers, PageSource
 from polyver.web._page import HEADERS
 from polyver.web.pages import (
-    Frame,
+    PageLayout,
     dependent_page,
     dependents_page,
     lineage_page,
@@ -37,7 +37,7 @@ from polyver.web.pages import (
     runs_page,
     why_page,
 )
-from polyver.web.view_model import Book, Place, Where
+from polyver.web.view_model import DependentKey, LineageKey, PageModel
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -56,15 +56,15 @@ _STATIC = {
 }
 
 
-def opened(client: Client, sources: Iterable[Source]) -> tuple[Book, Following]:
+def opened(client: Client, sources: Iterable[PageSource]) -> tuple[PageModel, PageInformers]:
     """A book that the sources begin to write."""
-    book, following = Book(), Following(client)
+    book, following = PageModel(), PageInformers(client)
     for source in sources:
         source.open(book, following)
     return book, following
 
 
-def application(book: Book, following: Following, ending: asyncio.Event) -> Starlette:
+def application(book: PageModel, following: PageInformers, ending: asyncio.Event) -> Starlette:
     """Everything that someone may see who may see the page."""
     site = _Site(book, following, ending)
     routes = [
@@ -92,7 +92,7 @@ def application(book: Book, following: Following, ending: asyncio.Event) -> Star
 class _Site:
     """Answers from the book."""
 
-    def __init__(self, book: Book, following: Following, ending: asyncio.Event) -> None:
+    def __init__(self, book: PageModel, following: PageInformers, ending: asyncio.Event) -> None:
         self._book = book
         self._following = following
         self._ending = ending
@@ -117,7 +117,7 @@ class _Site:
     async def why(self, request: Request) -> Response:
         where = _where(request)
         asked = request.query_params
-        place = Place(asked.get("name", ""), asked.get("at", ""))
+        place = DependentKey(asked.get("name", ""), asked.get("at", ""))
         data = why_data(self._book, where, place)
         if data is None:
             raise HTTPException(404, f"{place.name or 'Nobody'} does not ask {where.path} there.")
@@ -157,8 +157,8 @@ class _Site:
         body = document(self._frame(request).around(title, main))
         return _response(200, "text/html; charset=utf-8", body)
 
-    def _frame(self, request: Request) -> Frame:
-        return Frame(
+    def _frame(self, request: Request) -> PageLayout:
+        return PageLayout(
             request.url.path,
             runs=bool(self._book.runs),
             revision=self._book.revision,
@@ -230,8 +230,8 @@ def _is_api(request: Request) -> bool:
     return request.url.path.startswith("/api/")
 
 
-def _where(request: Request) -> Where:
-    return Where(request.path_params["capability"], request.path_params["path"])
+def _where(request: Request) -> LineageKey:
+    return LineageKey(request.path_params["capability"], request.path_params["path"])
 
 
 def _text(request: Request) -> str:

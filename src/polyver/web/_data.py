@@ -19,14 +19,14 @@ from polyver.core import (
 )
 from polyver.web.view_model import (
     NO_DETAILS,
-    Asked,
-    Book,
-    Known,
-    Place,
-    Run,
-    Shown,
-    Unanswered,
-    Where,
+    DependentKey,
+    LineageKey,
+    LineageRecord,
+    LineageRequest,
+    PageLineage,
+    PageModel,
+    PageRun,
+    UnresolvedRequest,
 )
 
 __all__ = [
@@ -54,7 +54,7 @@ _MOST_ATTENTION = 100
 _ORDER = ("definitions", "functions", "compositions", "apis")
 
 
-def overview_data(book: Book, *, text: str = "", capability: str = "", page: int = 1) -> Data:
+def overview_data(book: PageModel, *, text: str = "", capability: str = "", page: int = 1) -> Data:
     """One page of lineages, or of those that a text is found in, and what wants attention."""
     known = [each for each in book.lineages() if _fits(each, text, capability)]
     known.sort(key=_section)
@@ -75,7 +75,7 @@ def overview_data(book: Book, *, text: str = "", capability: str = "", page: int
     }
 
 
-def _section(known: Known) -> int:
+def _section(known: LineageRecord) -> int:
     capability = _shown(known).where.capability
     return _ORDER.index(capability) if capability in _ORDER else len(_ORDER)
 
@@ -88,7 +88,7 @@ def _urgency(concern: Data) -> tuple[int, int, str, str]:
     return level, -count, concern["path"], concern["fact"]
 
 
-def _fits(known: Known, text: str, capability: str) -> bool:
+def _fits(known: LineageRecord, text: str, capability: str) -> bool:
     shown = _shown(known)
     if capability and shown.where.capability != capability:
         return False
@@ -96,12 +96,12 @@ def _fits(known: Known, text: str, capability: str) -> bool:
     return not text or any(text.lower() in name.lower() for name in names)
 
 
-def _speaks(each: Unanswered, text: str) -> bool:
+def _speaks(each: UnresolvedRequest, text: str) -> bool:
     words = (each.dependent.name, each.requested, each.fact)
     return not text or any(text.lower() in word.lower() for word in words)
 
 
-def _shown(known: Known) -> Shown:
+def _shown(known: LineageRecord) -> PageLineage:
     assert known.shown is not None
     return known.shown
 
@@ -110,7 +110,7 @@ def _shown(known: Known) -> Shown:
 
 
 def lineage_data(
-    book: Book, where: Where, *, release: str = "", text: str = "", page: int = 1
+    book: PageModel, where: LineageKey, *, release: str = "", text: str = "", page: int = 1
 ) -> Data | None:
     """One lineage, its releases, the highest first, and one page of those who ask it."""
     known = book.get(where)
@@ -130,7 +130,7 @@ def lineage_data(
     }
 
 
-def _summary(known: Known) -> Data:
+def _summary(known: LineageRecord) -> Data:
     shown, users = _shown(known), _users(known)
     found: Data = {**_where(shown.where), "name": shown.lineage.name, "noun": shown.noun}
     found |= {"scope": shown.scope, "text": shown.text, "facts": dict(shown.facts)}
@@ -150,17 +150,17 @@ def _summary(known: Known) -> Data:
     return found
 
 
-def _told_releases(shown: Shown, users: dict[str, int]) -> Iterator[Release]:
+def _told_releases(shown: PageLineage, users: dict[str, int]) -> Iterator[Release]:
     for number, each in enumerate(reversed(shown.lineage.releases)):
         if number < RELEASES or each.name in users:
             yield each
 
 
-def _where(where: Where) -> Data:
+def _where(where: LineageKey) -> Data:
     return {"capability": where.capability, "path": where.path}
 
 
-def _users(known: Known) -> dict[str, int]:
+def _users(known: LineageRecord) -> dict[str, int]:
     """How many places get each release, by its name; the empty name is for those with none."""
     found: dict[str, int] = {}
     for answer in known.answers:
@@ -169,7 +169,7 @@ def _users(known: Known) -> dict[str, int]:
     return found
 
 
-def _release(shown: Shown, release: Release, users: dict[str, int]) -> Data:
+def _release(shown: PageLineage, release: Release, users: dict[str, int]) -> Data:
     notes, details = release.notes, shown.details.get(release.name, NO_DETAILS)
     found: Data = {"name": release.name, "version": str(release.version)}
     found |= {"stage": release.stage.value, "users": users.get(release.name, 0)}
@@ -192,13 +192,13 @@ def _release(shown: Shown, release: Release, users: dict[str, int]) -> Data:
     return found
 
 
-def _places(known: Known, release: str, text: str) -> Sequence[Place]:
+def _places(known: LineageRecord, release: str, text: str) -> Sequence[DependentKey]:
     if not release and not text:
         return known.order
     if release:
         wanted = "" if release == NOTHING else release
         found = [
-            Place(dependent.name, dependent.at)
+            DependentKey(dependent.name, dependent.at)
             for answer in known.answers
             if _named(answer.found) == wanted
             for dependent in answer.dependents
@@ -218,7 +218,7 @@ def _named(found: Resolution | NoMatch) -> str:
     return found.release.name if isinstance(found, Resolution) else ""
 
 
-def _row(known: Known, asked: Asked) -> Data:
+def _row(known: LineageRecord, asked: LineageRequest) -> Data:
     found, pin = known.found(asked), asked.dependent.pin
     told: Data = {"name": asked.dependent.name, "at": asked.dependent.at}
     told["requested"] = asked.requested
@@ -236,7 +236,7 @@ def _answer(found: Resolution | NoMatch) -> Data:
     return {"release": "", "problem": found.fact, "hint": found.hint, "warnings": []}
 
 
-def why_data(book: Book, where: Where, place: Place) -> Data | None:
+def why_data(book: PageModel, where: LineageKey, place: DependentKey) -> Data | None:
     """Why one place gets what it gets, and why no other release."""
     known = book.get(where)
     asked = known.asked.get(place) if known is not None else None
@@ -255,7 +255,7 @@ def why_data(book: Book, where: Where, place: Place) -> Data | None:
 # What wants attention.
 
 
-def _concerns(known: Known) -> Iterator[Data]:
+def _concerns(known: LineageRecord) -> Iterator[Data]:
     """Who gets nothing, who gets what will go, and what is deprecated and used by nobody."""
     shown = _shown(known)
     if shown.problem:
@@ -280,7 +280,7 @@ def _warnings(found: Resolution | NoMatch) -> tuple[str, ...]:
     return found.warnings if isinstance(found, Resolution) else ()
 
 
-def _deprecation(shown: Shown, release: Release) -> tuple[str, ...]:
+def _deprecation(shown: PageLineage, release: Release) -> tuple[str, ...]:
     try:
         found = resolve(shown.lineage, Exact(release.version), shown.policy)
     except NoMatch:
@@ -289,13 +289,13 @@ def _deprecation(shown: Shown, release: Release) -> tuple[str, ...]:
 
 
 def _concern(
-    level: str, shown: Shown, release: str = "", *, fact: str, count: int = 0, hint: str = ""
+    level: str, shown: PageLineage, release: str = "", *, fact: str, count: int = 0, hint: str = ""
 ) -> Data:
     about = {**_where(shown.where), "name": shown.lineage.name, "release": release}
     return {"level": level, **about, "fact": fact, "hint": hint, "dependents": count}
 
 
-def _concern_of(each: Unanswered) -> Data:
+def _concern_of(each: UnresolvedRequest) -> Data:
     about = {"capability": "", "path": "", "name": each.dependent.name, "release": ""}
     return {"level": "error", **about, "fact": f"{each.dependent.name}: {each.fact}"} | {
         "hint": each.hint,
@@ -306,7 +306,7 @@ def _concern_of(each: Unanswered) -> Data:
 # Dependents.
 
 
-def dependents_data(book: Book, *, text: str = "", page: int = 1) -> Data:
+def dependents_data(book: PageModel, *, text: str = "", page: int = 1) -> Data:
     """One page of all dependents, or of those that a text is found in."""
     lowered = text.lower()
     names = sorted(each for each in book.dependents if lowered in each.lower())
@@ -318,7 +318,7 @@ def dependents_data(book: Book, *, text: str = "", page: int = 1) -> Data:
     return {"text": text, **found, "items": items}
 
 
-def _counted(book: Book, name: str) -> Data:
+def _counted(book: PageModel, name: str) -> Data:
     rows = [_told(book, each) for each in book.places(name)]
     return {
         "warnings": sum(bool(each["warnings"]) for each in rows),
@@ -326,7 +326,7 @@ def _counted(book: Book, name: str) -> Data:
     }
 
 
-def dependent_data(book: Book, name: str) -> Data | None:
+def dependent_data(book: PageModel, name: str) -> Data | None:
     """All places of one dependent, and what each gets."""
     places = book.places(name)
     if not places:
@@ -335,11 +335,11 @@ def dependent_data(book: Book, name: str) -> Data | None:
     return {"name": name, "labels": dict(places[0].dependent.labels), "uses": rows}
 
 
-def _told(book: Book, each: Asked | Unanswered) -> Data:
-    known = book.get(each.where) if isinstance(each, Asked) else None
-    if isinstance(each, Unanswered) or known is None:
-        fact = each.fact if isinstance(each, Unanswered) else "its lineage is not known"
-        hint = each.hint if isinstance(each, Unanswered) else ""
+def _told(book: PageModel, each: LineageRequest | UnresolvedRequest) -> Data:
+    known = book.get(each.where) if isinstance(each, LineageRequest) else None
+    if isinstance(each, UnresolvedRequest) or known is None:
+        fact = each.fact if isinstance(each, UnresolvedRequest) else "its lineage is not known"
+        hint = each.hint if isinstance(each, UnresolvedRequest) else ""
         told: Data = {"name": each.dependent.name, "at": each.dependent.at}
         told |= {"requested": each.requested, "release": "", "warnings": []}
         return told | {"problem": fact, "hint": hint}
@@ -349,7 +349,7 @@ def _told(book: Book, each: Asked | Unanswered) -> Data:
 # Runs.
 
 
-def runs_data(book: Book, *, text: str = "", state: str = "", page: int = 1) -> Data:
+def runs_data(book: PageModel, *, text: str = "", state: str = "", page: int = 1) -> Data:
     """One page of what runs or ran, the newest first."""
     lowered = text.lower()
     found = [
@@ -366,7 +366,7 @@ def runs_data(book: Book, *, text: str = "", state: str = "", page: int = 1) -> 
     return {"text": text, "state": state, "states": states, **paged, "items": items}
 
 
-def run_data(run: Run) -> Data:
+def run_data(run: PageRun) -> Data:
     """One run with all its steps."""
     told: Data = {"name": run.name, "state": run.state, "created": run.created}
     told |= {"warnings": [*run.warnings], "problem": run.problem}

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from polyver.client import Change, Client, Informer, Key, Resource
+from polyver.client import Change, Client, GroupVersionResource, Informer, Key
 from polyver.core.plain import Object
-from polyver.web.view_model import Book
+from polyver.web.view_model import PageModel
 
-__all__ = ["Following", "Source", "Watched"]
+__all__ = ["PageInformers", "PageSource", "WatchedCollection"]
 
 T = TypeVar("T")
 
@@ -22,36 +22,36 @@ _ODD = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Watched(Generic[T]):
+class WatchedCollection(Generic[T]):
     """A collection that a source learns from."""
 
-    resource: Resource
+    resource: GroupVersionResource
     keep: Callable[[Object], T]
     """What of an object is worth keeping."""
     observe: Callable[[Change[T]], Awaitable[None]]
     metadata: bool = False
 
 
-class Source(ABC):
+class PageSource(ABC):
     """What a capability contributes: it watches, and writes lineages and dependents into a book."""
 
     @abstractmethod
-    def open(self, book: Book, following: Following) -> None:
+    def open(self, book: PageModel, following: PageInformers) -> None:
         """Write what is known already, and follow the rest."""
 
 
-class Following:
+class PageInformers:
     """Informers for as long as somebody looks."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._informers: dict[
-            tuple[Source, Resource], tuple[Informer[Any], asyncio.Task[None]]
+            tuple[PageSource, GroupVersionResource], tuple[Informer[Any], asyncio.Task[None]]
         ] = {}
-        self._odd: set[tuple[Resource, Key]] = set()
+        self._odd: set[tuple[GroupVersionResource, Key]] = set()
         self._told = 0
 
-    def follow(self, source: Source, watched: Watched[Any]) -> None:
+    def follow(self, source: PageSource, watched: WatchedCollection[Any]) -> None:
         """Begin to watch a collection for a source, if that is not done already."""
         key = (source, watched.resource)
         if key in self._informers:
@@ -83,7 +83,7 @@ class Following:
         task = asyncio.create_task(informer.run())
         self._informers[key] = (informer, task)
 
-    def _readable(self, resource: Resource, change: Change[Any]) -> tuple[Any, Any]:
+    def _readable(self, resource: GroupVersionResource, change: Change[Any]) -> tuple[Any, Any]:
         """What was known and is known, and None where nothing can be made of it."""
         place = (resource, change.key)
         if change.after is _ODD:
@@ -93,7 +93,7 @@ class Following:
         before, after = change.before, change.after
         return None if before is _ODD else before, None if after is _ODD else after
 
-    async def unfollow(self, source: Source, resource: Resource) -> dict[Key, Any]:
+    async def unfollow(self, source: PageSource, resource: GroupVersionResource) -> dict[Key, Any]:
         """Watch a collection no longer; what was known of it last."""
         if (source, resource) not in self._informers:
             return {}

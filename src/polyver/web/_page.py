@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from polyver.client import Client
-from polyver.kube.http.http import Application, Receive, Response, Scope, Send, start
+from polyver.kube.http.http import Application, HttpResponse, Receive, Scope, Send, start
 from polyver.kube.http.logs import Log
-from polyver.web._access import Access, host_is_local
+from polyver.web._access import PageAuthenticator, host_is_local
 
 if TYPE_CHECKING:
-    from polyver.web.sources import Following, Source
+    from polyver.web.sources import PageInformers, PageSource
 
 __all__ = ["HEADERS", "Page"]
 
@@ -49,7 +49,7 @@ class Page:
     def __init__(
         self,
         client: Client,
-        sources: Callable[[], Sequence[Source]],
+        sources: Callable[[], Sequence[PageSource]],
         *,
         token: str,
         log: Log | None = None,
@@ -57,11 +57,11 @@ class Page:
     ) -> None:
         self._client = client
         self._sources = sources
-        self._access = Access(token)
+        self._access = PageAuthenticator(token)
         self._log = log or Log()
         self._now = now
         self._ending = asyncio.Event()
-        self._following: Following | None = None
+        self._following: PageInformers | None = None
         self._app: Application | None = None
         self._opening = asyncio.Lock()
 
@@ -94,7 +94,7 @@ class Page:
             if not begun:
                 await _answer(_told(500, "That did not work", _FAILED), send)
 
-    def _refused(self, scope: Scope) -> Response | None:
+    def _refused(self, scope: Scope) -> HttpResponse | None:
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         query = scope["query_string"].decode("latin-1")
         if not host_is_local(headers.get("host", "")):
@@ -110,7 +110,7 @@ class Page:
         entered = self._access.entered(scope["path"], query, now)
         if entered is not None:
             to = [("location", _quoted(entered.address)), ("set-cookie", entered.cookie)]
-            return Response(303, to, b"")
+            return HttpResponse(303, to, b"")
         if not self._access.allows(headers, now):
             return _told(401, "Who is there?", _HOW, link=True)
         return None
@@ -129,7 +129,7 @@ class Page:
         return self._app
 
 
-async def _answer(response: Response, send: Send) -> None:
+async def _answer(response: HttpResponse, send: Send) -> None:
     await send(start(response, HEADERS.items()))
     await send({"type": "http.response.body", "body": response.body})
 
@@ -141,7 +141,7 @@ _HOW = (
 )
 
 
-def _told(status: int, title: str, text: str, *, link: bool = False) -> Response:
+def _told(status: int, title: str, text: str, *, link: bool = False) -> HttpResponse:
     """A page that needs nothing but itself; nothing in it comes from the request."""
     again = '<p><a href="/">I have opened it: go on</a></p>' if link else ""
     body = (
@@ -149,7 +149,7 @@ def _told(status: int, title: str, text: str, *, link: bool = False) -> Response
         f'<meta name="viewport" content="width=device-width">'
         f"<h1>{title}</h1><p>{text}</p>{again}</html>\n"
     )
-    return Response(status, [("content-type", "text/html; charset=utf-8")], body.encode())
+    return HttpResponse(status, [("content-type", "text/html; charset=utf-8")], body.encode())
 
 
 def _quoted(address: str) -> str:

@@ -1,19 +1,29 @@
 """What each capability contributes to the page."""
 
-from polyver.web._informers import Following, Source, Watched
-from polyver.web.view_model import Asked, Book, Details, Run, Shown, Step, Table, Unanswered, Where
+from polyver.web._informers import PageInformers, PageSource, WatchedCollection
+from polyver.web.view_model import (
+    LineageKey,
+    LineageRequest,
+    PageLineage,
+    PageModel,
+    PageRun,
+    PageRunStep,
+    PageTable,
+    ReleaseDetails,
+    UnresolvedRequest,
+)
 
 __all__ = [
-    "Asked",
-    "Book",
-    "Details",
-    "Following",
-    "Run",
-    "Shown",
-    "Source",
-    "Step",
-    "Table",
-    "Unanswered",
-    "Watched",
-    "Where",
+    "LineageKey",
+    "LineageRequest",
+    "PageInformers",
+    "PageLineage",
+    "PageModel",
+    "PageRun",
+    "PageRunStep",
+    "PageSource",
+    "PageTable",
+    "ReleaseDetails",
+    "UnresolvedRequest",
+    "WatchedCollection",
 ]

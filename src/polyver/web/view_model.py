@@ -26,21 +26,21 @@ from polyver.core import (
 )
 
 __all__ = [
-    "Asked",
-    "Book",
-    "Details",
-    "Known",
-    "Place",
-    "Run",
-    "Shown",
-    "Step",
-    "Table",
-    "Unanswered",
-    "Where",
+    "DependentKey",
+    "LineageKey",
+    "LineageRecord",
+    "LineageRequest",
+    "PageLineage",
+    "PageModel",
+    "PageRun",
+    "PageRunStep",
+    "PageTable",
+    "ReleaseDetails",
+    "UnresolvedRequest",
 ]
 
 
-class Where(NamedTuple):
+class LineageKey(NamedTuple):
     """Which lineage."""
 
     capability: str
@@ -48,7 +48,7 @@ class Where(NamedTuple):
     """What tells it from the others of its capability."""
 
 
-class Place(NamedTuple):
+class DependentKey(NamedTuple):
     """Which place in which dependent."""
 
     name: str
@@ -56,7 +56,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """What there is to tell of a release in rows, such as its arguments."""
 
     title: str
@@ -65,23 +65,23 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
+class ReleaseDetails:
     """What a capability knows of a release beyond what all releases have."""
 
     text: str = ""
     marks: tuple[str, ...] = ()
     """Short words beside the stage, such as `storage`."""
-    table: Table | None = None
+    table: PageTable | None = None
 
 
-NO_DETAILS = Details()
+NO_DETAILS = ReleaseDetails()
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageLineage:
     """A lineage as the page shows it."""
 
-    where: Where
+    where: LineageKey
     lineage: Lineage
     policy: Policy
     """How it is chosen for who asks for nothing and has nothing."""
@@ -93,18 +93,18 @@ class Shown:
     problem: str = ""
     """Why it is not as its authors want it."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    details: Mapping[str, Details] = field(default_factory=dict)
+    details: Mapping[str, ReleaseDetails] = field(default_factory=dict)
     """By the names of releases."""
     is_counted: bool = True
     """Whether it is known who asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LineageRequest:
     """What one place in a dependent asks of a lineage."""
 
     dependent: Dependent
-    where: Where
+    where: LineageKey
     requested: str
     """As it is written; empty if nothing is asked for."""
     selector: Selector
@@ -113,12 +113,12 @@ class Asked:
     """Since when it has its pin."""
 
     @property
-    def place(self) -> Place:
-        return Place(self.dependent.name, self.dependent.at)
+    def place(self) -> DependentKey:
+        return DependentKey(self.dependent.name, self.dependent.at)
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class UnresolvedRequest:
     """A place that asks what no lineage can be asked, and why."""
 
     dependent: Dependent
@@ -127,42 +127,42 @@ class Unanswered:
     hint: str = ""
 
     @property
-    def place(self) -> Place:
-        return Place(self.dependent.name, self.dependent.at)
+    def place(self) -> DependentKey:
+        return DependentKey(self.dependent.name, self.dependent.at)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PageRunStep:
     """One call of a run, with the version that was recorded for it."""
 
     part: str
     name: str
-    where: Where | None
+    where: LineageKey | None
     release: str
     state: str
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PageRun:
     """Something that goes on, in steps."""
 
     name: str
     state: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PageRunStep, ...] = ()
     warnings: tuple[str, ...] = ()
     problem: str = ""
     created: str = ""
 
 
-class Known:
+class LineageRecord:
     """A lineage, and everyone who asks it."""
 
     def __init__(self) -> None:
-        self.shown: Shown | None = None
+        self.shown: PageLineage | None = None
         self.index = Index()
-        self.asked: dict[Place, Asked] = {}
-        self.order: list[Place] = []
+        self.asked: dict[DependentKey, LineageRequest] = {}
+        self.order: list[DependentKey] = []
         """The places by name."""
         self._answers: tuple[Answer, ...] | None = None
 
@@ -174,26 +174,26 @@ class Known:
             self._answers = tuple(answers(self.index, lineage))
         return self._answers
 
-    def put(self, asked: Asked) -> None:
+    def put(self, asked: LineageRequest) -> None:
         self.remove(asked.place)
         self.asked[asked.place] = asked
         insort(self.order, asked.place)
         self._note(asked)
 
-    def _note(self, asked: Asked) -> None:
+    def _note(self, asked: LineageRequest) -> None:
         if self.shown is not None:
             name = self.shown.lineage.name
             self.index.put(asked.dependent, name, asked.selector, asked.policy)
         self._answers = None
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: DependentKey) -> None:
         asked = self.asked.pop(place, None)
         if asked is not None:
             del self.order[bisect_left(self.order, place)]
             self.index.remove(asked.dependent)
             self._answers = None
 
-    def show(self, shown: Shown | None) -> None:
+    def show(self, shown: PageLineage | None) -> None:
         before = self.shown
         self.shown, self._answers = shown, None
         if (before and before.lineage.name) != (shown and shown.lineage.name):
@@ -201,7 +201,7 @@ class Known:
             for asked in self.asked.values():
                 self._note(asked)
 
-    def found(self, asked: Asked) -> Resolution | NoMatch:
+    def found(self, asked: LineageRequest) -> Resolution | NoMatch:
         """What one place gets."""
         assert self.shown is not None
         try:
@@ -210,29 +210,29 @@ class Known:
             return error
 
 
-class Book:
+class PageModel:
     """Everything that the page can tell."""
 
     def __init__(self) -> None:
-        self.runs: dict[str, Run] = {}
-        self.unanswered: dict[Place, Unanswered] = {}
+        self.runs: dict[str, PageRun] = {}
+        self.unanswered: dict[DependentKey, UnresolvedRequest] = {}
         self.revision = 0
         """Goes up with every change."""
-        self._known: dict[Where, Known] = {}
-        self._owned: dict[tuple[str, str], tuple[Asked | Unanswered, ...]] = {}
+        self._known: dict[LineageKey, LineageRecord] = {}
+        self._owned: dict[tuple[str, str], tuple[LineageRequest | UnresolvedRequest, ...]] = {}
         self._names: dict[str, set[str]] = {}
         """The capabilities that each dependent asks lineages of."""
         self._changed = asyncio.Event()
 
     # Reading.
 
-    def lineages(self) -> Iterator[Known]:
+    def lineages(self) -> Iterator[LineageRecord]:
         """All lineages, by capability and path."""
         for _, known in sorted(self._known.items()):
             if known.shown is not None:
                 yield known
 
-    def get(self, where: Where) -> Known | None:
+    def get(self, where: LineageKey) -> LineageRecord | None:
         known = self._known.get(where)
         return known if known is not None and known.shown is not None else None
 
@@ -241,7 +241,7 @@ class Book:
         """The names of all who ask for something."""
         return self._names.keys()
 
-    def places(self, name: str) -> list[Asked | Unanswered]:
+    def places(self, name: str) -> list[LineageRequest | UnresolvedRequest]:
         """All places of a dependent, by where they are."""
         owners = self._names.get(name, ())
         found = [each for owner in owners for each in self._owned[owner, name]]
@@ -255,12 +255,12 @@ class Book:
 
     # Writing.
 
-    def show(self, shown: Shown) -> None:
+    def show(self, shown: PageLineage) -> None:
         """Add a lineage, or replace what was known of it."""
-        self._known.setdefault(shown.where, Known()).show(shown)
+        self._known.setdefault(shown.where, LineageRecord()).show(shown)
         self._note()
 
-    def hide(self, where: Where) -> None:
+    def hide(self, where: LineageKey) -> None:
         """A lineage is gone; who still asks it is told that by their source."""
         known = self._known.get(where)
         if known is not None:
@@ -268,7 +268,9 @@ class Book:
             self._drop_if_empty(where)
             self._note()
 
-    def ask(self, capability: str, name: str, places: Sequence[Asked | Unanswered] = ()) -> None:
+    def ask(
+        self, capability: str, name: str, places: Sequence[LineageRequest | UnresolvedRequest] = ()
+    ) -> None:
         """Replace all that a dependent asks lineages of one capability."""
         owner = (capability, name)
         if self._owned.get(owner, ()) == tuple(places):
@@ -282,26 +284,26 @@ class Book:
             if not self._names.get(name):
                 self._names.pop(name, None)
         for each in places:
-            if isinstance(each, Asked):
-                self._known.setdefault(each.where, Known()).put(each)
+            if isinstance(each, LineageRequest):
+                self._known.setdefault(each.where, LineageRecord()).put(each)
             else:
                 self.unanswered[each.place] = each
         self._note()
 
-    def _forget(self, places: Iterable[Asked | Unanswered]) -> None:
+    def _forget(self, places: Iterable[LineageRequest | UnresolvedRequest]) -> None:
         for each in places:
-            if isinstance(each, Asked):
+            if isinstance(each, LineageRequest):
                 self._known[each.where].remove(each.place)
                 self._drop_if_empty(each.where)
             else:
                 self.unanswered.pop(each.place, None)
 
-    def _drop_if_empty(self, where: Where) -> None:
+    def _drop_if_empty(self, where: LineageKey) -> None:
         known = self._known[where]
         if known.shown is None and not known.asked:
             del self._known[where]
 
-    def run(self, name: str, run: Run | None) -> None:
+    def run(self, name: str, run: PageRun | None) -> None:
         """Add a run, replace it, or forget it."""
         if self.runs.get(name) == run:
             return

@@ -1,18 +1,18 @@
 """Conversion and admission for API servers that ask over HTTPS: reviews, certificates, metrics."""
 
 from polyver.webhook.admission import admit
-from polyver.webhook.app import App, Served
-from polyver.webhook.conversion import Converter, Converters, Reviews, review
+from polyver.webhook.app import ReviewHandlers, WebhookApp
+from polyver.webhook.conversion import Converters, ReviewConverter, Reviews, review
 from polyver.webhook.reviews import Key, Reviewed
 
 __all__ = [
-    "App",
-    "Converter",
     "Converters",
     "Key",
+    "ReviewConverter",
+    "ReviewHandlers",
     "Reviewed",
     "Reviews",
-    "Served",
+    "WebhookApp",
     "admit",
     "review",
 ]

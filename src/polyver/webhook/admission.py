@@ -15,11 +15,11 @@ import msgspec
 from polyver.core.plain import Object
 from polyver.kube.objects.codec import encode_json, prepare
 from polyver.kube.objects.converted_metadata import fresh
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.patch import json_patch
 from polyver.kube.objects.status import ApiError, internal
-from polyver.kube.server.admission import Chain, Review, User
-from polyver.webhook.reviews import Admitted, Asked, Reviewed, ReviewForm, bad, refused
+from polyver.kube.server.admission import AdmissionChain, AdmissionRequest, User
+from polyver.webhook.reviews import Admitted, ReviewBody, Reviewed, ReviewForm, bad, refused
 
 __all__ = ["Act", "admit"]
 
@@ -82,12 +82,12 @@ class _Object(msgspec.Struct, rename="camel"):
 prepare(_Object)
 
 
-_decoder = msgspec.json.Decoder(Asked[_Request])
+_decoder = msgspec.json.Decoder(ReviewBody[_Request])
 _form = ReviewForm("AdmissionReview", "admission.k8s.io", _decoder)
 
 
 async def admit(
-    body: bytes | bytearray, chain: Chain, act: Act, *, patience: float = 10.0
+    body: bytes | bytearray, chain: AdmissionChain, act: Act, *, patience: float = 10.0
 ) -> Reviewed:
     """The answer to the body of a request, within so many seconds."""
     try:
@@ -100,7 +100,7 @@ async def admit(
 
 
 async def _admitted(
-    version: str, request: _Request, chain: Chain, act: Act, patience: float
+    version: str, request: _Request, chain: AdmissionChain, act: Act, patience: float
 ) -> Reviewed:
     kind = _kind(request)
     if not chain.handles(kind, request.operation):
@@ -118,7 +118,7 @@ async def _admitted(
     return _answer(version, request, said, made | _warned(review))
 
 
-async def _asked(chain: Chain, act: Act, review: Review) -> None:
+async def _asked(chain: AdmissionChain, act: Act, review: AdmissionRequest) -> None:
     try:
         async with asyncio.timeout(review.patience):
             await (chain.mutate(review) if act == "mutate" else chain.validate(review))
@@ -126,15 +126,15 @@ async def _asked(chain: Chain, act: Act, review: Review) -> None:
         raise internal(f"a hook gave no answer within {review.patience:g} s") from None
 
 
-def _kind(request: _Request) -> Kind:
+def _kind(request: _Request) -> ResourceKind:
     asked, resource = request.kind, request.resource
     namespaced = bool(request.namespace)
-    return Kind(
+    return ResourceKind(
         asked.group, asked.version, asked.kind, resource.resource, "", namespaced, custom=True
     )
 
 
-def _review(request: _Request, kind: Kind, patience: float) -> Review:
+def _review(request: _Request, kind: ResourceKind, patience: float) -> AdmissionRequest:
     named = ""
     if request.operation != "DELETE":
         named = _checked(request.object, "object").metadata.name
@@ -142,7 +142,7 @@ def _review(request: _Request, kind: Kind, patience: float) -> Review:
         _checked(request.old_object, "oldObject")
     user = request.user_info
     extra = {name: tuple(values) for name, values in (user.extra or {}).items()}
-    return Review(
+    return AdmissionRequest(
         operation=request.operation,
         kind=kind,
         namespace=request.namespace,
@@ -196,7 +196,7 @@ def _patched(before: Object | None, after: Object | None) -> Object:
     return {"patchType": "JSONPatch", "patch": patch}
 
 
-def _warned(review: Review) -> Object:
+def _warned(review: AdmissionRequest) -> Object:
     return {"warnings": review.warnings} if review.warnings else {}
 
 

@@ -18,33 +18,33 @@ from urllib.parse import parse_qs
 
 from polyver.kube.http.health import Checks, health
 from polyver.kube.http.http import (
-    Answer,
-    Gone,
-    Head,
+    BodyTooLarge,
+    ClientDisconnected,
+    EncodedResponse,
+    HttpResponse,
     Quick,
     Receive,
-    Response,
+    RequestHeaders,
     Scope,
     Send,
-    TooLarge,
     read_duration,
     read_into,
     start,
 )
 from polyver.kube.http.logs import Log
 from polyver.kube.http.memory import memory_limit
-from polyver.kube.http.worker_threads import Aside
+from polyver.kube.http.worker_threads import DaemonThreadPool
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.admission import Chain
+from polyver.kube.server.admission import AdmissionChain
 from polyver.webhook.admission import Act, admit
-from polyver.webhook.budget import Budget, Lease, Refused, estimated
+from polyver.webhook.budget import MemoryBudget, MemoryBudgetExceeded, MemoryReservation, estimated
 from polyver.webhook.configurations import MUTATE, VALIDATE
 from polyver.webhook.conversion import CallsFunctions, Converters, Reviews
-from polyver.webhook.metrics import Metrics
+from polyver.webhook.metrics import WebhookMetrics
 from polyver.webhook.reviews import Key, Reviewed, refused
 from polyver.webhook.workers import FunctionKinds, Workers
 
-__all__ = ["CONVERT", "MOST_BODY", "App", "Served"]
+__all__ = ["CONVERT", "MOST_BODY", "ReviewHandlers", "WebhookApp"]
 
 CONVERT = "/convert"
 _ACTS: Mapping[str, Act] = {MUTATE: "mutate", VALIDATE: "validate"}
@@ -78,15 +78,15 @@ _JSON_LINE = b"content-type: application/json\r\n"
 _FAILED = "this request failed; the webhook's log says why"
 
 
-_Answer = Callable[[bytearray, float, Lease], Awaitable[Reviewed]]
+_Answer = Callable[[bytearray, float, MemoryReservation], Awaitable[Reviewed]]
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ReviewHandlers:
     """What reviews are answered with."""
 
     converters: Converters
-    chain: Chain = field(default_factory=Chain)
+    chain: AdmissionChain = field(default_factory=AdmissionChain)
     admitted: frozenset[Key] = frozenset()
     """The kinds that the chain has something to say about."""
 
@@ -95,15 +95,15 @@ class Served:
         return self.admitted | self.converters.keys()
 
 
-class App:
+class WebhookApp:
     """What is served; for which kinds can be changed at any time."""
 
     def __init__(
         self,
-        served: Served,
+        served: ReviewHandlers,
         *,
         checks: Checks | None = None,
-        metrics: Metrics | None = None,
+        metrics: WebhookMetrics | None = None,
         log: Log | None = None,
         most_body: int = MOST_BODY,
         memory: int | None = None,
@@ -116,13 +116,13 @@ class App:
         self._served = served
         self._reviews = Reviews(served.converters)
         self._functions = FunctionKinds(served.converters)
-        self._metrics = metrics or Metrics()
+        self._metrics = metrics or WebhookMetrics()
         self._documents = documents or {}
         self._log = log or Log()
-        self._budget = self._metrics.budget = Budget(memory or memory_limit(), most_body)
+        self._budget = self._metrics.budget = MemoryBudget(memory or memory_limit(), most_body)
         self._logged = 0.0
         self._pace = _Pace()
-        self._aside = Aside()
+        self._aside = DaemonThreadPool()
         """For reviews by rules that are too large for the event loop."""
         self._workers = Workers()
         self._draining = False
@@ -131,7 +131,7 @@ class App:
         ready = {**alive, **loaded, **(checks or {}), "shutdown": self._ending}
         self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
 
-    def serve(self, served: Served) -> None:
+    def serve(self, served: ReviewHandlers) -> None:
         """Serve these kinds from now on; reviews that have begun keep what they have."""
         gone = self._served.kinds - served.kinds
         self._served = served
@@ -155,7 +155,7 @@ class App:
         with ExitStack() as held:
             try:
                 response = await self._answer(scope, receive, held)
-            except Gone:
+            except ClientDisconnected:
                 return
             except Exception as error:
                 self._log.failure("a request failed", error, path=scope["path"])
@@ -164,12 +164,12 @@ class App:
             async with asyncio.timeout(_SENDING):
                 await self._send(response, send)
 
-    async def _send(self, response: Response, send: Send) -> None:
+    async def _send(self, response: HttpResponse, send: Send) -> None:
         closing = [("connection", "close")] if self._draining else []
         await send(start(response, closing))
         await send({"type": "http.response.body", "body": response.body})
 
-    async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> Response:
+    async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> HttpResponse:
         path, method = scope["path"], scope["method"]
         allowed = ("GET", "HEAD") if path in self._documents else _allowed(path)
         if not allowed:
@@ -183,7 +183,7 @@ class App:
         if "POST" in allowed:
             return await self._review(scope, receive, held)
         if path in self._documents:
-            return Response(200, [("content-type", "application/json")], self._documents[path])
+            return HttpResponse(200, [("content-type", "application/json")], self._documents[path])
         if path == "/metrics":
             return self._metrics.response()
         query = scope["query_string"].decode("latin-1")
@@ -191,7 +191,7 @@ class App:
 
     # Reviewing.
 
-    async def _review(self, scope: Scope, receive: Receive, held: ExitStack) -> Response:
+    async def _review(self, scope: Scope, receive: Receive, held: ExitStack) -> HttpResponse:
         """Answer a review; `held` gives its memory back, once the answer is sent."""
         began = monotonic()
         act = _ACTS.get(scope["path"])
@@ -203,7 +203,7 @@ class App:
             body = await self._read(receive, _length(headers), until, held)
             reviewed = await self._decoded(body, answer, until)
             del body
-        except TooLarge as error:
+        except BodyTooLarge as error:
             reviewed = refused(ApiError(413, "RequestEntityTooLarge", str(error)))
         except ApiError as error:
             reviewed = refused(error)
@@ -211,7 +211,7 @@ class App:
                 self._log_refusal()
         self._note(reviewed, monotonic() - began)
         again = [("retry-after", "1")] if reviewed.status == 429 else []
-        return Response(reviewed.status, [*_JSON, *again], reviewed.body)
+        return HttpResponse(reviewed.status, [*_JSON, *again], reviewed.body)
 
     async def _read(
         self, receive: Receive, length: int | None, until: float, held: ExitStack
@@ -223,7 +223,7 @@ class App:
         try:
             # Half of the time is for waiting: what has waited longer would not be done in time.
             await bodies.take(size, (monotonic() + until) / 2)
-        except Refused:
+        except MemoryBudgetExceeded:
             await _discard(receive, 2 * most)
             raise
         # The answer is about as large, and takes the place of the body.
@@ -240,9 +240,9 @@ class App:
             text = (
                 f"it would take about {needed >> 20} MiB of memory, and {work.size >> 20} are free"
             )
-            raise TooLarge(f"Request entity too large: {text}")
+            raise BodyTooLarge(f"Request entity too large: {text}")
         await work.take(needed, until)
-        lease = Lease(work, needed)
+        lease = MemoryReservation(work, needed)
         try:
             with self._metrics.under_way():
                 return await answer(body, until, lease)
@@ -261,12 +261,14 @@ class App:
             limit=budget.bodies.size + budget.work.size,
         )
 
-    async def _admitted(self, act: Act, body: bytearray, until: float, lease: Lease) -> Reviewed:
+    async def _admitted(
+        self, act: Act, body: bytearray, until: float, lease: MemoryReservation
+    ) -> Reviewed:
         del lease
         left = max(until - monotonic(), 0)
         return await admit(body, self._served.chain, act, patience=round(left, 1))
 
-    async def _converted(self, body: bytearray, until: float, lease: Lease) -> Reviewed:
+    async def _converted(self, body: bytearray, until: float, lease: MemoryReservation) -> Reviewed:
         reviews = self._reviews
         kinds = self._functions.named_early(body)
         if not kinds:
@@ -282,7 +284,7 @@ class App:
             return await self._called((), answer, until)
 
     async def _by_rules(
-        self, body: bytearray, reviews: Reviews, until: float, lease: Lease
+        self, body: bytearray, reviews: Reviews, until: float, lease: MemoryReservation
     ) -> Reviewed:
         """Answer a review in which no function of a user is called."""
         work = partial(self._convert, body, reviews, until)
@@ -312,7 +314,7 @@ class App:
         self._pace.learn(len(body), monotonic() - began)
         return found
 
-    def at_once(self, head: Head) -> Quick | None:
+    def at_once(self, head: RequestHeaders) -> Quick | None:
         """Who answers usual conversions that will be quick; None is for all others.
 
         The answers are those that the application would give, without its detours.
@@ -321,7 +323,7 @@ class App:
             return None
         return partial(self.convert_at_once, _patience(head.query) * _IN_TIME)
 
-    def convert_at_once(self, patience: float, body: bytes | bytearray) -> Answer | None:
+    def convert_at_once(self, patience: float, body: bytes | bytearray) -> EncodedResponse | None:
         """The answer to a body that somebody waits for so long, if it will be quick."""
         # Every call counts here: nothing else costs as much of a review of one object.
         size = len(body)
@@ -336,11 +338,13 @@ class App:
             return None
         except Exception as error:
             self._log.failure("a request failed", error, path=CONVERT)
-            return Answer(500, _JSON_LINE, refused(ApiError(500, "InternalError", _FAILED)).body)
+            return EncodedResponse(
+                500, _JSON_LINE, refused(ApiError(500, "InternalError", _FAILED)).body
+            )
         took = monotonic() - began
         self._pace.learn(size, took)
         self._note(reviewed, took)
-        return Answer(reviewed.status, _JSON_LINE, reviewed.body)
+        return EncodedResponse(reviewed.status, _JSON_LINE, reviewed.body)
 
     def _note(self, reviewed: Reviewed, seconds: float) -> None:
         self._metrics.observe(reviewed, seconds)
@@ -380,7 +384,7 @@ def _allowed(path: str) -> tuple[str, ...]:
 
 async def _discard(receive: Receive, most: int) -> None:
     """Take what a client sends and keep nothing: many read no answer before all is sent."""
-    with suppress(TooLarge):
+    with suppress(BodyTooLarge):
         await read_into(receive, bytearray(), most=0, most_discarded=most)
 
 
@@ -420,5 +424,5 @@ def _said(headers: Mapping[bytes, bytes], name: bytes) -> str:
     return headers.get(name, b"").decode("latin-1").lower()
 
 
-def _refusal(code: int, reason: str, text: str) -> Response:
-    return Response(code, list(_JSON), refused(ApiError(code, reason, text)).body)
+def _refusal(code: int, reason: str, text: str) -> HttpResponse:
+    return HttpResponse(code, list(_JSON), refused(ApiError(code, reason, text)).body)

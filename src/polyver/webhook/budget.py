@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Budget", "Lease", "Refused", "Share", "estimated"]
+__all__ = ["MemoryBudget", "MemoryBudgetExceeded", "MemoryReservation", "MemoryShare", "estimated"]
 
 T = TypeVar("T")
 _MIB = 1 << 20
@@ -38,14 +38,14 @@ _VALUE = 40
 """What each further value in one takes."""
 
 
-class Refused(ApiError):
+class MemoryBudgetExceeded(ApiError):
     """A review for which there is no memory now."""
 
     def __init__(self) -> None:
         super().__init__(429, "TooManyRequests", "too much is being reviewed; try again")
 
 
-class Share:
+class MemoryShare:
     """A part of the memory, which reviews get in the order in which they ask for it."""
 
     def __init__(self, size: int) -> None:
@@ -69,7 +69,7 @@ class Share:
             return
         if len(self._waiting) >= _MOST_WAITING:
             self.refused += 1
-            raise Refused
+            raise MemoryBudgetExceeded
         self.waited += 1
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry = (size, turn)
@@ -85,7 +85,7 @@ class Share:
             self._wake()
             if isinstance(error, TimeoutError):
                 self.refused += 1
-                raise Refused from None
+                raise MemoryBudgetExceeded from None
             raise
 
     def _wake(self) -> None:
@@ -96,13 +96,13 @@ class Share:
                 turn.set_result(None)
 
 
-class Lease:
+class MemoryReservation:
     """The memory that one review has taken; given back when no thread works on it any more.
 
     A thread continues after its deadline, and the objects that it works on stay in memory.
     """
 
-    def __init__(self, share: Share, size: int) -> None:
+    def __init__(self, share: MemoryShare, size: int) -> None:
         self._give = partial(share.give, size)
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
@@ -132,14 +132,14 @@ class Lease:
             self._give()
 
 
-class Budget:
+class MemoryBudget:
     """The two shares."""
 
     def __init__(self, memory: int, most_body: int) -> None:
         """`memory` is what the process may use, `most_body` the largest body that is wanted."""
         whole = max(memory - _RESERVED, _LEAST)
-        self.bodies = Share(whole // _BODIES)
-        self.work = Share(whole - self.bodies.size)
+        self.bodies = MemoryShare(whole // _BODIES)
+        self.work = MemoryShare(whole - self.bodies.size)
         self.most_body = min(most_body, self.bodies.size)
         """The largest body that is taken."""
 

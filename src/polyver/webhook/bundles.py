@@ -12,7 +12,7 @@ import base64
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from polyver.client import CRDS, Change, Client, Clock, Informer, Resource, find
+from polyver.client import CRDS, Change, Client, Clock, GroupVersionResource, Informer, find
 from polyver.core.plain import Object
 from polyver.kube.objects.status import MODIFIED, ApiError
 from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook
@@ -20,12 +20,14 @@ from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook
 __all__ = ["CONFIGURATIONS", "CRDS", "Bundles", "trusting"]
 
 CONFIGURATIONS = tuple(
-    Resource("admissionregistration.k8s.io", "v1", f"{each}webhookconfigurations", namespaced=False)
+    GroupVersionResource(
+        "admissionregistration.k8s.io", "v1", f"{each}webhookconfigurations", namespaced=False
+    )
     for each in ("mutating", "validating")
 )
 _MANAGER = "polyver"
 _MOST_TRIES = 20
-Target = tuple[Resource, str]
+Target = tuple[GroupVersionResource, str]
 
 
 def trusting(obj: Object, bundle: bytes, at: Webhook) -> Object | None:
@@ -95,7 +97,7 @@ class Bundles:
         return sum([await self._write(*each, bundle) for each in there])
 
     async def _write(
-        self, resource: Resource, name: str, known: Object, known_bundle: bytes
+        self, resource: GroupVersionResource, name: str, known: Object, known_bundle: bytes
     ) -> bool:
         obj: Object | None = known
         bundle = known_bundle

@@ -21,11 +21,11 @@ from polyver.webhook.rotation import (
     LeafState,
     Observe,
     Publish,
-    State,
+    RotationState,
     Step,
 )
 
-__all__ = ["Kept", "Leaf"]
+__all__ = ["CertificateDocument", "Leaf"]
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class Leaf(msgspec.Struct, frozen=True):
         return LeafState(self.signer, frozenset(self.names), self.since, self.pair.until)
 
 
-class Kept(msgspec.Struct):
+class CertificateDocument(msgspec.Struct):
     """The document."""
 
     authorities: list[PemPair] = []
@@ -50,7 +50,7 @@ class Kept(msgspec.Struct):
     observed: bool = False
 
     @classmethod
-    def decode(cls, content: bytes) -> Kept:
+    def decode(cls, content: bytes) -> CertificateDocument:
         """What was written; ValueError if it was not."""
         try:
             kept = _kept.decode(content)
@@ -71,8 +71,8 @@ class Kept(msgspec.Struct):
         """The newest first: it is the one that is looked for most."""
         return "".join(each.certificate for each in reversed(self.authorities)).encode()
 
-    def state(self, *, shown: bool = False) -> State:
-        return State(
+    def state(self, *, shown: bool = False) -> RotationState:
+        return RotationState(
             tuple(AuthorityState(each.serial, each.until, each.since) for each in self.authorities),
             self.leaf.state() if self.leaf else None,
             tuple(self.published),
@@ -114,4 +114,4 @@ class Kept(msgspec.Struct):
         return Leaf(PemPair.of(authority.server(*ordered, now=now)), signer, ordered, now)
 
 
-_kept = msgspec.json.Decoder(Kept)
+_kept = msgspec.json.Decoder(CertificateDocument)

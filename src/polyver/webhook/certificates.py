@@ -17,11 +17,11 @@ from typing import Protocol
 from polyver.kube.http.background import repeated
 from polyver.kube.http.files import FolderFailed, private_folder, refusal, write_file
 from polyver.kube.http.logs import Log
-from polyver.webhook.certificate_state import Kept
+from polyver.webhook.certificate_state import CertificateDocument
 from polyver.webhook.rotation import Observe, Publish, Step, plan
 from polyver.webhook.served_certificate import OLD_PAIR, FilePairs, LoadedPair
 
-__all__ = ["BundleFile", "Certificates", "Publisher"]
+__all__ = ["BundleFile", "Publisher", "WebhookCertificates"]
 
 _OBSERVED_AFTER = datetime.timedelta(days=1)
 _ROTATE_EVERY = 3600.0
@@ -54,7 +54,7 @@ class BundleFile:
         return lasting >= _OBSERVED_AFTER and self.path.read_bytes() == bundle
 
 
-class Certificates:
+class WebhookCertificates:
     """Those in one folder, for one set of names."""
 
     def __init__(
@@ -129,16 +129,16 @@ class Certificates:
             raise FolderFailed(refusal(error, self._folder), hint=hint) from None
         return taken
 
-    def _read(self) -> Kept:
+    def _read(self) -> CertificateDocument:
         if not self._file.exists():
-            return Kept()
+            return CertificateDocument()
         try:
-            return Kept.decode(self._file.read_bytes())
+            return CertificateDocument.decode(self._file.read_bytes())
         except ValueError:
             hint = "move it away, and trust the new ca.crt"
             raise FolderFailed(f"{self._file} is not what was written there", hint=hint) from None
 
-    def _act(self, kept: Kept, step: Step, now: datetime.datetime) -> bool:
+    def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
         """Do what a step does outside of the document; False if it has to be waited for."""
         match step:
             case Publish():
@@ -147,7 +147,7 @@ class Certificates:
                 return self._publisher.observed(kept.bundle, kept.lasting(now))
         return True
 
-    def _write(self, kept: Kept) -> None:
+    def _write(self, kept: CertificateDocument) -> None:
         """The files for others, as far as they say something else."""
         if kept.leaf is None:
             return

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook, client_data
 
-__all__ = ["MUTATE", "VALIDATE", "Wanted", "configurations"]
+__all__ = ["MUTATE", "VALIDATE", "AdmissionRegistration", "configurations"]
 
 MUTATE = "/admit/mutate"
 VALIDATE = "/admit/validate"
@@ -17,7 +17,7 @@ _GROUP = "admissionregistration.k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AdmissionRegistration:
     """Requests of one kind that a link of the chain has to be asked about."""
 
     name: str
@@ -37,7 +37,7 @@ class Wanted:
 
 
 def configurations(
-    wanted: Iterable[Wanted],
+    wanted: Iterable[AdmissionRegistration],
     webhook: Webhook,
     *,
     name: str = "polyver",
@@ -49,7 +49,7 @@ def configurations(
     Of `webhook` the address, the authorities and the annotation for cert-manager are used. A URL
     is that of the server, without a path.
 
-    >>> toys = Wanted("defaults", group="ex.io", plural="toys", versions=("v1",))
+    >>> toys = AdmissionRegistration("defaults", group="ex.io", plural="toys", versions=("v1",))
     >>> [found] = configurations([toys], Webhook("shop", "hooks"))
     >>> found["kind"], found["webhooks"][0]["name"]
     ('MutatingWebhookConfiguration', 'defaults.toys.ex.io')
@@ -68,7 +68,7 @@ def configurations(
     return found
 
 
-def _webhook(wanted: Wanted, said: Mapping[str, Any]) -> dict[str, Any]:
+def _webhook(wanted: AdmissionRegistration, said: Mapping[str, Any]) -> dict[str, Any]:
     rule = {
         "apiGroups": [wanted.group],
         "apiVersions": list(wanted.versions),

@@ -22,13 +22,13 @@ from polyver.kube.objects.codec import encode_json
 from polyver.kube.objects.converted_metadata import check_identity, check_kept, restored
 from polyver.kube.objects.partial_json import Opened
 from polyver.kube.objects.status import ApiError
-from polyver.webhook.reviews import Asked, Head, Key, Reviewed, ReviewForm, refused, shown
+from polyver.webhook.reviews import Key, ReviewBody, Reviewed, ReviewForm, TypeMeta, refused, shown
 
 __all__ = [
     "CallsFunctions",
-    "Converter",
+    "ConversionFailed",
     "Converters",
-    "NotConverted",
+    "ReviewConverter",
     "Reviews",
     "review",
 ]
@@ -41,7 +41,7 @@ Made = Object | msgspec.Raw
 ConvertOpened = Callable[[Object], Made | None]
 
 
-class Converter(Protocol):
+class ReviewConverter(Protocol):
     """Converts the objects of one kind between its versions."""
 
     @property
@@ -75,7 +75,7 @@ class Converter(Protocol):
         ...
 
 
-Converters = Mapping[Key, Converter]
+Converters = Mapping[Key, ReviewConverter]
 
 
 class _Asked(msgspec.Struct):
@@ -98,12 +98,12 @@ class _Object(msgspec.Struct, rename="camel"):
 
 
 _KIND, _GROUP = "ConversionReview", "apiextensions.k8s.io"
-_form = ReviewForm(_KIND, _GROUP, msgspec.json.Decoder(Asked[_Request]))
-_opened_form = ReviewForm(_KIND, _GROUP, msgspec.json.Decoder(Asked[_OpenedRequest]))
+_form = ReviewForm(_KIND, _GROUP, msgspec.json.Decoder(ReviewBody[_Request]))
+_opened_form = ReviewForm(_KIND, _GROUP, msgspec.json.Decoder(ReviewBody[_OpenedRequest]))
 _object = msgspec.json.Decoder(_Object)
 
 
-class NotConverted(Exception):
+class ConversionFailed(Exception):
     """An object that was not converted."""
 
     def __init__(self, text: str, kind: Key | None = None, fault: BaseException | None = None):
@@ -222,7 +222,7 @@ class _Review:
         done: list[Made] = []
         try:
             self._convert(done)
-        except NotConverted as failed:
+        except ConversionFailed as failed:
             about = f"{_name(self._raw[len(done)])} (objects[{len(done)}])"
             text = f"{about} cannot be converted to {self._request.desired}: {failed}"
             body = self._response([], {"status": "Failure", "message": text})
@@ -236,7 +236,7 @@ class _Review:
         for number, each in enumerate(given):
             if late():
                 told = f"the time is over with {number} of {len(given)} objects converted"
-                raise NotConverted(told)
+                raise ConversionFailed(told)
             made = reviewing.opened(each) if type(each) is Opened else None
             done.append(reviewing.one(self._raw[number]) if made is None else made)
 
@@ -305,19 +305,19 @@ class _Reviewing:
         self.counts[key] = self.counts.get(key, 0) + 1
         return msgspec.Raw(converted)
 
-    def _converter(self, found: _Object) -> tuple[Key, Converter]:
+    def _converter(self, found: _Object) -> tuple[Key, ReviewConverter]:
         group, _, version = found.api_version.rpartition("/")
         if group != self.group:
-            raise NotConverted(f"it is of the group {group or 'without a name'}")
+            raise ConversionFailed(f"it is of the group {group or 'without a name'}")
         converter = self._converters.get((group, found.kind))
         if converter is None:
             known = listed([_served(each) for each in self._converters.values()])
-            raise NotConverted(
+            raise ConversionFailed(
                 f"{found.kind}.{group} is not served here; known: {known or 'nothing'}"
             )
         for each in (version, self._version):
             if each not in converter.versions:
-                raise NotConverted(
+                raise ConversionFailed(
                     f"{found.kind}.{group} has no version {each}; "
                     f"known: {listed(converter.versions)}",
                     (group, found.kind),
@@ -332,7 +332,7 @@ class _Reviewing:
             return
         after = _decoded(content, "what the conversion returned")
         if (after.api_version, after.kind) != (self._wanted, before.kind):
-            raise NotConverted(f"the conversion returned {after.kind} of {after.api_version}")
+            raise ConversionFailed(f"the conversion returned {after.kind} of {after.api_version}")
         if bytes(after.metadata) != bytes(before.metadata):
             _check_metadata(before.metadata, after.metadata)
 
@@ -342,17 +342,17 @@ class _Reviewing:
         return head.encode() + bytes(before.metadata) if before.metadata else b"\0"
 
 
-def _not_converted(error: BaseException, kind: Key) -> NotConverted:
+def _not_converted(error: BaseException, kind: Key) -> ConversionFailed:
     """That an object was not converted, and why, as far as that is for users.
 
     SystemExit in code of a user is an error like any other: it runs in a worker thread.
     """
-    if isinstance(error, PolyverError | NotConverted):
-        return NotConverted(str(error), kind)
-    return NotConverted(_LOG_SAYS_WHY, kind, error)
+    if isinstance(error, PolyverError | ConversionFailed):
+        return ConversionFailed(str(error), kind)
+    return ConversionFailed(_LOG_SAYS_WHY, kind, error)
 
 
-def _check_calling(converter: Converter, calling: Collection[Key] | None) -> None:
+def _check_calling(converter: ReviewConverter, calling: Collection[Key] | None) -> None:
     key = converter.group, converter.kind
     if calling is not None and converter.calls_functions and key not in calling:
         raise CallsFunctions(key)
@@ -362,9 +362,11 @@ def _decoded(raw: bytes | msgspec.Raw, what: str) -> _Object:
     try:
         return _object.decode(raw)
     except msgspec.ValidationError as error:
-        raise NotConverted(f"{what} is no object with an apiVersion and a kind: {error}") from None
+        raise ConversionFailed(
+            f"{what} is no object with an apiVersion and a kind: {error}"
+        ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise NotConverted(f"{what} is not JSON: {error}") from None
+        raise ConversionFailed(f"{what} is not JSON: {error}") from None
 
 
 def _check_metadata(before: msgspec.Raw, after: msgspec.Raw) -> None:
@@ -379,10 +381,10 @@ def _plain(raw: msgspec.Raw) -> Any:
     try:
         return msgspec.json.decode(raw) if raw else None
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise NotConverted(f"its metadata holds a value that cannot be read: {error}") from None
+        raise ConversionFailed(f"its metadata holds a value that cannot be read: {error}") from None
 
 
-def _served(converter: Converter) -> str:
+def _served(converter: ReviewConverter) -> str:
     return f"{converter.kind}.{converter.group} ({', '.join(converter.versions)})"
 
 
@@ -394,7 +396,7 @@ class _Metadata(msgspec.Struct):
     namespace: object = ""
 
 
-class _Named(Head, rename="camel"):
+class _Named(TypeMeta, rename="camel"):
     metadata: _Metadata | None = None
 
 

@@ -23,12 +23,12 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
 from polyver.kube.http.histograms import Times
-from polyver.kube.http.http import Response
+from polyver.kube.http.http import HttpResponse
 from polyver.kube.http.watchdog import LAG, LAG_TEXT, lags
-from polyver.webhook.budget import Budget
+from polyver.webhook.budget import MemoryBudget
 from polyver.webhook.reviews import Admitted, Key, Reviewed
 
-__all__ = ["Metrics"]
+__all__ = ["WebhookMetrics"]
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 Labels = TypeVar("Labels", bound=tuple[str, ...])
@@ -36,7 +36,7 @@ _OF_A_KIND = ("group", "kind")
 _SUCCESS = (200, "success")
 
 
-class Metrics(Collector):
+class WebhookMetrics(Collector):
     """Counts since the start."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Metrics(Collector):
         self._admissions: Counter[Admitted] = Counter()
         self._times = Times(_BOUNDS)
         self._in_flight = 0
-        self.budget: Budget | None = None
+        self.budget: MemoryBudget | None = None
         """The memory that reviews may take."""
 
     @contextmanager
@@ -87,14 +87,14 @@ class Metrics(Collector):
         for admitted in [each for each in self._admissions if each.kind in keys]:
             del self._admissions[admitted]
 
-    def response(self) -> Response:
+    def response(self) -> HttpResponse:
         """All of it in Prometheus' text."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
         for each in self._also:
             registry.register(each())
         headers = [("content-type", CONTENT_TYPE_PLAIN_0_0_4)]
-        return Response(200, headers, generate_latest(registry))
+        return HttpResponse(200, headers, generate_latest(registry))
 
     def collect(self) -> Iterator[Metric]:
         """What Prometheus' library asks for."""
@@ -122,7 +122,7 @@ class Metrics(Collector):
             yield GaugeMetricFamily("polyver_webhook_certificate_until_seconds", text, until)
 
 
-def _memory(budget: Budget) -> Iterator[Metric]:
+def _memory(budget: MemoryBudget) -> Iterator[Metric]:
     name = "polyver_webhook_memory"
     whole = budget.bodies.size + budget.work.size
     yield GaugeMetricFamily(f"{name}_bytes", "What reviews are estimated to take.", budget.used)

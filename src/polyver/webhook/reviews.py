@@ -14,11 +14,11 @@ from polyver.kube.objects.status import ApiError
 __all__ = [
     "OUTCOMES",
     "Admitted",
-    "Asked",
-    "Head",
     "Key",
+    "ReviewBody",
     "ReviewForm",
     "Reviewed",
+    "TypeMeta",
     "bad",
     "refused",
     "shown",
@@ -66,14 +66,14 @@ def refused(error: ApiError) -> Reviewed:
     return Reviewed(error.code, encode_json(error.status))
 
 
-class Head(msgspec.Struct, rename="camel"):
+class TypeMeta(msgspec.Struct, rename="camel"):
     """What a body says that it is."""
 
     api_version: object = None
     kind: object = None
 
 
-class Asked(Head, Generic[R], rename="camel"):
+class ReviewBody(TypeMeta, Generic[R], rename="camel"):
     """A body, with requests of one type."""
 
     request: R | None = None
@@ -82,7 +82,7 @@ class Asked(Head, Generic[R], rename="camel"):
 class ReviewForm(Generic[R]):
     """A kind of review, in the versions of a group."""
 
-    def __init__(self, kind: str, group: str, decoder: msgspec.json.Decoder[Asked[R]]) -> None:
+    def __init__(self, kind: str, group: str, decoder: msgspec.json.Decoder[ReviewBody[R]]) -> None:
         self.kind = kind
         self._called = f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
         self._versions = (f"{group}/v1", f"{group}/v1beta1")
@@ -104,7 +104,7 @@ class ReviewForm(Generic[R]):
             raise bad(f"the {self.kind} has no request")
         return version, found.request
 
-    def _said(self, body: bytes | bytearray) -> Head:
+    def _said(self, body: bytes | bytearray) -> TypeMeta:
         """What a body says it is; what is no object says nothing."""
         try:
             return _head.decode(body)
@@ -115,14 +115,14 @@ class ReviewForm(Generic[R]):
         except msgspec.DecodeError as error:  # behind what was of a wrong type
             raise bad(f"the body is not JSON: {error}") from None
 
-    def _check(self, found: Head) -> str:
+    def _check(self, found: TypeMeta) -> str:
         if found.kind == self.kind and found.api_version in self._versions:
             return str(found.api_version)
         said = f"{shown(found.kind)} of {shown(found.api_version)}"
         raise bad(f"the body is {said}, not {self._called} of {' or '.join(self._versions)}")
 
 
-_head = msgspec.json.Decoder(Head)
+_head = msgspec.json.Decoder(TypeMeta)
 
 
 def _text(body: bytes | bytearray) -> bytes | bytearray:

@@ -20,7 +20,7 @@ __all__ = [
     "LeafState",
     "Observe",
     "Publish",
-    "State",
+    "RotationState",
     "Step",
     "plan",
 ]
@@ -59,7 +59,7 @@ class LeafState:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RotationState:
     """All that there is."""
 
     authorities: tuple[AuthorityState, ...] = ()
@@ -107,10 +107,10 @@ class Drop:
 Step = Create | Publish | Observe | Issue | Drop
 
 
-def plan(state: State, names: Collection[str], now: datetime.datetime) -> Step | None:
+def plan(state: RotationState, names: Collection[str], now: datetime.datetime) -> Step | None:
     """The next step; none if nothing is to be done now.
 
-    >>> plan(State(), ["localhost"], datetime.datetime(2026, 1, 1))
+    >>> plan(RotationState(), ["localhost"], datetime.datetime(2026, 1, 1))
     Create()
     """
     for authority in state.authorities:
@@ -135,7 +135,7 @@ def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool)
 
 
 def _replaced(
-    state: State, leaf: LeafState, serials: tuple[str, ...], now: datetime.datetime
+    state: RotationState, leaf: LeafState, serials: tuple[str, ...], now: datetime.datetime
 ) -> Step | None:
     """The next step from an authority to the one that follows it."""
     oldest, newest = serials
@@ -145,7 +145,7 @@ def _replaced(
     return Drop(oldest) if now - leaf.since >= wait else None
 
 
-def _needs_authority(state: State, now: datetime.datetime) -> bool:
+def _needs_authority(state: RotationState, now: datetime.datetime) -> bool:
     match state.authorities:
         case ():
             return True

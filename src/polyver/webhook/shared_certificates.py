@@ -16,19 +16,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from polyver.client import Change, Client, Clock, Informer, Resource, SystemClock, find
+from polyver.client import Change, Client, Clock, GroupVersionResource, Informer, SystemClock, find
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.status import ApiError
 from polyver.webhook.bundles import Bundles
-from polyver.webhook.certificate_state import Kept
+from polyver.webhook.certificate_state import CertificateDocument
 from polyver.webhook.rotation import SETTLED_AFTER, Observe, Publish, Step, plan
 from polyver.webhook.served_certificate import OLD_PAIR, LoadedPair, PairUnusable, load_pair
 
-__all__ = ["Held", "SecretDocument", "SharedPairs"]
+__all__ = ["SecretDocument", "SharedPairs", "StoredDocument"]
 
-SECRETS = Resource("", "v1", "secrets")
+SECRETS = GroupVersionResource("", "v1", "secrets")
 SEEN = "seen.polyver.dev/"
 """Annotations in which replicas note what they show, and since when they know."""
 NOTED_FOR = datetime.timedelta(days=2)
@@ -43,10 +43,10 @@ _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredDocument:
     """The document, and the Secret that it was in."""
 
-    kept: Kept
+    kept: CertificateDocument
     secret: Object
 
     @property
@@ -89,14 +89,14 @@ class SecretDocument:
     def __str__(self) -> str:
         return f"Secret {self.namespace}/{self.name}"
 
-    async def read(self) -> Held | None:
+    async def read(self) -> StoredDocument | None:
         secret = await find(self._client, SECRETS, self.name, self.namespace)
         return None if secret is None else self.held(secret)
 
-    def held(self, secret: Object) -> Held:
+    def held(self, secret: Object) -> StoredDocument:
         try:
             content = (secret.get("data") or {})[_DOCUMENT]
-            return Held(Kept.decode(base64.b64decode(content)), secret)
+            return StoredDocument(CertificateDocument.decode(base64.b64decode(content)), secret)
         except (KeyError, ValueError):
             raise PairUnusable(
                 f"{self} is not what was written there",
@@ -110,7 +110,7 @@ class SecretDocument:
             raise PairUnusable(f"there is no {self}")
         return held.kept.bundle
 
-    async def create(self, kept: Kept) -> None:
+    async def create(self, kept: CertificateDocument) -> None:
         made = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -120,7 +120,7 @@ class SecretDocument:
         }
         await self._client.create(SECRETS, made, manager=_MANAGER)
 
-    async def replace(self, held: Held, kept: Kept) -> None:
+    async def replace(self, held: StoredDocument, kept: CertificateDocument) -> None:
         """Write the document if it is still the one that was read."""
         await self._client.update(SECRETS, held.secret | {"data": _data(kept)}, manager=_MANAGER)
 
@@ -147,7 +147,7 @@ class SecretDocument:
         )
 
 
-def _data(kept: Kept) -> dict[str, str]:
+def _data(kept: CertificateDocument) -> dict[str, str]:
     contents = {_DOCUMENT: kept.encode(), "ca.crt": kept.bundle}
     if kept.leaf is not None:
         contents["tls.crt"] = kept.leaf.pair.certificate.encode()
@@ -176,7 +176,7 @@ class SharedPairs:
         self._leads = leads
         self._clock = clock or SystemClock()
         self._wake = asyncio.Event()
-        self._held: Held | None = None
+        self._held: StoredDocument | None = None
         self._loaded: LoadedPair | None = None
 
     @property
@@ -213,7 +213,7 @@ class SharedPairs:
                 self._take(self._document.held(secret))
         self._wake.set()
 
-    def _take(self, held: Held) -> None:
+    def _take(self, held: StoredDocument) -> None:
         leaf = held.kept.leaf
         if leaf is None or (self._held is not None and held.revision < self._held.revision):
             return
@@ -286,7 +286,7 @@ class SharedPairs:
             # It was deleted. What everybody trusts and shows is known, so nothing begins anew.
             await self._document.create(self._held.kept)
             return await self._step(now)
-        kept = held.kept if held else Kept()
+        kept = held.kept if held else CertificateDocument()
         await self._doubt(kept)
         step = plan(kept.state(shown=held is not None and held.shown(now)), self._names, now)
         if step is None or not await self._act(kept, step, now):
@@ -295,12 +295,12 @@ class SharedPairs:
         await (self._document.replace(held, kept) if held else self._document.create(kept))
         return step
 
-    async def _doubt(self, kept: Kept) -> None:
+    async def _doubt(self, kept: CertificateDocument) -> None:
         """What was seen everywhere may have been changed since: then it is published again."""
         if kept.observed and kept.is_to_switch and not await self._bundles.observed(kept.bundle):
             kept.published, kept.observed = [], False
 
-    async def _act(self, kept: Kept, step: Step, now: datetime.datetime) -> bool:
+    async def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
         """Do what a step does outside of the document; False if it has to be waited for."""
         match step:
             case Publish():

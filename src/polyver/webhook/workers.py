@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TypeVar
 
-from polyver.kube.http.worker_threads import Aside
+from polyver.kube.http.worker_threads import DaemonThreadPool
 from polyver.kube.objects.status import ApiError
 from polyver.webhook.conversion import Converters
 from polyver.webhook.reviews import Key
@@ -55,7 +55,7 @@ class Workers:
     """The threads of all kinds."""
 
     def __init__(self) -> None:
-        self._threads: dict[Key | None, Aside] = {}
+        self._threads: dict[Key | None, DaemonThreadPool] = {}
 
     async def run(self, kinds: Sequence[Key], work: Callable[[], T], until: float) -> T:
         """Return what the work returns, or raise 504 at the deadline.
@@ -64,7 +64,7 @@ class Workers:
         """
         # A review of several kinds, or of none, must not use up the threads of one.
         key = kinds[0] if len(kinds) == 1 else None
-        threads = self._threads.setdefault(key, Aside(_THREADS))
+        threads = self._threads.setdefault(key, DaemonThreadPool(_THREADS))
         try:
             return await threads.run_within(until - monotonic(), work)
         except TimeoutError:

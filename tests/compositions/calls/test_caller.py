@@ -31,7 +31,7 @@ from tests.compositions.calls.serving import (
 )
 from tests.deadlines import HANG
 
-from polyver.compositions.calls import Caller, Endpoint, Failure, FunctionFailed, Limits
+from polyver.compositions.calls import Caller, CallerLimits, CallFailure, Endpoint, FunctionFailed
 from polyver.compositions.calls.protocol import encode_response
 from polyver.compositions.messages import (
     Request,
@@ -62,7 +62,7 @@ async def _to_the_end(body: Coroutine[object, object, None]) -> None:
 
 
 @asynccontextmanager
-async def calling(limits: Limits | None = None) -> AsyncIterator[Caller]:
+async def calling(limits: CallerLimits | None = None) -> AsyncIterator[Caller]:
     caller = Caller(limits)
     yield caller
     await caller.close()
@@ -158,7 +158,7 @@ BROKEN = "fn-1 answers something else than the protocol says: "
 )
 def test_a_broken_or_huge_answer_is_an_error(content: bytes, said: str) -> None:
     async def body() -> None:
-        limits = Limits(most_received=4000)
+        limits = CallerLimits(most_received=4000)
         async with serving({V1: answering(content)}) as address, calling(limits) as caller:
             assert await asked(caller, at(address)) == said
 
@@ -177,14 +177,17 @@ def test_a_large_answer_is_read_all_the_same() -> None:
 
 def test_a_request_that_is_too_large_or_cannot_be_sent_is_not_sent() -> None:
     async def body() -> None:
-        async with serving({V1: hang}) as address, calling(Limits(most_sent=100)) as caller:
+        async with serving({V1: hang}) as address, calling(CallerLimits(most_sent=100)) as caller:
             large = Request(observed=State(Resource({"a": "x" * 200})))
             with pytest.raises(FunctionFailed, match="has 221 bytes, and 100 are allowed") as one:
                 await caller.call(at(address), large)
             odd = Request(desired=State(resources={"b": Resource({"n": [2**60 + 1]})}))
             with pytest.raises(FunctionFailed, match=r"at desired\.resources\[b\]") as other:
                 await caller.call(at(address), odd)
-        assert (one.value.failure, other.value.failure) == (Failure.TOO_LARGE, Failure.UNSENDABLE)
+        assert (one.value.failure, other.value.failure) == (
+            CallFailure.TOO_LARGE,
+            CallFailure.UNSENDABLE,
+        )
 
     run(body())
 
@@ -288,7 +291,7 @@ def test_a_silent_function_holds_up_nobody_else() -> None:
         async with (
             serving({V1: hang}) as silent,
             serving({V1: echo}) as good,
-            calling(Limits(concurrent=2, waiting=1)) as caller,
+            calling(CallerLimits(concurrent=2, waiting=1)) as caller,
         ):
             other = Endpoint("fn-2", good, replace(TRUST, name=NAME))
             assert await asked(caller, other) == "tag"
@@ -402,7 +405,7 @@ def test_a_call_that_waits_for_its_turn_outlives_its_revision_and_not_the_caller
             await go_on.wait()
             return await echo(request, context)
 
-        async with serving({V1: slow}) as address, calling(Limits(concurrent=1)) as caller:
+        async with serving({V1: slow}) as address, calling(CallerLimits(concurrent=1)) as caller:
             calls = [asyncio.create_task(asked(caller, at(address))) for _ in range(2)]
             await begun.wait()
             await caller.forget(NAME)
@@ -447,8 +450,8 @@ def test_calls_are_counted_for_each_revision() -> None:
             assert (counts.calls, counts.failures) == (2, 1)
             also = [caller.metrics.collector]
             for response in (
-                server_metrics.Metrics(also=also).response(),
-                webhook_metrics.Metrics(also=also).response(),
+                server_metrics.ApiServerMetrics(also=also).response(),
+                webhook_metrics.WebhookMetrics(also=also).response(),
             ):
                 assert isinstance(response.body, bytes)
                 text = response.body.decode()

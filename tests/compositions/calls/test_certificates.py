@@ -12,8 +12,21 @@ from cryptography.x509.verification import PolicyBuilder, Store, VerificationErr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyver.compositions.calls import Authorities, CertificateFolder, Issued, renewal, server_names
-from polyver.compositions.calls.authorities import OVERLAP, Create, Drop, Signer, plan, signing
+from polyver.compositions.calls import (
+    Authorities,
+    CertificateFolder,
+    IssuedCertificate,
+    renewal,
+    server_names,
+)
+from polyver.compositions.calls.authorities import (
+    OVERLAP,
+    CreateFunctionAuthority,
+    DropFunctionAuthority,
+    FunctionAuthority,
+    plan,
+    signing,
+)
 from polyver.compositions.calls.certificates import InvalidName
 from polyver.kube.http.files import FolderFailed
 
@@ -85,7 +98,7 @@ def test_other_names_are_a_reason_to_replace_a_certificate() -> None:
     assert renewal(issued, authorities, server_names("fn-1"), START) == ""
     wanted = server_names("fn-1", namespace="apps")
     assert renewal(issued, authorities, wanted, START) == "there are other names"
-    broken = Issued(issued.pair, b"no bundle")
+    broken = IssuedCertificate(issued.pair, b"no bundle")
     assert renewal(broken, authorities, wanted, START) == "it cannot be read"
 
 
@@ -154,7 +167,7 @@ signers = st.lists(
     st.tuples(st.integers(0, 5000), st.integers(1, 3650)), min_size=1, max_size=4
 ).map(
     lambda drawn: [
-        Signer(str(n), START + since * DAY, START + (since + lasting) * DAY)
+        FunctionAuthority(str(n), START + since * DAY, START + (since + lasting) * DAY)
         for n, (since, lasting) in enumerate(sorted(drawn))
     ]
 )
@@ -162,13 +175,15 @@ signers = st.lists(
 
 @given(signers, st.integers(-10, 9000))
 @settings(max_examples=200)
-def test_plans_come_to_an_end_with_somebody_who_signs(known: list[Signer], day: int) -> None:
+def test_plans_come_to_an_end_with_somebody_who_signs(
+    known: list[FunctionAuthority], day: int
+) -> None:
     now = START + day * DAY
     for _ in range(10):
         match plan(known, now):
-            case Create():
-                known = [*known, Signer("new", now, now + 3650 * DAY)]
-            case Drop(serial):
+            case CreateFunctionAuthority():
+                known = [*known, FunctionAuthority("new", now, now + 3650 * DAY)]
+            case DropFunctionAuthority(serial):
                 known = [each for each in known if each.serial != serial]
             case None:
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polyver.compositions.calls._failures import exhausted, is_other_protocol, short, unavailable
-from polyver.compositions.calls.errors import Failure
+from polyver.compositions.calls.errors import CallFailure
 
 CONNECTING = "failed to connect to all addresses; last error: "
 TLS = "Tls handshake failed (TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: error:1000007d:SSL routines:"
@@ -17,41 +17,43 @@ TLS = "Tls handshake failed (TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: error:1000007
         (
             f"{CONNECTING}UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: "
             "Connection refused",
-            Failure.UNREACHABLE,
+            CallFailure.UNREACHABLE,
             "is not there: nobody listens at its address",
             3,
         ),
         (
             f"{CONNECTING}UNKNOWN: ipv4:127.0.0.1:1: {TLS}OPENSSL_internal:"
             "CERTIFICATE_VERIFY_FAILED: certificate has expired: OK",
-            Failure.REFUSED,
+            CallFailure.REFUSED,
             "shows a certificate that is not believed: certificate has expired",
             1,
         ),
         (
             f"{CONNECTING}UNAVAILABLE: ipv4:127.0.0.1:1: Unwrap failed (TSI_DATA_CORRUPTED)",
-            Failure.REFUSED,
+            CallFailure.REFUSED,
             "closes each connection after the TLS handshake: it does not believe the caller's "
             "certificate, or is just ending",
             3,
         ),
         (
             f"{CONNECTING}UNAVAILABLE: ipv4:127.0.0.1:1: Handshake read failed (Socket closed)",
-            Failure.UNREACHABLE,
+            CallFailure.UNREACHABLE,
             f"cannot be reached: {CONNECTING}UNAVAILABLE: ipv4:127.0.0.1:1: "
             "Handshake read failed (Socket closed)",
             3,
         ),
-        ("Socket closed", Failure.UNREACHABLE, "cannot be reached: Socket closed", 2),
+        ("Socket closed", CallFailure.UNREACHABLE, "cannot be reached: Socket closed", 2),
         (
             "Cancelling all calls",
-            Failure.UNREACHABLE,
+            CallFailure.UNREACHABLE,
             "cannot be reached: Cancelling all calls",
             2,
         ),
     ],
 )
-def test_why_there_is_no_connection(details: str, failure: Failure, fact: str, tries: int) -> None:
+def test_why_there_is_no_connection(
+    details: str, failure: CallFailure, fact: str, tries: int
+) -> None:
     found = unavailable(details, secure=True)
     assert (found.failure, found.fact, found.tries) == (failure, fact, tries)
 
@@ -66,7 +68,7 @@ def test_why_there_is_no_connection(details: str, failure: Failure, fact: str, t
 )
 def test_which_message_was_too_large(details: str, what: str) -> None:
     found = exhausted(details)
-    assert found.failure is Failure.TOO_LARGE
+    assert found.failure is CallFailure.TOO_LARGE
     assert what in found.fact
 
 

@@ -18,7 +18,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from polyver.compositions.calls import Unreadable, Unwritable
+from polyver.compositions.calls import UnreadableMessage, UnwritableMessage
 from polyver.compositions.calls._slow_structs import load_slowly
 from polyver.compositions.calls._structs import dump_struct, load_struct
 from polyver.compositions.calls.protocol import (
@@ -254,7 +254,7 @@ def test_spoiled_objects_are_read_as_protobuf_reads_them(content: bytes) -> None
         read = Struct.FromString(content)
         theirs = plain(read)
     except (DecodeError, ValueError):
-        with suppress(Unreadable):
+        with suppress(UnreadableMessage):
             load_struct(content)
     else:
         assume(not has_lost_entries(read))
@@ -265,7 +265,7 @@ def test_spoiled_objects_are_read_as_protobuf_reads_them(content: bytes) -> None
 @settings(max_examples=300)
 def test_any_bytes_are_an_answer_or_an_error(content: bytes) -> None:
     for framed in (content, b"\x12" + bytes([len(content) & 0x7F]) + content):
-        with suppress(Unreadable):
+        with suppress(UnreadableMessage):
             assert isinstance(decode_response(framed), Response)
 
 
@@ -301,7 +301,7 @@ def test_the_last_of_two_that_exclude_each_other_counts() -> None:
 )
 def test_what_cannot_be_sent_is_refused_with_its_place(value: Any, at: str, problem: str) -> None:
     observed = State(resources={"x.y": Resource({"a": {"b": [0, value]}})})
-    with pytest.raises(Unwritable, match=problem) as raised:
+    with pytest.raises(UnwritableMessage, match=problem) as raised:
         encode_request(Request(observed=observed))
     assert raised.value.at == f"observed.resources[x.y].resource.{at}"
 
@@ -309,7 +309,7 @@ def test_what_cannot_be_sent_is_refused_with_its_place(value: Any, at: str, prob
 def test_an_answer_that_is_wrong_inside_is_refused_with_its_place() -> None:
     good = encode_response(Response(desired=State(resources={"b": Resource({"a": [1, 2.5]})})))
     bad = good.replace(b"\x00\x00\x00\x00\x00\x00\x04@", b"\x00\x00\x00\x00\x00\x00\xf0\x7f")
-    with pytest.raises(Unreadable, match="inf has no form in JSON") as raised:
+    with pytest.raises(UnreadableMessage, match="inf has no form in JSON") as raised:
         decode_response(bad)
     assert raised.value.at == "desired.resources[b].resource.a[1]"
 
@@ -323,14 +323,14 @@ def test_what_is_nested_too_deeply_is_refused_both_ways(opened: str) -> None:
         return {"a": value}
 
     assert load_struct(dump_struct(nested(199))) == nested(199)
-    with pytest.raises(Unreadable, match="nested too deeply"):
+    with pytest.raises(UnreadableMessage, match="nested too deeply"):
         load_struct(dump_struct(nested(210)))
-    with pytest.raises(Unwritable, match="nested too deeply"):
+    with pytest.raises(UnwritableMessage, match="nested too deeply"):
         dump_struct(nested(20_000))
     hostile = b""
     for _ in range(3000):
         hostile = b"\x2a" + _sized(b"\x0a" + _sized(b"\x0a\x01a\x12" + _sized(hostile)))
-    with pytest.raises(Unreadable, match="nested too deeply"):
+    with pytest.raises(UnreadableMessage, match="nested too deeply"):
         load_struct(b"\x0a" + _sized(b"\x0a\x01a\x12" + _sized(hostile)))
 
 

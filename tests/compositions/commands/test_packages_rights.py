@@ -18,11 +18,11 @@ from tests.walks.installed import free_port
 
 from polyver.apis import Webhook
 from polyver.app import _replica
-from polyver.app._replica import Settings, replica
+from polyver.app._replica import ReplicaSettings, replica
 from polyver.app.choices import Choices
 from polyver.app.installing import Installation, Installer, manifests
 from polyver.app.installing.options import CERTIFICATES
-from polyver.client import CRDS, Client, Resource
+from polyver.client import CRDS, Client, GroupVersionResource
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.compositions.controllers.compositions import (
     COMPOSITION_REVISIONS,
@@ -38,9 +38,9 @@ from polyver.testing import EmbeddedServer
 
 CHOICES = Choices(frozenset({"apis", "compositions"}))
 WANTED = Installation("a:1", contributions=CHOICES.contributions(namespace="polyver-system"))
-BUCKETS = Resource(GROUP, "v1beta1", "acmebuckets", namespaced=False)
-DEPLOYMENTS = Resource("apps", "v1", "deployments")
-HOOKS = Resource(
+BUCKETS = GroupVersionResource(GROUP, "v1beta1", "acmebuckets", namespaced=False)
+DEPLOYMENTS = GroupVersionResource("apps", "v1", "deployments")
+HOOKS = GroupVersionResource(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False
 )
 OURS = {"pkg.crossplane.io", COMPOSITIONS.group, CRDS.group, "apps"}
@@ -69,7 +69,7 @@ async def walk(server: EmbeddedServer) -> None:
         port = free_port()
         own = "127.0.0.1", port, WANTED.namespace, ("127.0.0.1",)
         at = Webhook(url=f"https://127.0.0.1:{port}")
-        settings = Settings(client.access, at, *own, choices=CHOICES)
+        settings = ReplicaSettings(client.access, at, *own, choices=CHOICES)
         async with replica(settings), asyncio.timeout(HANG):
             await steps(client)
 

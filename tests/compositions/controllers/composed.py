@@ -11,7 +11,7 @@ from tests.compositions.controllers.installing import condition
 from tests.deadlines import HANG
 
 from polyver.apis.capability import own_webhook, serve_conversions, serve_kinds
-from polyver.client import CRDS, Client, Resource, find
+from polyver.client import CRDS, Client, GroupVersionResource, find
 from polyver.client.in_process import DirectClient
 from polyver.compositions.capability import package_links
 from polyver.compositions.controllers.compositions import (
@@ -24,21 +24,21 @@ from polyver.compositions.controllers.compositions import (
 from polyver.compositions.controllers.packages import NoDependents
 from polyver.compositions.kinds import COMPOSITION_KINDS
 from polyver.compositions.names import COMPOSITION
-from polyver.controllers import Controller, Engine, GarbageCollector
+from polyver.controllers import Controller, ControllerManager, GarbageCollector
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
 from polyver.kube.server.identity import ADMIN
 from polyver.kube.store import MemoryStore
 
 NAME = f"acmebuckets.{GROUP}"
-CONVERSIONS = Resource("polyver.dev", "v1alpha1", "conversions", namespaced=False)
-EVENTS = Resource("", "v1", "events")
+CONVERSIONS = GroupVersionResource("polyver.dev", "v1alpha1", "conversions", namespaced=False)
+EVENTS = GroupVersionResource("", "v1", "events")
 
 
-def buckets(version: str = "v1alpha1") -> Resource:
-    return Resource(GROUP, version, "acmebuckets", namespaced=False)
+def buckets(version: str = "v1alpha1") -> GroupVersionResource:
+    return GroupVersionResource(GROUP, version, "acmebuckets", namespaced=False)
 
 
 def bucket(name: str = "one", *, version: str = "v1alpha1", revision: str = "") -> Object:
@@ -50,7 +50,7 @@ def bucket(name: str = "one", *, version: str = "v1alpha1", revision: str = "") 
 class World:
     """An API server with the kinds of compositions, whose controllers are started by `live`."""
 
-    def __init__(self, api: Api, client: DirectClient, *, several: bool) -> None:
+    def __init__(self, api: ApiServer, client: DirectClient, *, several: bool) -> None:
         self.api, self.client, self.several = api, client, several
 
     def controllers(self, client: Client) -> list[Controller[Any]]:
@@ -64,10 +64,10 @@ class World:
     ) -> None:
         """Have the controllers run, until something has happened."""
         mine = client or self.client
-        async with Engine(mine, self.controllers(mine)), asyncio.timeout(HANG):
+        async with ControllerManager(mine, self.controllers(mine)), asyncio.timeout(HANG):
             await until()
 
-    async def write(self, resource: Resource, obj: Object) -> Object:
+    async def write(self, resource: GroupVersionResource, obj: Object) -> Object:
         """Create an object, or have it say what this one says."""
         while True:
             found = await find(self.client, resource, obj["metadata"]["name"])
@@ -84,7 +84,7 @@ class World:
                     raise
 
     async def until(
-        self, resource: Resource, name: str, holds: Callable[[Object], object]
+        self, resource: GroupVersionResource, name: str, holds: Callable[[Object], object]
     ) -> Object:
         """An object, as soon as it is as it should be; in vain this would go on for ever."""
         while True:
@@ -93,7 +93,7 @@ class World:
                 return found
             await asyncio.sleep(0.002)
 
-    async def created(self, resource: Resource, obj: Object) -> Object:
+    async def created(self, resource: GroupVersionResource, obj: Object) -> Object:
         """An object of a version that is served in a moment."""
         while True:
             try:
@@ -103,7 +103,7 @@ class World:
                     raise
             await asyncio.sleep(0.002)
 
-    async def gone(self, resource: Resource, name: str) -> None:
+    async def gone(self, resource: GroupVersionResource, name: str) -> None:
         while await find(self.client, resource, name) is not None:
             await asyncio.sleep(0.002)
 
@@ -153,7 +153,7 @@ class World:
 async def _play(
     scenario: Callable[[World], Awaitable[None]], *, several: bool, admitted: bool
 ) -> None:
-    api = Api(MemoryStore())
+    api = ApiServer(MemoryStore())
     await prepare(api, port=6443)
     client = DirectClient(api, ADMIN, agent="polyver")
     api.catalogue.subscribe(client.kinds_changed)
@@ -165,7 +165,7 @@ async def _play(
     if admitted:
         for link in package_links(client, NoDependents(), several=several):
             api.admission.add(link)
-    async with Engine(client, around):
+    async with ControllerManager(client, around):
         await asyncio.wait_for(scenario(World(api, client, several=several)), HANG)
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)

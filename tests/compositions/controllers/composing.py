@@ -14,7 +14,7 @@ from tests.compositions.controllers.installing import ADMIN, NAMESPACES, MemoryR
 from tests.compositions.running import config, passing
 
 from polyver import apis
-from polyver.client import CRDS, Backoff, Client, Resource, find
+from polyver.client import CRDS, Backoff, Client, GroupVersionResource, find
 from polyver.client.in_process import DirectClient
 from polyver.compositions.calls import Caller
 from polyver.compositions.calls.protocol import decode_request, encode_response
@@ -34,20 +34,20 @@ from polyver.compositions.decisions import (
 from polyver.compositions.kinds import COMPOSITION_KINDS, KINDS
 from polyver.compositions.messages import Ready, Request, Response
 from polyver.compositions.messages import Resource as Wanted
-from polyver.controllers import Controller, Engine, GarbageCollector
+from polyver.controllers import Controller, ControllerManager, GarbageCollector
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
-from polyver.kube.server.api import Api
+from polyver.kube.objects.kinds import ResourceKind
+from polyver.kube.server.api import ApiServer
 from polyver.kube.store import MemoryStore
 
 GROUP = "apiextensions.crossplane.io"
-DEFINITIONS = Resource(GROUP, "v1", "compositeresourcedefinitions", namespaced=False)
-COMPOSITIONS = Resource(GROUP, "v1", "compositions", namespaced=False)
-REVISIONS = Resource(GROUP, "v1", "compositionrevisions", namespaced=False)
-BUCKETS = Resource(composing.GROUP, "v1alpha1", "acmebuckets", namespaced=False)
-MAPS = Resource("", "v1", "configmaps")
-SECRETS = Resource("", "v1", "secrets")
-EVENTS = Resource("", "v1", "events")
+DEFINITIONS = GroupVersionResource(GROUP, "v1", "compositeresourcedefinitions", namespaced=False)
+COMPOSITIONS = GroupVersionResource(GROUP, "v1", "compositions", namespaced=False)
+REVISIONS = GroupVersionResource(GROUP, "v1", "compositionrevisions", namespaced=False)
+BUCKETS = GroupVersionResource(composing.GROUP, "v1alpha1", "acmebuckets", namespaced=False)
+MAPS = GroupVersionResource("", "v1", "configmaps")
+SECRETS = GroupVersionResource("", "v1", "secrets")
+EVENTS = GroupVersionResource("", "v1", "events")
 QUICK = CompositeLimits(seconds=5.0, backoff=Backoff(first=0.02, most=0.2))
 PATIENT = CompositeLimits(seconds=5.0, backoff=Backoff(first=600.0, most=600.0))
 Function = Callable[[Request], Response | Awaitable[Response]]
@@ -58,7 +58,7 @@ class World:
 
     def __init__(self, client: Client | None = None) -> None:
         """On a server of its own, unless there is a client of another one."""
-        self.api = Api(MemoryStore())
+        self.api = ApiServer(MemoryStore())
         own = DirectClient(self.api, ADMIN, agent="polyver")
         self.api.catalogue.subscribe(own.kinds_changed)
         self.client: Client = client or own
@@ -80,7 +80,7 @@ class World:
         while not any((each.group, each.kind) == (group, kind) for each in await self._kinds()):
             await asyncio.sleep(0.001)
 
-    async def _kinds(self) -> Sequence[Kind]:
+    async def _kinds(self) -> Sequence[ResourceKind]:
         return (await self.client.discover()).kinds
 
     async def close(self) -> None:
@@ -173,7 +173,7 @@ class World:
         holds: Callable[[Object], object],
         name: str = "my-bucket",
         namespace: str = "",
-        resource: Resource = BUCKETS,
+        resource: GroupVersionResource = BUCKETS,
     ) -> Object:
         """An object, as soon as it is as it should be; in vain this would go on for ever."""
         while True:
@@ -205,7 +205,7 @@ class World:
         while (reason, message) not in await self.told():
             await asyncio.sleep(0.002)
 
-    def engine(self, client: Client | None = None, **more: Any) -> Engine:
+    def engine(self, client: Client | None = None, **more: Any) -> ControllerManager:
         """Those who act: the controller of composite resources, and the collector of garbage."""
         client = client or self.client
         limits = more.pop("limits", QUICK)
@@ -214,7 +214,7 @@ class World:
             client, self.runtime, limits=limits, caller=self.caller, **more
         )
         around: list[Controller[Any]] = [self.controller, GarbageCollector(client)]
-        self.running = Engine(client, around, grace=0.1)
+        self.running = ControllerManager(client, around, grace=0.1)
         return self.running
 
     async def ran(self, runs: int) -> None:

@@ -10,7 +10,7 @@ from tests.compositions.samples import digest_of
 from tests.deadlines import HANG
 
 from polyver import apis
-from polyver.client import CRDS, Backoff, Resource, find
+from polyver.client import CRDS, Backoff, GroupVersionResource, find
 from polyver.client.in_process import DirectClient
 from polyver.compositions.calls import Endpoint
 from polyver.compositions.capability import package_links
@@ -22,20 +22,20 @@ from polyver.compositions.controllers.packages import (
     FunctionRevisionController,
 )
 from polyver.compositions.kinds import KINDS
-from polyver.compositions.packages import Use, function_of
-from polyver.compositions.runtimes import Figures, Served, Wanted
-from polyver.controllers import Engine, GarbageCollector, Watch
+from polyver.compositions.packages import StepFunctionUse, function_of
+from polyver.compositions.runtimes import DesiredRevision, Figures, ServingStatus
+from polyver.controllers import ControllerManager, GarbageCollector, Watch
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.http import User
 from polyver.kube.store import MemoryStore, Store
 
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
-PROVIDERS = Resource("pkg.crossplane.io", "v1", "providers", namespaced=False)
-NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
-EVENTS = Resource("", "v1", "events")
+PROVIDERS = GroupVersionResource("pkg.crossplane.io", "v1", "providers", namespaced=False)
+NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
+EVENTS = GroupVersionResource("", "v1", "events")
 
 
 class MemoryRuntime:
@@ -46,8 +46,8 @@ class MemoryRuntime:
         """Digests by reference; a reference that is not here has that of its text."""
         self.unknown: dict[str, Exception] = {}
         self.asked: list[str] = []
-        self.wanted: dict[str, Wanted] = {}
-        self.failing: dict[str, Served] = {}
+        self.wanted: dict[str, DesiredRevision] = {}
+        self.failing: dict[str, ServingStatus] = {}
         self.closed = False
         self._observers: list[Callable[[str], None]] = []
 
@@ -58,10 +58,10 @@ class MemoryRuntime:
             raise self.unknown[package]
         return package if address else self.contents.get(package, digest_of(package))
 
-    async def serve(self, wanted: Wanted) -> Served:
+    async def serve(self, wanted: DesiredRevision) -> ServingStatus:
         self.wanted[wanted.name] = wanted
         at = wanted.address or f"127.0.0.1:{9000 + len(self.wanted)}"
-        return self.failing.get(wanted.name, Served(at, "Serving"))
+        return self.failing.get(wanted.name, ServingStatus(at, "Serving"))
 
     async def end(self, name: str) -> None:
         self.wanted.pop(name, None)
@@ -72,7 +72,7 @@ class MemoryRuntime:
     def observe(self, changed: Callable[[str], None]) -> None:
         self._observers.append(changed)
 
-    def tell(self, name: str, served: Served | None) -> None:
+    def tell(self, name: str, served: ServingStatus | None) -> None:
         """Have news about a revision; without any it is served again."""
         self.failing.pop(name, None)
         if served is not None:
@@ -93,13 +93,13 @@ class Users:
     """Whoever a test says uses functions."""
 
     def __init__(self) -> None:
-        self.known: list[Use] = []
+        self.known: list[StepFunctionUse] = []
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
         return ()
 
-    async def uses(self, function: str) -> Sequence[Use]:
+    async def uses(self, function: str) -> Sequence[StepFunctionUse]:
         return [each for each in self.known if each.function == function]
 
 
@@ -107,7 +107,7 @@ class World:
     """An API server that asks admission, and the controllers at work."""
 
     def __init__(self, store: Store, runtime: MemoryRuntime, *, several: bool) -> None:
-        self.api = Api(store)
+        self.api = ApiServer(store)
         self.client = DirectClient(self.api, ADMIN, agent="polyver")
         self.api.catalogue.subscribe(self.client.kinds_changed)
         self.runtime = runtime
@@ -117,7 +117,7 @@ class World:
         self.functions = FunctionController(
             self.client, runtime, dependents=self.users, several=several, limits=limits
         )
-        self.engine = Engine(
+        self.engine = ControllerManager(
             self.client,
             [
                 self.functions,
@@ -170,7 +170,7 @@ class World:
         return await self.until(obj["metadata"]["name"], is_installed)
 
     async def until(
-        self, name: str, holds: Callable[[Object], bool], resource: Resource = FUNCTIONS
+        self, name: str, holds: Callable[[Object], bool], resource: GroupVersionResource = FUNCTIONS
     ) -> Object:
         """An object, as soon as it is as it should be; in vain this would go on for ever."""
         while True:

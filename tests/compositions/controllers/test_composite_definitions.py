@@ -20,8 +20,8 @@ from tests.compositions.controllers.installing import condition
 from tests.controllers.mortal import Mortal
 
 from polyver.apis import conversion_kind
-from polyver.client import CRDS, Resource
-from polyver.compositions.controllers.compositions import ComposedOn
+from polyver.client import CRDS, GroupVersionResource
+from polyver.compositions.controllers.compositions import ClientCompositionLookup
 from polyver.compositions.names import DEFINED, DELETED_BY_FORCE
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
@@ -58,7 +58,7 @@ def test_the_kind_of_a_definition_is_served() -> None:
 
 def test_the_newer_version_of_the_api_defines_namespaced_kinds() -> None:
     async def scenario(world: World) -> None:
-        newer = Resource(DEFINITIONS.group, "v2", DEFINITIONS.plural, namespaced=False)
+        newer = GroupVersionResource(DEFINITIONS.group, "v2", DEFINITIONS.plural, namespaced=False)
         api_version = f"{DEFINITIONS.group}/v2"
         wrong = definition(OLD, NEW)
         with pytest.raises(ApiError, match="v1alpha1, v1 are referenceable"):
@@ -70,7 +70,7 @@ def test_the_newer_version_of_the_api_defines_namespaced_kinds() -> None:
             "Namespaced",
         )
         assert (await world.crd())["spec"]["scope"] == "Namespaced"
-        mine = Resource(GROUP, "v1alpha1", "acmebuckets")
+        mine = GroupVersionResource(GROUP, "v1alpha1", "acmebuckets")
         made = {**bucket(), "metadata": {"name": "one", "namespace": "default"}}
         await world.client.create(mine, made)
         with pytest.raises(ApiError, match="with it would go AcmeBucket default/one"):
@@ -204,7 +204,7 @@ def test_what_is_not_served_yet_does_not_look_as_if_it_had_no_objects() -> None:
         crd = await world.crd()
         soon = {**crd["spec"]["versions"][0], "name": "v9"}
         for versions in ([soon, *crd["spec"]["versions"]], [soon]):
-            asked = ComposedOn(world.client).composites(
+            asked = ClientCompositionLookup(world.client).composites(
                 {**crd, "spec": {**crd["spec"], "versions": versions}}
             )
             if len(versions) == 2:

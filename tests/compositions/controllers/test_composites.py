@@ -24,7 +24,7 @@ from tests.compositions.controllers.composing import (
 )
 from tests.compositions.running import config, passing
 
-from polyver.client import Resource as Place
+from polyver.client import GroupVersionResource as Place
 from polyver.client import find
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS
 from polyver.compositions.messages import (

@@ -29,11 +29,11 @@ from tests.controllers.mortal import Mortal
 
 from polyver.client import Backoff
 from polyver.client.in_process import DirectClient
-from polyver.client.rest import Answer, Ask
+from polyver.client.rest import ClientRequest, ClientResponse
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS
 from polyver.compositions.messages import Ready, Request, Resource, Response, ResponseMeta, State
 from polyver.controllers.metrics import collector_of
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 
 
 async def hang(request: Request) -> Response:
@@ -267,11 +267,11 @@ def test_what_is_gone_is_called_no_longer_and_calls_are_counted() -> None:
 class Counting(DirectClient):
     """Counts what it is asked."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: ApiServer) -> None:
         super().__init__(api, ADMIN)
         self.asked: Counter[str] = Counter()
 
-    async def _send(self, ask: Ask) -> Answer:
+    async def _send(self, ask: ClientRequest) -> ClientResponse:
         apart = "/api/v1/namespaces/default/events", "/openapi", f"/apis/{GROUP}/v1/compositions"
         if not ask.path.startswith(apart):
             self.asked["read" if ask.method == "GET" else "write"] += 1

@@ -21,11 +21,11 @@ from tests.compositions.running import config, passing
 
 from polyver.client import find
 from polyver.client.in_process import DirectClient
-from polyver.client.rest import Answer, Ask
+from polyver.client.rest import ClientRequest, ClientResponse
 from polyver.compositions.controllers.composites._apply import MANAGER
 from polyver.compositions.messages import Ready, Request, Resource, Response, State
 from polyver.core.plain import Object
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 
 
 def shared(request: Request) -> Response:
@@ -89,12 +89,12 @@ def test_when_the_first_is_deleted_the_second_gets_an_object_of_its_own() -> Non
 class Simultaneous(DirectClient):
     """Holds back the first applies of composed resources until there are two of them."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: ApiServer) -> None:
         super().__init__(api, ADMIN)
         self.both = asyncio.Event()
         self._waiting = 0
 
-    async def _send(self, ask: Ask) -> Answer:
+    async def _send(self, ask: ClientRequest) -> ClientResponse:
         if ask.method == "PATCH" and ask.path.endswith("/configmaps/shared"):
             self._waiting += 1
             if self._waiting >= 2:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from polyver.capability import Refusal
-from polyver.compositions.calls import Failure, FunctionFailed
+from polyver.compositions.calls import CallFailure, FunctionFailed
 from polyver.compositions.controllers.composites import drive
 from polyver.compositions.messages import (
     Request,
@@ -17,24 +17,30 @@ from polyver.compositions.messages import (
     Response,
     State,
 )
-from polyver.compositions.pipeline import Found, Run, Step, conclude, start
+from polyver.compositions.pipeline import (
+    FoundRequirements,
+    PipelineRun,
+    ResolvedStep,
+    conclude,
+    start,
+)
 
 WANTED = Requirements(resources={"them": ResourceSelector("v1", "ConfigMap", match_name="a")})
 THERE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 
 
-def begun(*steps: str) -> Run:
+def begun(*steps: str) -> PipelineRun:
     xr = {"apiVersion": "ex.io/v1", "kind": "Shop", "metadata": {"name": "a", "uid": "u"}}
-    named = [Step(step, "resize", "resize-0123456789ab", "") for step in steps]
+    named = [ResolvedStep(step, "resize", "resize-0123456789ab", "") for step in steps]
     return start(State(Resource(xr)), tuple(named))
 
 
-async def nothing_there(wanted: Requirements) -> Found:
-    return Found(dict.fromkeys(wanted.resources, ()))
+async def nothing_there(wanted: Requirements) -> FoundRequirements:
+    return FoundRequirements(dict.fromkeys(wanted.resources, ()))
 
 
 def test_steps_are_called_in_order_and_see_what_the_one_before_wanted() -> None:
-    async def ask(step: Step, request: Request) -> Response:
+    async def ask(step: ResolvedStep, request: Request) -> Response:
         seen = {**(request.context or {}), step.name: len(request.context or {})}
         return Response(desired=request.desired, context=seen)
 
@@ -43,13 +49,13 @@ def test_steps_are_called_in_order_and_see_what_the_one_before_wanted() -> None:
 
 
 def test_a_function_is_called_again_with_what_it_asked_for() -> None:
-    async def ask(step: Step, request: Request) -> Response:
+    async def ask(step: ResolvedStep, request: Request) -> Response:
         found = [each.resource["metadata"]["name"] for each in _found(request)]
         return Response(context={"found": found}, requirements=WANTED)
 
-    async def look(wanted: Requirements) -> Found:
+    async def look(wanted: Requirements) -> FoundRequirements:
         assert wanted == WANTED
-        return Found({"them": (Resource(THERE),)})
+        return FoundRequirements({"them": (Resource(THERE),)})
 
     run = asyncio.run(drive(begun("only"), ask, look))
     assert conclude(run).context == {"found": ["a"]}
@@ -61,12 +67,12 @@ def _found(request: Request) -> tuple[Resource, ...]:
 
 @pytest.mark.parametrize("broken", ["call", "look"])
 def test_what_fails_ends_the_run_with_the_step_and_the_reason(broken: str) -> None:
-    async def ask(step: Step, request: Request) -> Response:
+    async def ask(step: ResolvedStep, request: Request) -> Response:
         if broken == "call":
-            raise FunctionFailed(Failure.DEADLINE, "is too slow", revision=step.revision)
+            raise FunctionFailed(CallFailure.DEADLINE, "is too slow", revision=step.revision)
         return Response(requirements=WANTED)
 
-    async def look(wanted: Requirements) -> Found:
+    async def look(wanted: Requirements) -> FoundRequirements:
         raise Refusal("NoSuchKind", "no such kind is served")
 
     failure = conclude(asyncio.run(drive(begun("only", "never"), ask, look))).failure

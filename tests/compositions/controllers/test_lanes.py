@@ -6,19 +6,21 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from polyver.client import SystemClock
-from polyver.compositions.controllers.composites._concurrency import Lanes, Lost
+from polyver.compositions.controllers.composites._concurrency import ConcurrencyLimits, LostCall
 
 
-def play(scenario: Callable[[Lanes[str], list[str]], Awaitable[None]], *, width: int = 1) -> None:
+def play(
+    scenario: Callable[[ConcurrencyLimits[str], list[str]], Awaitable[None]], *, width: int = 1
+) -> None:
     async def main() -> None:
         woken: list[str] = []
-        await scenario(Lanes(woken.append, SystemClock(), width=width), woken)
+        await scenario(ConcurrencyLimits(woken.append, SystemClock(), width=width), woken)
 
     asyncio.run(main())
 
 
 def test_who_waits_for_a_moment_gets_the_place_of_who_leaves() -> None:
-    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+    async def scenario(lanes: ConcurrencyLimits[str], woken: list[str]) -> None:
         assert await lanes.enter("a", ["x"])
         asyncio.get_running_loop().call_soon(lambda: lanes.leave("a", ["x"], answered=["x"]))
         assert await lanes.enter("b", ["x", "y"])
@@ -28,7 +30,7 @@ def test_who_waits_for_a_moment_gets_the_place_of_who_leaves() -> None:
 
 
 def test_who_is_sent_away_is_called_back_when_there_is_room() -> None:
-    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+    async def scenario(lanes: ConcurrencyLimits[str], woken: list[str]) -> None:
         assert await lanes.enter("a", ["x"])
         lanes.leave("a", ["x"], silent="x")
         assert await lanes.enter("b", ["x"])
@@ -45,7 +47,7 @@ def test_who_is_sent_away_is_called_back_when_there_is_room() -> None:
 
 
 def test_the_first_answer_opens_a_lane() -> None:
-    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+    async def scenario(lanes: ConcurrencyLimits[str], woken: list[str]) -> None:
         assert await lanes.enter("a", ["x"])
         lanes.leave("a", ["x"], silent="x")
         assert await lanes.enter("b", ["x"])
@@ -58,7 +60,7 @@ def test_the_first_answer_opens_a_lane() -> None:
 
 
 def test_another_endpoint_opens_a_lane() -> None:
-    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+    async def scenario(lanes: ConcurrencyLimits[str], woken: list[str]) -> None:
         assert await lanes.enter("a", ["x"])
         lanes.leave("a", ["x"], silent="x")
         assert await lanes.enter("b", ["x"])
@@ -71,14 +73,14 @@ def test_another_endpoint_opens_a_lane() -> None:
 
 # Those whose input makes a function exit or hang.
 
-BROKEN, HUNG = Lost("input", hung=False), Lost("input", hung=True)
+BROKEN, HUNG = LostCall("input", hung=False), LostCall("input", hung=True)
 
 
-def left(lanes: Lanes[str], key: str, given: str = "input") -> float:
+def left(lanes: ConcurrencyLimits[str], key: str, given: str = "input") -> float:
     return lanes.quarantined(key, ["x"], lambda: given)[1]
 
 
-async def called(lanes: Lanes[str], key: str, lost: Lost | None = None) -> None:
+async def called(lanes: ConcurrencyLimits[str], key: str, lost: LostCall | None = None) -> None:
     assert await lanes.enter(key, ["x"])
     if lost is None:
         lanes.leave(key, ["x"], answered=["x"])
@@ -87,7 +89,7 @@ async def called(lanes: Lanes[str], key: str, lost: Lost | None = None) -> None:
 
 
 def test_of_those_that_were_called_together_the_one_is_found_that_fails_alone() -> None:
-    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+    async def scenario(lanes: ConcurrencyLimits[str], woken: list[str]) -> None:
         for key in "abc":
             assert await lanes.enter(key, ["x"])
         for key in "abc":
@@ -109,7 +111,7 @@ def test_of_those_that_were_called_together_the_one_is_found_that_fails_alone() 
 
 
 def test_nobody_is_quarantined_because_a_function_answers_nobody() -> None:
-    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+    async def scenario(lanes: ConcurrencyLimits[str], woken: list[str]) -> None:
         del woken
         for _ in range(5):
             for key in "ab":
@@ -123,7 +125,7 @@ def test_nobody_is_quarantined_because_a_function_answers_nobody() -> None:
 
 
 def test_one_that_hangs_three_times_while_others_are_answered_is_quarantined() -> None:
-    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+    async def scenario(lanes: ConcurrencyLimits[str], woken: list[str]) -> None:
         del woken
         for wanted in (0.0, 0.0, 30.0):
             assert await lanes.enter("a", ["x"])
@@ -137,14 +139,14 @@ def test_one_that_hangs_three_times_while_others_are_answered_is_quarantined() -
 
 
 def test_another_input_ends_a_quarantine() -> None:
-    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+    async def scenario(lanes: ConcurrencyLimits[str], woken: list[str]) -> None:
         del woken
         await called(lanes, "a", BROKEN)
         await called(lanes, "b")
         await called(lanes, "a", BROKEN)
         assert left(lanes, "a")
         assert left(lanes, "a", "other") == 0
-        await called(lanes, "a", Lost("other", hung=False))
+        await called(lanes, "a", LostCall("other", hung=False))
         assert left(lanes, "a", "other") == 0
         await called(lanes, "a")
         assert not lanes.is_suspect("a", "x")
@@ -153,7 +155,7 @@ def test_another_input_ends_a_quarantine() -> None:
 
 
 def test_a_suspect_that_does_not_come_holds_up_nobody() -> None:
-    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+    async def scenario(lanes: ConcurrencyLimits[str], woken: list[str]) -> None:
         await called(lanes, "a", BROKEN)
         assert await lanes.enter("b", ["x"])
         assert not await lanes.enter("a", ["x"])

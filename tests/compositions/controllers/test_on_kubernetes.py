@@ -20,15 +20,15 @@ from tests.compositions.controllers.composing import (
 from tests.compositions.controllers.test_composites_owning import applied_as_before, shared
 from tests.deadlines import HANG
 
-from polyver.client import Resource, find
+from polyver.client import GroupVersionResource, find
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.compositions.messages import Request, Response, Result, Severity
 from polyver.compositions.messages import Resource as Composed
-from polyver.controllers import Engine, GarbageCollector, NamespaceController
+from polyver.controllers import ControllerManager, GarbageCollector, NamespaceController
 from polyver.testing import LocalCluster
 
-MAPS = Resource("", "v1", "configmaps")
-NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+MAPS = GroupVersionResource("", "v1", "configmaps")
+NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 
 
 async def gone(look: Callable[[], Awaitable[object]]) -> None:
@@ -60,7 +60,7 @@ def test_garbage_and_namespaces_are_collected() -> None:
     async def run(cluster: LocalCluster) -> None:
         async with (
             ClusterClient(find_access(kubeconfig=cluster.kubeconfig)) as client,
-            Engine(client, [GarbageCollector(client), NamespaceController(client)]),
+            ControllerManager(client, [GarbageCollector(client), NamespaceController(client)]),
         ):
             await scenario(client)
 

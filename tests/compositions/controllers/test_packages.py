@@ -17,10 +17,10 @@ from tests.compositions.controllers.installing import (
 )
 from tests.compositions.samples import SEED, by_label, digest_of, function, package, seed, use
 
-from polyver.client import Resource, find
+from polyver.client import GroupVersionResource, find
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, FUNCTIONS
 from polyver.compositions.names import FORCED, IN_USE, PACKAGE, SERVED, revision_name
-from polyver.compositions.runtimes import Served
+from polyver.compositions.runtimes import ServingStatus
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.store import MemoryStore
@@ -214,7 +214,9 @@ def test_what_a_runtime_has_to_tell_is_seen() -> None:
     async def scenario(world: World) -> None:
         await world.install(function(version="v1"))
         await world.until("resize", lambda found: condition(found, "Healthy")["status"] == "True")
-        world.runtime.tell(name_of("v1"), Served(reason="Crashed", message="it ended with 1"))
+        world.runtime.tell(
+            name_of("v1"), ServingStatus(reason="Crashed", message="it ended with 1")
+        )
         found = await world.until(
             "resize", lambda found: condition(found, "Healthy")["status"] == "False"
         )
@@ -486,7 +488,7 @@ def test_one_revision_can_be_served_by_somebody_else() -> None:
 
 def test_the_older_version_of_the_api_shows_the_same() -> None:
     async def scenario(world: World) -> None:
-        older = Resource("pkg.crossplane.io", "v1beta1", "functions", namespaced=False)
+        older = GroupVersionResource("pkg.crossplane.io", "v1beta1", "functions", namespaced=False)
         made = {**seed(), "apiVersion": "pkg.crossplane.io/v1beta1"}
         await world.client.create(older, made)
         name = made["metadata"]["name"]

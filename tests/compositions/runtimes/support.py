@@ -15,7 +15,7 @@ from tests.deadlines import HANG
 
 from polyver.client import Backoff
 from polyver.compositions.calls import CertificateFolder, Endpoint
-from polyver.compositions.runtimes import Runtime, Served, Wanted
+from polyver.compositions.runtimes import DesiredRevision, Runtime, ServingStatus
 from polyver.compositions.runtimes.process import Packages, ProcessRuntime, Timing
 from polyver.languages.values.manifests import dump_yaml
 
@@ -113,12 +113,14 @@ async def process_runtime(
 
 
 async def until(
-    runtime: Runtime, wanted: Wanted, holds: Callable[[Served], object] = lambda s: s.healthy
-) -> Served:
+    runtime: Runtime,
+    wanted: DesiredRevision,
+    holds: Callable[[ServingStatus], object] = lambda s: s.healthy,
+) -> ServingStatus:
     """What becomes of a revision, as soon as it is as expected."""
     news = asyncio.Event()
     runtime.observe(lambda _: news.set())
-    served = Served()
+    served = ServingStatus()
     try:
         async with asyncio.timeout(HANG):
             while not holds(served := await runtime.serve(wanted)):
@@ -129,8 +131,8 @@ async def until(
     return served
 
 
-async def wanted_of(runtime: Runtime, package: str, name: str = "fn-1") -> Wanted:
-    return Wanted(name, package, await runtime.digest(package))
+async def wanted_of(runtime: Runtime, package: str, name: str = "fn-1") -> DesiredRevision:
+    return DesiredRevision(name, package, await runtime.digest(package))
 
 
 def _same(message: bytes) -> bytes:
@@ -153,7 +155,7 @@ async def called(endpoint: Endpoint) -> bytes:
     return answer
 
 
-async def answer_of(runtime: Runtime, wanted: Wanted) -> bytes:
+async def answer_of(runtime: Runtime, wanted: DesiredRevision) -> bytes:
     served = await until(runtime, wanted)
     return await called(await runtime.reach(wanted.name, served.endpoint))
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from polyver.compositions.runtimes.process._restarts import (
     Ending,
+    FailureCount,
     Life,
     Timing,
-    Tries,
     ended,
     outlook,
 )
@@ -18,7 +18,7 @@ TIMES = st.floats(min_value=0, max_value=1e6)
 
 
 def test_a_function_that_crashes_at_once_is_started_less_and_less_often() -> None:
-    timing, tries, delays = Timing(), Tries(), []
+    timing, tries, delays = Timing(), FailureCount(), []
     for _ in range(10):
         tries = tries.after(0.5, timing)
         delays.append(timing.restarts.delay(tries.failures, spread=0))
@@ -27,7 +27,7 @@ def test_a_function_that_crashes_at_once_is_started_less_and_less_often() -> Non
 
 def test_after_a_good_while_a_crash_is_the_first_one() -> None:
     timing = Timing()
-    assert Tries(9).after(timing.stable, timing) == Tries(1)
+    assert FailureCount(9).after(timing.stable, timing) == FailureCount(1)
 
 
 @given(TIMES, TIMES, TIMES)

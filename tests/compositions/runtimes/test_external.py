@@ -25,16 +25,16 @@ from tests.compositions.runtimes.support import (
 )
 
 from polyver.compositions.calls import CertificateFolder, Trust
-from polyver.compositions.runtimes import Wanted
+from polyver.compositions.runtimes import DesiredRevision
 from polyver.compositions.runtimes.external import (
-    Asking,
     ExternalRuntime,
     InvalidAddress,
+    ProbeTiming,
     read_address,
 )
 from polyver.compositions.runtimes.routing import ChosenRuntime
 
-QUICK = Asking(every=0.02, while_silent=0.02, silence=0)
+QUICK = ProbeTiming(every=0.02, while_silent=0.02, silence=0)
 
 
 class Answers(grpc.GenericRpcHandler):  # type: ignore[type-arg]
@@ -77,7 +77,7 @@ def test_a_function_without_tls_is_called_where_its_annotation_says(tmp_path: Pa
     async def scenario() -> None:
         runtime = runtime_with(CertificateFolder(tmp_path))
         async with elsewhere() as address:
-            wanted = Wanted("fn-1", "fn:v1", "fn:v1", address=f"http://{address}")
+            wanted = DesiredRevision("fn-1", "fn:v1", "fn:v1", address=f"http://{address}")
             served = await until(runtime, wanted)
             assert served.endpoint == f"http://{address}"
             assert await answer_of(runtime, wanted) == b"elsewhere"
@@ -97,7 +97,7 @@ def test_a_function_with_tls_shows_the_certificate_of_its_revision(tmp_path: Pat
             [(issued.pair.key, issued.pair.certificate)], issued.bundle, require_client_auth=True
         )
         async with elsewhere(credentials) as address:
-            wanted = Wanted("fn-1", "fn:v1", "fn:v1", address=address)
+            wanted = DesiredRevision("fn-1", "fn:v1", "fn:v1", address=address)
             served = await until(runtime, wanted)
             assert await called(await runtime.reach("fn-1", served.endpoint)) == b"elsewhere"
             other = replace(wanted, name="fn-2")
@@ -118,7 +118,7 @@ def test_what_is_no_address_is_said_to_be_none(tmp_path: Path, text: str) -> Non
 
     async def scenario() -> None:
         runtime = runtime_with(CertificateFolder(tmp_path))
-        served = await runtime.serve(Wanted("fn-1", "fn:v1", "fn:v1", address=text))
+        served = await runtime.serve(DesiredRevision("fn-1", "fn:v1", "fn:v1", address=text))
         assert served.reason == "InvalidEndpoint"
 
     asyncio.run(scenario())
@@ -143,7 +143,7 @@ def test_who_has_an_address_is_asked_and_the_rest_is_run(tmp_path: Path) -> None
             # What somebody else serves needs nobody's permission to be run.
             other = f"http://{address}"
             assert await runtime.digest("any:v1", address=other) == "any:v1"
-            outside = Wanted("fn-1", "any:v1", "any:v1", address=other)
+            outside = DesiredRevision("fn-1", "any:v1", "any:v1", address=other)
             assert await answer_of(runtime, outside) == b"elsewhere"
             inside = await wanted_of(runtime, "fn:v1", "fn-2")
             assert await answer_of(runtime, inside) == b"here"
@@ -163,7 +163,7 @@ def test_nobody_has_to_be_there_to_begin_with(tmp_path: Path) -> None:
 
     async def scenario() -> None:
         runtime = runtime_with(CertificateFolder(tmp_path))
-        wanted = Wanted("fn-1", "fn:v1", "fn:v1", address=f"http://{address}")
+        wanted = DesiredRevision("fn-1", "fn:v1", "fn:v1", address=f"http://{address}")
         await until(runtime, wanted, lambda s: s.reason == "NotAnswering")
         server = grpc.aio.server()
         server.add_generic_rpc_handlers((Answers(),))

@@ -22,7 +22,7 @@ from tests.compositions.runtimes.support import (
     wanted_of,
 )
 
-from polyver.compositions.runtimes.process._subprocesses import Order, Supervised
+from polyver.compositions.runtimes.process._subprocesses import ProcessSpec, Supervised
 
 ROOT = Path(__file__).parents[3]
 
@@ -156,10 +156,10 @@ def test_a_function_ends_with_its_supervisor_and_is_started_again(tmp_path: Path
     asyncio.run(scenario())
 
 
-def order(tmp_path: Path, script: str, **more: float) -> Order:
+def order(tmp_path: Path, script: str, **more: float) -> ProcessSpec:
     argv = ["sh", "-c", script]
     env = {"PATH": os.environ["PATH"]}
-    return Order(argv, env, str(tmp_path), str(tmp_path / "log"), **more)  # type: ignore[arg-type]
+    return ProcessSpec(argv, env, str(tmp_path), str(tmp_path / "log"), **more)  # type: ignore[arg-type]
 
 
 def printed(tmp_path: Path) -> str:

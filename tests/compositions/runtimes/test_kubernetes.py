@@ -12,27 +12,27 @@ from cryptography import x509
 from tests.compositions.runtimes.support import until
 from tests.deadlines import HANG
 
-from polyver.client import Client, Resource, SystemClock, find
+from polyver.client import Client, GroupVersionResource, SystemClock, find
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.client.in_process import DirectClient
-from polyver.compositions.runtimes import Served, Wanted
+from polyver.compositions.runtimes import DesiredRevision, ServingStatus
 from polyver.compositions.runtimes.kubernetes import KubernetesRuntime
 from polyver.compositions.runtimes.kubernetes._manifests import served_of
 from polyver.core.plain import Object
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.http import User
 from polyver.kube.store import MemoryStore
 from polyver.testing import LocalCluster
 
 SPACE = "functions"
-SPACES = Resource("", "v1", "namespaces", namespaced=False)
-DEPLOYMENTS = Resource("apps", "v1", "deployments")
-SERVICES = Resource("", "v1", "services")
-SECRETS = Resource("", "v1", "secrets")
-MAPS = Resource("", "v1", "configmaps")
+SPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
+DEPLOYMENTS = GroupVersionResource("apps", "v1", "deployments")
+SERVICES = GroupVersionResource("", "v1", "services")
+SECRETS = GroupVersionResource("", "v1", "secrets")
+MAPS = GroupVersionResource("", "v1", "configmaps")
 ALL = (DEPLOYMENTS, SERVICES, SECRETS)
 IMAGE = "registry.example.com/fn:v1"
-WANTED = Wanted("fn-0123456789ab", IMAGE, IMAGE)
+WANTED = DesiredRevision("fn-0123456789ab", IMAGE, IMAGE)
 ENDPOINT = f"dns:///fn-0123456789ab.{SPACE}:9443"
 
 Scenario = Callable[[Client], Awaitable[None]]
@@ -41,7 +41,7 @@ Scenario = Callable[[Client], Awaitable[None]]
 def embedded(scenario: Scenario) -> None:
     async def run() -> None:
         user = User("polyver", ("system:masters", "system:authenticated"))
-        await scenario(DirectClient(Api(MemoryStore()), user, agent="polyver"))
+        await scenario(DirectClient(ApiServer(MemoryStore()), user, agent="polyver"))
 
     asyncio.run(run())
 
@@ -63,7 +63,7 @@ async def set_condition(client: Client, **condition: str) -> None:
     await client.patch(DEPLOYMENTS, WANTED.name, SPACE, change=change, subresource="status")
 
 
-async def gone(client: Client, resource: Resource, name: str) -> None:
+async def gone(client: Client, resource: GroupVersionResource, name: str) -> None:
     async with asyncio.timeout(HANG):
         while await find(client, resource, name, SPACE) is not None:
             await asyncio.sleep(0.02)
@@ -77,7 +77,7 @@ async def served_and_ended(client: Client) -> None:
     """From nothing to a revision that is served, and back."""
     await client.create(SPACES, {"metadata": {"name": SPACE}})
     owner = await client.create(MAPS, {"metadata": {"name": "owner"}}, SPACE)
-    wanted = Wanted(WANTED.name, IMAGE, IMAGE, uid=owner["metadata"]["uid"])
+    wanted = DesiredRevision(WANTED.name, IMAGE, IMAGE, uid=owner["metadata"]["uid"])
     runtime = KubernetesRuntime(client, SPACE)
     starting = await until(runtime, wanted, lambda s: "no replica yet" in s.message)
     assert (starting.reason, starting.healthy) == ("Starting", False)
@@ -102,7 +102,7 @@ async def served_and_ended(client: Client) -> None:
     await runtime.close()
 
 
-async def looks_right(client: Client, wanted: Wanted) -> None:
+async def looks_right(client: Client, wanted: DesiredRevision) -> None:
     deployment, service, secret = [
         await client.get(resource, wanted.name, SPACE) for resource in ALL
     ]
@@ -118,7 +118,7 @@ async def looks_right(client: Client, wanted: Wanted) -> None:
     assert f"{wanted.name}.{SPACE}.svc" in names.value.get_values_for_type(x509.DNSName)
 
 
-async def put_right(client: Client, runtime: KubernetesRuntime, wanted: Wanted) -> None:
+async def put_right(client: Client, runtime: KubernetesRuntime, wanted: DesiredRevision) -> None:
     """What others change comes back, and what they delete, too."""
     change = {"spec": {"template": {"spec": {"containers": [{"name": "package-runtime"}]}}}}
     change["spec"]["template"]["spec"]["containers"][0]["image"] = "other"
@@ -240,7 +240,7 @@ def test_a_secret_that_nobody_can_read_is_told() -> None:
 def test_a_name_that_no_service_can_have_is_told(name: str) -> None:
     async def scenario(client: Client) -> None:
         runtime = KubernetesRuntime(client, SPACE)
-        refused = await runtime.serve(Wanted(name, IMAGE, IMAGE))
+        refused = await runtime.serve(DesiredRevision(name, IMAGE, IMAGE))
         assert refused.reason == "InvalidName"
 
     embedded(scenario)
@@ -260,4 +260,4 @@ def test_a_deployment_that_nobody_has_seen_to_is_starting() -> None:
     assert served_of(None, "fn-1", SPACE).reason == "Starting"
     refused = {"type": "ReplicaFailure", "status": "True", "message": "quota"}
     failed = {"status": {"conditions": [refused]}}
-    assert served_of(failed, "fn-1", SPACE) == Served(reason="NotStarting", message="quota")
+    assert served_of(failed, "fn-1", SPACE) == ServingStatus(reason="NotStarting", message="quota")

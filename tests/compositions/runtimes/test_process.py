@@ -21,7 +21,7 @@ from tests.compositions.runtimes.support import (
     wanted_of,
 )
 
-from polyver.compositions.runtimes import Wanted
+from polyver.compositions.runtimes import DesiredRevision
 from polyver.compositions.runtimes.process import NotAllowed
 
 
@@ -194,7 +194,7 @@ def test_a_revision_whose_content_is_nowhere_any_more_says_so(tmp_path: Path) ->
     async def scenario() -> None:
         folder = function_folder(tmp_path / "fn")
         async with process_runtime(tmp_path / "data", {"fn": folder}) as runtime:
-            wanted = Wanted("fn-1", "fn", f"sha256:{'0' * 64}")
+            wanted = DesiredRevision("fn-1", "fn", f"sha256:{'0' * 64}")
             served = await until(runtime, wanted, lambda s: s.reason == "Changed")
             assert "other content" in served.message
 
@@ -207,12 +207,12 @@ def test_nothing_is_run_that_nobody_has_allowed(tmp_path: Path) -> None:
         data = tmp_path / "data"
         async with process_runtime(data, {"fn": folder}) as runtime:
             digest = await runtime.digest("fn")
-            await until(runtime, Wanted("fn-1", "fn", digest))
+            await until(runtime, DesiredRevision("fn-1", "fn", digest))
         async with process_runtime(data) as runtime:
             with pytest.raises(NotAllowed, match="--packages"):
                 await runtime.digest(f"file:{folder}")
             # Not even what was built when it was.
-            wanted = Wanted("fn-1", f"file:{folder}", digest)
+            wanted = DesiredRevision("fn-1", f"file:{folder}", digest)
             served = await until(runtime, wanted, lambda s: s.reason == "NotAllowed")
             assert "--allow-packages" in served.message
         assert len(noted(tmp_path / "pids")) == 1

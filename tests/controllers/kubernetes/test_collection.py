@@ -13,37 +13,37 @@ from hypothesis import strategies as st
 from msgspec import structs
 from tests.client.fake import CONFIG_MAP, NODE, WIDGET, served
 
-from polyver.controllers.identity import Identity, Owner
+from polyver.controllers.identity import ObjectIdentity, Owner
 from polyver.controllers.kubernetes._collection import (
     Delete,
     Effect,
-    Release,
-    Report,
+    RemoveFinalizer,
+    ReportInvalidOwner,
     SetOwners,
     plan,
     touched,
 )
 from polyver.controllers.kubernetes._graph import FOREGROUND, ORPHAN, Coordinates, Graph
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
 
 def item(
     uid: str,
     *owners: Owner,
-    kind: Kind = CONFIG_MAP,
+    kind: ResourceKind = CONFIG_MAP,
     namespace: str = "a",
     finalizers: Iterable[str] = (),
     deleting: bool = False,
-) -> Identity:
+) -> ObjectIdentity:
     inside = namespace if kind.namespaced else ""
-    return Identity(kind, inside, uid, uid, "1", owners, tuple(finalizers), deleting)
+    return ObjectIdentity(kind, inside, uid, uid, "1", owners, tuple(finalizers), deleting)
 
 
-def owner(uid: str, *, kind: Kind = CONFIG_MAP, block: bool | None = None) -> Owner:
+def owner(uid: str, *, kind: ResourceKind = CONFIG_MAP, block: bool | None = None) -> Owner:
     return Owner(kind.api_version, kind.kind, uid, uid, block_owner_deletion=block)
 
 
-def graph(*nodes: Identity) -> Graph:
+def graph(*nodes: ObjectIdentity) -> Graph:
     found = Graph()
     found.serve(served(CONFIG_MAP, NODE))
     for node in nodes:
@@ -106,13 +106,13 @@ def test_an_owner_in_another_namespace_is_none_and_that_is_told() -> None:
     assert plan(found, "d").look
     found.lose(Coordinates("", "ConfigMap", "b", "o", "o"))
     effects = plan(found, "d").effects
-    assert effects == (Report(dependent, owner("o")), Delete(dependent, "Background"))
+    assert effects == (ReportInvalidOwner(dependent, owner("o")), Delete(dependent, "Background"))
 
 
 def test_a_cluster_wide_object_with_an_owner_in_a_namespace_is_left_alone() -> None:
     dependent = item("d", owner("o"), kind=NODE)
     effects = plan(graph(item("o"), dependent), "d").effects
-    assert effects == (Report(dependent, owner("o")),)
+    assert effects == (ReportInvalidOwner(dependent, owner("o")),)
 
 
 def test_what_is_being_deleted_is_not_deleted_again() -> None:
@@ -139,7 +139,7 @@ def test_in_the_foreground_dependents_go_first() -> None:
     assert plan(found, "o").effects == ()
     assert plan(found, "d").effects == (Delete(dependent, "Background"),)
     found.remove("d")
-    assert plan(found, "o").effects == (Release(above, FOREGROUND),)
+    assert plan(found, "o").effects == (RemoveFinalizer(above, FOREGROUND),)
 
 
 def test_in_the_foreground_a_dependent_with_dependents_goes_that_way_too() -> None:
@@ -152,7 +152,7 @@ def test_in_the_foreground_a_dependent_with_dependents_goes_that_way_too() -> No
 def test_only_dependents_that_block_hold_up_their_owner() -> None:
     above = item("o", deleting=True, finalizers=["ex.io/one", FOREGROUND])
     found = graph(above, item("d", owner("o")))
-    assert plan(found, "o").effects == (Release(above, FOREGROUND),)
+    assert plan(found, "o").effects == (RemoveFinalizer(above, FOREGROUND),)
 
 
 def test_a_circle_in_the_foreground_is_cut() -> None:
@@ -193,7 +193,7 @@ def test_orphans_lose_their_owner_before_it_goes() -> None:
     assert plan(found, "o").effects == ()
     assert plan(found, "d").effects == (SetOwners(dependent, (owner("p"),)),)
     found.put(item("d", owner("p")))
-    assert plan(found, "o").effects == (Release(above, ORPHAN),)
+    assert plan(found, "o").effects == (RemoveFinalizer(above, ORPHAN),)
 
 
 def test_nothing_is_orphaned_while_there_may_be_dependents_unknown() -> None:
@@ -227,7 +227,7 @@ class Server:
     steps: int = 0
     chance: random.Random = field(default_factory=lambda: random.Random(0))
 
-    def change(self, uid: str, after: Identity | None) -> None:
+    def change(self, uid: str, after: ObjectIdentity | None) -> None:
         before = self.graph.nodes.get(uid)
         if after is not None and after.deleting and not after.finalizers:
             after = None
@@ -269,10 +269,10 @@ class Server:
                 self.delete(node.uid, propagation)
             case SetOwners(_, owners):
                 self.change(node.uid, structs.replace(node, owners=owners))
-            case Release(_, finalizer):
+            case RemoveFinalizer(_, finalizer):
                 rest = tuple(each for each in node.finalizers if each != finalizer)
                 self.change(node.uid, structs.replace(node, finalizers=rest))
-            case Report():
+            case ReportInvalidOwner():
                 raise AssertionError("all are in one namespace")
 
 
@@ -296,7 +296,7 @@ def _world(edges: Sequence[Edge], absent: Iterable[str], chance: random.Random) 
     return server
 
 
-def _expected(nodes: dict[str, Identity], roots: Iterable[str]) -> set[str]:
+def _expected(nodes: dict[str, ObjectIdentity], roots: Iterable[str]) -> set[str]:
     """All that has owners and no live one, from what is gone downwards."""
     gone = set(roots)
     while True:

@@ -10,13 +10,13 @@ from tests.client.fake import CONFIG_MAP, EVENT, NAMESPACE, NODE, SECRET, WIDGET
 from tests.client.virtual import VirtualClock, settle
 from tests.deadlines import HANG
 
-from polyver.client import Event, Propagation, Resource
+from polyver.client import GroupVersionResource, Propagation, WatchEvent
 from polyver.client.in_process import DirectClient
-from polyver.controllers import Engine, GarbageCollector
+from polyver.controllers import ControllerManager, GarbageCollector
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.http import Request, User
+from polyver.kube.server.http import HttpRequest, User
 
 UNKNOWN = "00000000-0000-0000-0000-000000000001"
 
@@ -30,11 +30,16 @@ class World:
         self.client = DirectClient(self.api, User("me"), clock=self.clock)
 
     async def make(
-        self, kind: Kind, name: str, *owners: Object, namespace: str = "a", **metadata: object
+        self,
+        kind: ResourceKind,
+        name: str,
+        *owners: Object,
+        namespace: str = "a",
+        **metadata: object,
     ) -> Object:
         about = {"name": name, "ownerReferences": list(owners)} | metadata
         inside = namespace if kind.namespaced else ""
-        made = await self.client.create(Resource.of(kind), {"metadata": about}, inside)
+        made = await self.client.create(GroupVersionResource.of(kind), {"metadata": about}, inside)
         return {
             "apiVersion": kind.api_version,
             "kind": kind.kind,
@@ -42,13 +47,17 @@ class World:
             "uid": made["metadata"]["uid"],
         }
 
-    async def delete(self, kind: Kind, name: str, propagation: Propagation = "Background") -> None:
+    async def delete(
+        self, kind: ResourceKind, name: str, propagation: Propagation = "Background"
+    ) -> None:
         inside = "a" if kind.namespaced else ""
-        await self.client.delete(Resource.of(kind), name, inside, propagation=propagation)
+        await self.client.delete(
+            GroupVersionResource.of(kind), name, inside, propagation=propagation
+        )
         await settle()
 
-    async def get(self, kind: Kind, name: str, namespace: str = "a") -> Object:
-        found = await self.client.get(Resource.of(kind), name, namespace)
+    async def get(self, kind: ResourceKind, name: str, namespace: str = "a") -> Object:
+        found = await self.client.get(GroupVersionResource.of(kind), name, namespace)
         metadata: Object = found["metadata"]
         return metadata
 
@@ -57,9 +66,11 @@ def run(scenario: Callable[[World], Awaitable[None]]) -> None:
     async def within() -> None:
         world = World()
         for name in "ab":
-            await world.client.create(Resource.of(NAMESPACE), {"metadata": {"name": name}})
+            await world.client.create(
+                GroupVersionResource.of(NAMESPACE), {"metadata": {"name": name}}
+            )
         collector = GarbageCollector(world.client, clock=world.clock)
-        async with Engine(world.client, [collector], clock=world.clock) as engine:
+        async with ControllerManager(world.client, [collector], clock=world.clock) as engine:
             await engine.ready()
             await asyncio.wait_for(scenario(world), HANG)
 
@@ -112,7 +123,7 @@ def test_in_the_foreground_the_owner_waits_for_those_who_block() -> None:
         for name in ("blocks", "does-not"):
             assert "deletionTimestamp" in await world.get(SECRET, name)
         change = {"metadata": {"finalizers": None}}
-        await world.client.patch(Resource.of(SECRET), "blocks", "a", change=change)
+        await world.client.patch(GroupVersionResource.of(SECRET), "blocks", "a", change=change)
         await settle()
         assert world.api.names("configmaps") == set()
         assert world.api.names("secrets") == {"does-not"}
@@ -126,7 +137,7 @@ def test_a_circle_goes_in_the_foreground_too() -> None:
         second = await world.make(CONFIG_MAP, "second", first | {"blockOwnerDeletion": True})
         owners = [second | {"blockOwnerDeletion": True}]
         change = {"metadata": {"ownerReferences": owners}}
-        await world.client.patch(Resource.of(CONFIG_MAP), "first", "a", change=change)
+        await world.client.patch(GroupVersionResource.of(CONFIG_MAP), "first", "a", change=change)
         await world.delete(CONFIG_MAP, "first", "Foreground")
         await world.clock.advance(1)
         assert world.api.names("configmaps") == set()
@@ -154,8 +165,8 @@ def test_an_orphan_that_is_heard_of_late_stays_too() -> None:
         events = world.client.watch
 
         async def late(
-            resource: Resource, *args: Any, **options: Any
-        ) -> AsyncGenerator[Event, None]:
+            resource: GroupVersionResource, *args: Any, **options: Any
+        ) -> AsyncGenerator[WatchEvent, None]:
             async for event in events(resource, *args, **options):
                 if resource.plural == "secrets":
                     await held.wait()
@@ -194,7 +205,7 @@ def test_an_owner_in_another_namespace_is_none_and_an_event_says_so() -> None:
         await world.make(CONFIG_MAP, "x", owner)
         await settle()
         assert world.api.names("configmaps") == {"owner"}
-        [event] = (await world.client.list(Resource.of(EVENT), "a")).items
+        [event] = (await world.client.list(GroupVersionResource.of(EVENT), "a")).items
         assert event["reason"] == "OwnerRefInvalidNamespace"
         where = f"[v1/ConfigMap, namespace: a, name: owner, uid: {owner['uid']}]"
         assert event["message"] == f'ownerRef {where} does not exist in namespace "a"'
@@ -209,7 +220,7 @@ def test_a_cluster_wide_object_with_an_owner_in_a_namespace_stays() -> None:
         await world.make(NODE, "x", owner)
         await world.delete(CONFIG_MAP, "owner")
         assert world.api.names("nodes") == {"x"}
-        assert len((await world.client.list(Resource.of(EVENT), "default")).items) <= 1
+        assert len((await world.client.list(GroupVersionResource.of(EVENT), "default")).items) <= 1
 
     run(scenario)
 
@@ -301,7 +312,7 @@ def test_one_who_is_changed_all_the_time_is_collected_nevertheless() -> None:
         await world.make(CONFIG_MAP, "x", owner)
         await settle()
 
-        def touch(request: Request) -> ApiError | None:
+        def touch(request: HttpRequest) -> ApiError | None:
             path = ("", "configmaps", "a", "x")
             if request.method == "DELETE" and path in world.api.objects:
                 content = world.api.objects[path] | {"data": {"k": str(world.api.version)}}
@@ -322,7 +333,7 @@ def test_one_who_found_another_owner_in_time_is_spared() -> None:
         await world.make(CONFIG_MAP, "x", owner)
         await settle()
 
-        def adopt(request: Request) -> ApiError | None:
+        def adopt(request: HttpRequest) -> ApiError | None:
             if request.method == "DELETE" and request.path.endswith("/x"):
                 world.api.breaks = lambda _: None
                 path = ("", "configmaps", "a", "x")
@@ -343,12 +354,14 @@ def test_one_who_found_another_owner_in_time_is_spared() -> None:
 def test_after_a_restart_it_goes_on_where_it_was() -> None:
     async def scenario() -> None:
         world = World()
-        await world.client.create(Resource.of(NAMESPACE), {"metadata": {"name": "a"}})
+        await world.client.create(GroupVersionResource.of(NAMESPACE), {"metadata": {"name": "a"}})
         owner = await world.make(CONFIG_MAP, "owner")
         for name in ("x", "y"):
             await world.make(CONFIG_MAP, name, owner | {"blockOwnerDeletion": True})
         await world.delete(CONFIG_MAP, "owner", "Foreground")
-        async with Engine(world.client, [GarbageCollector(world.client)], clock=world.clock):
+        async with ControllerManager(
+            world.client, [GarbageCollector(world.client)], clock=world.clock
+        ):
             await settle()
         assert world.api.names("configmaps") == set()
 

@@ -10,22 +10,29 @@ import pytest
 from tests.deadlines import HANG
 from tests.kube.record import transcript
 
-from polyver.client import Propagation, Resource
+from polyver.client import GroupVersionResource, Propagation
 from polyver.client.in_process import DirectClient
-from polyver.controllers import AccountController, Engine, GarbageCollector, NamespaceController
+from polyver.controllers import (
+    AccountController,
+    ControllerManager,
+    GarbageCollector,
+    NamespaceController,
+)
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.http import User
 from polyver.kube.store import MemoryStore
 
-SPACES = Resource("", "v1", "namespaces", namespaced=False)
-MAPS = Resource("", "v1", "configmaps")
-SECRETS = Resource("", "v1", "secrets")
-ACCOUNTS = Resource("", "v1", "serviceaccounts")
-ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
-DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
-PLAINS = Resource("ex.io", "v1", "plains")
+SPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
+MAPS = GroupVersionResource("", "v1", "configmaps")
+SECRETS = GroupVersionResource("", "v1", "secrets")
+ACCOUNTS = GroupVersionResource("", "v1", "serviceaccounts")
+ROLES = GroupVersionResource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
+DEFINITIONS = GroupVersionResource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
+)
+PLAINS = GroupVersionResource("ex.io", "v1", "plains")
 CONTROLLERS = User("system:kube-controller-manager", ("system:masters", "system:authenticated"))
 KINDS = {MAPS: "ConfigMap", SECRETS: "Secret", ROLES: "ClusterRole", PLAINS: "Plain"}
 UNKNOWN = "00000000-0000-0000-0000-000000000001"
@@ -35,10 +42,10 @@ class World:
     """An embedded server with the namespace `a`, and its controllers at work."""
 
     def __init__(self) -> None:
-        self.api = Api(MemoryStore())
+        self.api = ApiServer(MemoryStore())
         self.client = DirectClient(self.api, CONTROLLERS, agent="kube-controller-manager")
         self.api.catalogue.subscribe(self.client.kinds_changed)
-        self.engine = Engine(
+        self.engine = ControllerManager(
             self.client,
             [
                 GarbageCollector(self.client),
@@ -48,7 +55,7 @@ class World:
         )
 
     async def make(
-        self, resource: Resource, name: str, *owners: Object, **metadata: object
+        self, resource: GroupVersionResource, name: str, *owners: Object, **metadata: object
     ) -> Object:
         group = f"{resource.group}/" if resource.group else ""
         kind = {"apiVersion": f"{group}{resource.version}", "kind": KINDS[resource]}
@@ -57,7 +64,7 @@ class World:
         made = await self.client.create(resource, kind | {"metadata": about}, inside)
         return kind | {"name": name, "uid": made["metadata"]["uid"]}
 
-    async def get(self, resource: Resource, name: str) -> Object | None:
+    async def get(self, resource: GroupVersionResource, name: str) -> Object | None:
         inside = "a" if resource.namespaced else ""
         try:
             return await self.client.get(resource, name, inside)
@@ -67,23 +74,23 @@ class World:
             raise
 
     async def delete(
-        self, resource: Resource, name: str, propagation: Propagation = "Background"
+        self, resource: GroupVersionResource, name: str, propagation: Propagation = "Background"
     ) -> None:
         inside = "a" if resource.namespaced else ""
         await self.client.delete(resource, name, inside, propagation=propagation)
 
     async def until(
-        self, resource: Resource, name: str, holds: Callable[[Any], bool]
+        self, resource: GroupVersionResource, name: str, holds: Callable[[Any], bool]
     ) -> Object | None:
         """An object, as soon as it is as it should be; in vain this would go on for ever."""
         while not holds(found := await self.get(resource, name)):
             await asyncio.sleep(0.001)
         return found
 
-    async def gone(self, resource: Resource, name: str) -> None:
+    async def gone(self, resource: GroupVersionResource, name: str) -> None:
         await self.until(resource, name, lambda found: found is None)
 
-    async def release(self, resource: Resource, name: str) -> None:
+    async def release(self, resource: GroupVersionResource, name: str) -> None:
         change = {"metadata": {"finalizers": None}}
         await self.client.patch(resource, name, "a", change=change)
 

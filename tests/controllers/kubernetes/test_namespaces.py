@@ -11,16 +11,21 @@ from tests.client.virtual import VirtualClock, settle
 from tests.deadlines import HANG
 from tests.kube.record import transcript
 
-from polyver.client import Resource
+from polyver.client import GroupVersionResource
 from polyver.client.in_process import DirectClient
-from polyver.controllers import AccountController, Controller, Engine, NamespaceController
+from polyver.controllers import (
+    AccountController,
+    Controller,
+    ControllerManager,
+    NamespaceController,
+)
 from polyver.controllers.kubernetes._termination import Remains, conditions
 from polyver.controllers.kubernetes.accounts import published
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.http import User
 
-SPACES, MAPS, SECRETS = map(Resource.of, (NAMESPACE, CONFIG_MAP, SECRET))
+SPACES, MAPS, SECRETS = map(GroupVersionResource.of, (NAMESPACE, CONFIG_MAP, SECRET))
 
 
 class World:
@@ -50,7 +55,7 @@ def run(
     async def within() -> None:
         world = World()
         await world.space("a")
-        async with Engine(world.client, [make(world)], clock=world.clock) as engine:
+        async with ControllerManager(world.client, [make(world)], clock=world.clock) as engine:
             await engine.ready()
             await settle()
             await asyncio.wait_for(scenario(world), HANG)
@@ -144,7 +149,7 @@ def test_custom_kinds_are_emptied_too() -> None:
     async def scenario(world: World) -> None:
         world.api.kinds.append(WIDGET)
         world.client.kinds_changed()
-        await world.client.create(Resource.of(WIDGET), {"metadata": {"name": "w"}}, "a")
+        await world.client.create(GroupVersionResource.of(WIDGET), {"metadata": {"name": "w"}}, "a")
         await settle()
         await world.end("a")
         assert world.api.names("widgets") == set()
@@ -198,7 +203,7 @@ def test_every_namespace_has_an_account_and_the_ca() -> None:
     async def scenario(world: World) -> None:
         await world.space("b")
         for space in "ab":
-            await world.client.get(Resource.of(ACCOUNT), "default", space)
+            await world.client.get(GroupVersionResource.of(ACCOUNT), "default", space)
             found = await world.client.get(MAPS, "kube-root-ca.crt", space)
             assert found["data"] == {"ca.crt": "the CA"}
 
@@ -207,7 +212,7 @@ def test_every_namespace_has_an_account_and_the_ca() -> None:
 
 def test_what_is_taken_away_or_changed_comes_back() -> None:
     async def scenario(world: World) -> None:
-        await world.client.delete(Resource.of(ACCOUNT), "default", "a")
+        await world.client.delete(GroupVersionResource.of(ACCOUNT), "default", "a")
         change = {"data": {"ca.crt": "another"}, "metadata": {"labels": {"x": "y"}}}
         await world.client.patch(MAPS, "kube-root-ca.crt", "a", change=change)
         await settle()
@@ -222,7 +227,7 @@ def test_what_is_taken_away_or_changed_comes_back() -> None:
 def test_nothing_is_made_in_a_namespace_that_goes() -> None:
     async def scenario(world: World) -> None:
         await world.end("a")
-        await world.client.delete(Resource.of(ACCOUNT), "default", "a")
+        await world.client.delete(GroupVersionResource.of(ACCOUNT), "default", "a")
         await world.clock.advance(60)
         assert world.api.names("serviceaccounts") == set()
 

@@ -9,10 +9,10 @@ from tests.definitions.controllers.world import APPLICATIONS, MAPS, RECORDS, Wor
 from tests.definitions.samples import application, condition, templated
 
 from polyver.client.in_process import DirectClient
-from polyver.client.rest import Answer, Ask
+from polyver.client.rest import ClientRequest, ClientResponse
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.identity import CONTROLLERS
 
 NAME = "app.oam.dev/name"
@@ -25,14 +25,14 @@ FORBIDDEN = (
 class Limited(DirectClient):
     """A user who may do something with ConfigMaps, but not everything."""
 
-    def __init__(self, api: Api, *methods: str) -> None:
+    def __init__(self, api: ApiServer, *methods: str) -> None:
         super().__init__(api, CONTROLLERS)
         self._methods = methods
 
-    async def _send(self, ask: Ask) -> Answer:
+    async def _send(self, ask: ClientRequest) -> ClientResponse:
         if "/configmaps" in ask.path and ask.method in self._methods:
             status = ApiError(403, "Forbidden", FORBIDDEN).status
-            return Answer(403, msgspec.json.encode(status))
+            return ClientResponse(403, msgspec.json.encode(status))
         return await super()._send(ask)
 
 
@@ -82,7 +82,7 @@ def test_what_somebody_makes_at_the_same_moment_is_not_taken() -> None:
     class Overtaken(DirectClient):
         """Somebody makes an object between a look and the write that follows."""
 
-        async def _send(self, ask: Ask) -> Answer:
+        async def _send(self, ask: ClientRequest) -> ClientResponse:
             if ask.method == "PATCH" and ask.path.endswith("/configmaps/shop-c0"):
                 theirs = {"metadata": {"name": "shop-c0"}, "data": {"mine": "yes"}}
                 try:
@@ -112,7 +112,7 @@ def test_of_two_applications_that_make_an_object_at_the_same_moment_one_has_it()
     class Slow(DirectClient):
         """Delays reads, so that both applications read the same state before either writes."""
 
-        async def _send(self, ask: Ask) -> Answer:
+        async def _send(self, ask: ClientRequest) -> ClientResponse:
             answer = await super()._send(ask)
             if ask.path.endswith("/configmaps/a-b-c"):
                 if ask.method == "GET":

@@ -10,7 +10,7 @@ from tests.controllers.mortal import Mortal
 from tests.definitions.controllers.world import APPLICATIONS, MINE, RECORDS, World, run
 from tests.definitions.samples import CONFIG, condition, templated, versions_of
 
-from polyver.client import Resource
+from polyver.client import GroupVersionResource
 from polyver.client.in_process import DirectClient
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
@@ -98,7 +98,7 @@ def test_killed_while_it_goes_nothing_is_left_over(after: int) -> None:
 class Fickle(DirectClient):
     """A server that refuses an object of 1.1.0 after a dry run of it succeeded."""
 
-    async def apply(self, resource: Resource, content: Object, **more: Any) -> Object:
+    async def apply(self, resource: GroupVersionResource, content: Object, **more: Any) -> Object:
         name, version = content["metadata"]["name"], content.get("data", {}).get("version")
         if (name, version) == ("shop-c0-more", "1.1.0") and not more.get("dry_run"):
             raise ApiError(422, "Invalid", "it is refused now")

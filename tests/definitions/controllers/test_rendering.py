@@ -14,15 +14,15 @@ from tests.deadlines import HANG
 from tests.definitions.controllers.world import APPLICATIONS, DEFINITIONS, World, run
 from tests.definitions.samples import SYSTEM, application, condition, definition, templated
 
-from polyver.client import Backoff, Client, Resource
+from polyver.client import Backoff, Client, GroupVersionResource
 from polyver.client.in_process import DirectClient
-from polyver.controllers import Engine
-from polyver.controllers.revert_backoff import Patience
+from polyver.controllers import ControllerManager
+from polyver.controllers.revert_backoff import RevertBackoff
 from polyver.core.plain import Object
 from polyver.definitions.controllers.applications import ApplicationController
-from polyver.definitions.controllers.applications._render import Renderer, TookTooLong
+from polyver.definitions.controllers.applications._render import Renderer, RenderingTimeout
 from polyver.definitions.publishing import decide, read_definition, revision_object
-from polyver.definitions.rendering import Document, Documents, Given, Rendered
+from polyver.definitions.rendering import Rendered, TemplateDocument, TemplateInput, TemplateOutput
 from polyver.definitions.status import reason_of
 from polyver.kube.server.http import User
 
@@ -33,13 +33,13 @@ class Stuck:
     def __init__(self) -> None:
         self.go_on = threading.Event()
 
-    def render(self, schematic: Mapping[str, Any], given: Given) -> Documents:
+    def render(self, schematic: Mapping[str, Any], given: TemplateInput) -> TemplateOutput:
         if given.parameters.get("image") == "stuck":
             self.go_on.wait(HANG)
         if given.parameters.get("image") == "broken":
             raise ZeroDivisionError("by nothing")
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
-        return Documents(Document(made, "document 1"))
+        return TemplateOutput(TemplateDocument(made, "document 1"))
 
 
 class Kept(DirectClient):
@@ -53,7 +53,7 @@ class Kept(DirectClient):
     async def release(self) -> Object:
         return {"major": "1", "minor": "35", "gitVersion": "v1.35.0", "platform": "linux/amd64"}
 
-    async def get(self, resource: Resource, name: str, *_: Any, **__: Any) -> Object:
+    async def get(self, resource: GroupVersionResource, name: str, *_: Any, **__: Any) -> Object:
         self.asked.append(name)
         return self._kept[name]
 
@@ -94,7 +94,7 @@ def test_a_template_that_takes_too_long_is_given_up_and_it_alone_is_slow() -> No
         client: Client = Kept(slow, quick)
         renderer = Renderer(client, {"gotemplate": stuck}, clock, deadline=0.5)
         [late] = (await both(renderer, slow, quick, "stuck", "a")).errors
-        assert isinstance(late, TookTooLong)
+        assert isinstance(late, RenderingTimeout)
         assert reason_of(late) == "TookTooLong", "the condition has this reason"
         limit = "took longer than 0.5 seconds to render"
         assert str(late).startswith(f"the component {limit}, most of it slow 1.0.0")
@@ -119,10 +119,10 @@ def test_each_component_has_the_whole_deadline() -> None:
     class Steady:
         """An engine that takes its time, but not too much of it."""
 
-        def render(self, schematic: Mapping[str, Any], given: Given) -> Documents:
+        def render(self, schematic: Mapping[str, Any], given: TemplateInput) -> TemplateOutput:
             time.sleep(1.5)
             made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": given.at}}
-            return Documents(Document(made, "document 1"))
+            return TemplateOutput(TemplateDocument(made, "document 1"))
 
     async def scenario() -> None:
         slow, quick = revision("slow"), revision("quick")
@@ -147,7 +147,7 @@ def test_who_waits_for_a_slow_one_is_not_called_slow() -> None:
             rendered(renderer, made["quick"], "quick", "a"),
         )
         assert [[type(each) for each in found.errors] for found in late] == [
-            *([[TookTooLong]] * 3),
+            *([[RenderingTimeout]] * 3),
             [],
         ]
         stuck.go_on.set()
@@ -168,7 +168,7 @@ def test_one_slow_application_costs_itself_alone() -> None:
         controller = ApplicationController(
             world.client, engines={"gotemplate": stuck}, deadline=0.5
         )
-        async with Engine(world.client, [controller]), asyncio.timeout(HANG):
+        async with ControllerManager(world.client, [controller]), asyncio.timeout(HANG):
             await world.client.apply(APPLICATIONS, bad, manager="test")
             told = await observed(world, "bad", "Rendered")
             assert told["status"] == "False"
@@ -214,7 +214,7 @@ def test_a_version_is_read_once() -> None:
 def test_what_is_changed_again_and_again_is_put_back_ever_more_slowly() -> None:
     async def scenario() -> None:
         clock = VirtualClock()
-        patience = Patience[str](clock, Backoff(first=1, most=4, jitter=0), quiet=60)
+        patience = RevertBackoff[str](clock, Backoff(first=1, most=4, jitter=0), quiet=60)
         waits = []
         for _ in range(5):
             assert patience.left("a") == 0

@@ -10,29 +10,29 @@ from tests.deadlines import HANG
 from tests.definitions.samples import GROUP, SYSTEM, application, definition
 
 from polyver.apis.capability import own_webhook, serve_kinds
-from polyver.client import Client, Resource, find
+from polyver.client import Client, GroupVersionResource, find
 from polyver.client.in_process import DirectClient
-from polyver.controllers import Controller, Engine, GarbageCollector
+from polyver.controllers import Controller, ControllerManager, GarbageCollector
 from polyver.core.plain import Object
 from polyver.definitions.capability import definitions
 from polyver.definitions.controllers.applications import ApplicationController
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
 from polyver.kube.server.identity import CONTROLLERS
 from polyver.kube.store import MemoryStore
 
-APPLICATIONS = Resource(GROUP, "v1beta1", "applications")
-RECORDS = Resource(GROUP, "v1beta1", "applicationrevisions")
-DEFINITIONS = Resource(GROUP, "v2beta1", "componentdefinitions")
-MAPS = Resource("", "v1", "configmaps")
-NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+APPLICATIONS = GroupVersionResource(GROUP, "v1beta1", "applications")
+RECORDS = GroupVersionResource(GROUP, "v1beta1", "applicationrevisions")
+DEFINITIONS = GroupVersionResource(GROUP, "v2beta1", "componentdefinitions")
+MAPS = GroupVersionResource("", "v1", "configmaps")
+NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 MINE = "app.oam.dev/name=shop"
 
 
 class World:
     """A control plane whose controller of applications is started again and again."""
 
-    def __init__(self, api: Api, client: DirectClient) -> None:
+    def __init__(self, api: ApiServer, client: DirectClient) -> None:
         self.api, self.client = api, client
 
     async def maps(self) -> dict[str, str]:
@@ -52,7 +52,10 @@ class World:
 
     async def live(self, client: Client, until: Callable[[], Awaitable[object]]) -> None:
         """Have the controller run with a client, until something is so."""
-        async with Engine(client, [ApplicationController(client)]), asyncio.timeout(HANG):
+        async with (
+            ControllerManager(client, [ApplicationController(client)]),
+            asyncio.timeout(HANG),
+        ):
             await until()
 
     async def deploy(self, *versions: Object) -> None:
@@ -73,7 +76,7 @@ class World:
 
 
 async def run(scenario: Callable[[World], Awaitable[None]]) -> None:
-    api = Api(MemoryStore())
+    api = ApiServer(MemoryStore())
     await prepare(api, port=6443)
     client = DirectClient(api, CONTROLLERS)
     api.catalogue.subscribe(client.kinds_changed)
@@ -86,7 +89,7 @@ async def run(scenario: Callable[[World], Awaitable[None]]) -> None:
     await client.create(NAMESPACES, {"metadata": {"name": SYSTEM}})
     around += own.controllers(client)
     others = [each for each in around if not isinstance(each, ApplicationController)]
-    async with Engine(client, others):
+    async with ControllerManager(client, others):
         await scenario(World(api, client))
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)

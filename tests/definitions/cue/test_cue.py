@@ -17,8 +17,8 @@ from tests.definitions.cue.test_patching import OBJECTS
 from tests.definitions.rendered import Platform, application, component, trait, uses
 
 from polyver.core import PolyverError
-from polyver.definitions.cue import Cue, engines
-from polyver.definitions.rendering import Given
+from polyver.definitions.cue import CueEngine, engines
+from polyver.definitions.rendering import TemplateInput
 
 pytestmark = needs_cue
 Object = dict[str, Any]
@@ -106,7 +106,9 @@ def test_output_and_outputs_are_rendered_and_named_after_the_component() -> None
 
 def test_it_is_what_cue_itself_exports() -> None:
     context, parameters = {"name": "a"}, {"image": "i", "port": 8080, "env": {"A": "1", "B": "2"}}
-    found = Cue(CUE).render({"template": SERVER}, Given(parameters, context, "at", "server 1"))
+    found = CueEngine(CUE).render(
+        {"template": SERVER}, TemplateInput(parameters, context, "at", "server 1")
+    )
     text = f"{SERVER}\nparameter: {json.dumps(parameters)}\ncontext: {json.dumps(context)}\n"
     for expression, mine in (
         ("output", found.output and found.output.object),
@@ -195,7 +197,9 @@ def test_a_template_without_end_is_ended() -> None:
     numbers = ", ".join(map(str, range(60)))
     template = f"n: [{numbers}]\noutput: x: [for a in n for b in n for c in n for d in n {{a}}]"
     with pytest.raises(PolyverError, match=r"cannot be rendered: cue (did not end|needs more)"):
-        Cue(CUE, seconds=0.5).render({"template": template}, Given({}, {}, "at", "web 1"))
+        CueEngine(CUE, seconds=0.5).render(
+            {"template": template}, TemplateInput({}, {}, "at", "web 1")
+        )
 
 
 def test_a_trait_may_make_objects_of_its_own() -> None:
@@ -365,8 +369,8 @@ NASTY = st.recursive(
 @settings(max_examples=15)
 @given(st.dictionaries(TEXTS, NASTY, max_size=5))
 def test_parameters_arrive_as_they_were_written(properties: Object) -> None:
-    given = Given(properties, {}, "at", "x 1")
-    found = Cue(CUE).render({"template": "output: data: parameter"}, given)
+    given = TemplateInput(properties, {}, "at", "x 1")
+    found = CueEngine(CUE).render({"template": "output: data: parameter"}, given)
     assert found.output is not None
     assert found.output.object["data"] == properties
 
@@ -376,9 +380,9 @@ def test_parameters_arrive_as_they_were_written(properties: Object) -> None:
 def test_without_strategies_a_patch_is_what_cue_unifies(pairs: list[tuple[Object, Object]]) -> None:
     for base, patch in pairs:
         template = f"patch: {json.dumps(patch)}"
-        given = Given({}, {"output": base}, "at", "extra 1")
+        given = TemplateInput({}, {"output": base}, "at", "extra 1")
         try:
-            found = Cue(CUE).render({"template": template}, given).patched.get("", base)
+            found = CueEngine(CUE).render({"template": template}, given).patched.get("", base)
         except PolyverError:
             found = None
         assert found == unified(base, patch)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyver.core import PolyverError
-from polyver.definitions.cue._patches import Patching, Question
+from polyver.definitions.cue._patches import CuePatcher, UnificationQuery
 from polyver.definitions.cue._strategies import Tags
 
 Object = dict[str, Any]
@@ -19,7 +19,7 @@ NAMED: Tags = {("c",): {"patchKey": "name"}}
 
 def merged(base: Object, patch: Object, tags: Tags | None = None) -> Any:
     """What becomes of an object when there is nothing to ask."""
-    merging = Patching(tags or {})
+    merging = CuePatcher(tags or {})
     made = merging.merge(base, patch)
     assert not merging.questions
     return made
@@ -27,7 +27,7 @@ def merged(base: Object, patch: Object, tags: Tags | None = None) -> Any:
 
 def asked(base: Object, patch: Object, tags: Tags | None = None) -> list[str]:
     """What has to be asked, in CUE."""
-    merging = Patching(tags or {})
+    merging = CuePatcher(tags or {})
     merging.merge(base, patch)
     return [each.expression("p") for each in merging.questions]
 
@@ -46,7 +46,7 @@ def test_what_differs_is_a_question() -> None:
 
 
 def test_an_answer_takes_the_place_of_both() -> None:
-    merging = Patching({}, {("a",): 7})
+    merging = CuePatcher({}, {("a",): 7})
     assert merging.merge({"a": 1}, {"a": 2}) == {"a": 7}
     assert not merging.questions
 
@@ -102,19 +102,19 @@ def test_items_are_replaced_whole_where_their_keys_are_retained() -> None:
 def test_whether_a_shorter_list_says_more_is_a_question() -> None:
     base = {"c": [{"x": 1}, {"x": 2}]}
     assert asked(base, {"c": [{"y": 1}]}) == ["(p & [_, _, ...]) != _|_"]
-    closed = Patching({}, {("c",): False})
+    closed = CuePatcher({}, {("c",): False})
     with pytest.raises(PolyverError, match=r"patch\.c has 1 of the 2 items of the object"):
         closed.merge(base, {"c": [{"y": 1}]})
-    known = Patching({}, {("c",): True})
+    known = CuePatcher({}, {("c",): True})
     known.merge(base, {"c": [{"y": 1}]})
     assert [*map(_told, known.questions)] == [
         (("c",), '(p & [_, _, ...])[1] & {"x":2}'),
     ]
-    answered = Patching({}, {("c",): True, ("c", 1): {"x": 2, "y": 9}})
+    answered = CuePatcher({}, {("c",): True, ("c", 1): {"x": 2, "y": 9}})
     assert answered.merge(base, {"c": [{"y": 1}]}) == {"c": [{"x": 1, "y": 1}, {"x": 2, "y": 9}]}
 
 
-def _told(question: Question) -> tuple[object, str]:
+def _told(question: UnificationQuery) -> tuple[object, str]:
     return question.asked, question.expression("p")
 
 
@@ -135,12 +135,12 @@ def test_an_object_that_is_its_own_patch_stays(base: Object) -> None:
 @given(OBJECTS, OBJECTS)
 def test_what_was_patched_is_not_changed_by_the_same_patch(base: Object, patch: Object) -> None:
     before = copy.deepcopy((base, patch))
-    merging = Patching({})
+    merging = CuePatcher({})
     made = merging.merge(base, patch)
     assert (base, patch) == before
     if not merging.questions:
         assert all(name in made for name in {*base, *patch})
-        again = Patching({})
+        again = CuePatcher({})
         assert again.merge(made, patch) == made
 
 
@@ -150,7 +150,7 @@ def test_what_was_patched_is_not_changed_by_the_same_patch(base: Object, patch: 
 def test_no_named_item_is_lost_or_doubled(mine: list[str], theirs: list[str]) -> None:
     base = {"c": [{"name": each, "mine": 1} for each in mine]}
     patch = {"c": [{"name": each, "theirs": 1} for each in theirs]}
-    merging = Patching(NAMED, {("c",): False})
+    merging = CuePatcher(NAMED, {("c",): False})
     made = merging.merge(base, patch)["c"]
     assert [each["name"] for each in made] == [*mine, *(e for e in theirs if e not in mine)]
     assert {each["name"] for each in made if "theirs" in each} == {*theirs}

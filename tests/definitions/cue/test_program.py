@@ -9,11 +9,11 @@ import pytest
 from tests.walks.support import eventually
 
 from polyver.core import PolyverError
-from polyver.definitions.cue import Cue, CueFailed, find_cue
+from polyver.definitions.cue import CueEngine, CueFailed, find_cue
 from polyver.definitions.cue._program import INSTALL, run_cue
-from polyver.definitions.rendering import Given
+from polyver.definitions.rendering import TemplateInput
 
-GIVEN = Given({}, {}, "spec.components[0]", "web 1.0.0")
+GIVEN = TemplateInput({}, {}, "spec.components[0]", "web 1.0.0")
 
 
 def program(folder: Path, *lines: str) -> Path:
@@ -30,7 +30,7 @@ def test_without_the_program_the_error_says_how_to_install_it(
     monkeypatch.delenv("POLYVER_CUE", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(PolyverError) as caught:
-        Cue().render({"template": "output: {}"}, GIVEN)
+        CueEngine().render({"template": "output: {}"}, GIVEN)
     assert str(caught.value) == (
         "web 1.0.0 cannot be rendered: cue is not installed (spec.components[0]); "
         f"install it with `{INSTALL}`, and put it on PATH"
@@ -100,7 +100,7 @@ def test_what_takes_too_much_memory_is_told(tmp_path: Path) -> None:
 
 
 def test_what_ends_by_force_is_told_and_tried_again(tmp_path: Path) -> None:
-    engine = Cue(program(tmp_path, "kill -9 $$"))
+    engine = CueEngine(program(tmp_path, "kill -9 $$"))
     with pytest.raises(
         PolyverError, match=r"web 1\.0\.0 cannot be rendered: cue ended with signal 9"
     ):
@@ -123,7 +123,7 @@ def test_a_file_that_is_no_program_is_told(tmp_path: Path) -> None:
 def test_the_same_input_is_run_once(tmp_path: Path) -> None:
     count = tmp_path / "count"
     path = program(tmp_path, f"echo x >> {count}", "echo '{}'")
-    engine = Cue(path)
+    engine = CueEngine(path)
     for _ in range(3):
         engine.render({"template": "output: {}"}, GIVEN)
     assert count.read_text() == "x\n"

@@ -12,9 +12,9 @@ import pytest
 from tests.deadlines import HANG
 
 from polyver import apis
-from polyver.client import Client, Resource, find
+from polyver.client import Client, GroupVersionResource, find
 from polyver.client.in_process import DirectClient
-from polyver.controllers import Engine
+from polyver.controllers import ControllerManager
 from polyver.core.plain import Object
 from polyver.functions import AsyncContext, Cancelled, Context, Registry
 from polyver.functions.controllers.actions import CANCEL, FINALIZER, ActionSetController, CallLimits
@@ -22,27 +22,29 @@ from polyver.functions.controllers.calls import ThreadCalls
 from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS
 from polyver.functions.registering import known_functions
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.http import User
 from polyver.kube.store import MemoryStore
 
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
-NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
-MAPS = Resource("", "v1", "configmaps")
-SECRETS = Resource("", "v1", "secrets")
-PODS = Resource("", "v1", "pods")
-DEPLOYMENTS = Resource("apps", "v1", "deployments")
-BLUEPRINT = Resource("cr.kanister.io", "v1alpha1", "blueprints")
-SETS = Resource("cr.kanister.io", "v1alpha1", "actionsets")
-EVENTS = Resource("", "v1", "events")
+CRDS = GroupVersionResource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
+)
+NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
+MAPS = GroupVersionResource("", "v1", "configmaps")
+SECRETS = GroupVersionResource("", "v1", "secrets")
+PODS = GroupVersionResource("", "v1", "pods")
+DEPLOYMENTS = GroupVersionResource("apps", "v1", "deployments")
+BLUEPRINT = GroupVersionResource("cr.kanister.io", "v1alpha1", "blueprints")
+SETS = GroupVersionResource("cr.kanister.io", "v1alpha1", "actionsets")
+EVENTS = GroupVersionResource("", "v1", "events")
 
 
 class World:
     """An embedded server with the kinds, functions that are told what to do, and a controller."""
 
     def __init__(self) -> None:
-        self.api = Api(MemoryStore())
+        self.api = ApiServer(MemoryStore())
         self.client = DirectClient(self.api, ADMIN)
         self.api.catalogue.subscribe(self.client.kinds_changed)
         self.calls: list[str] = []
@@ -122,7 +124,7 @@ class World:
         may = CallLimits(**{"grace": 0.1, **limits})
         calls = ThreadCalls(self.client, may)
         controller = ActionSetController(self.client, known, calls=calls, limits=may)
-        async with Engine(self.client, [controller]):
+        async with ControllerManager(self.client, [controller]):
             yield controller
 
     async def blueprint(self, *phases: dict[str, Any], **action: Any) -> None:
@@ -405,7 +407,9 @@ class Stubborn:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    async def update(self, resource: Resource, content: Object, **options: Any) -> Object:
+    async def update(
+        self, resource: GroupVersionResource, content: Object, **options: Any
+    ) -> Object:
         if resource == SETS and self.conflicts < 6:
             self.conflicts += 1
             stale = {**content["metadata"], "resourceVersion": "1"}
@@ -420,7 +424,7 @@ def test_conflicts_cost_nothing_but_another_attempt() -> None:
         controller = ActionSetController(
             stubborn, known_functions(world.registry), calls=ThreadCalls(stubborn)
         )
-        async with Engine(world.client, [controller]):
+        async with ControllerManager(world.client, [controller]):
             await world.run()
             await world.over()
         assert stubborn.conflicts == 6
@@ -476,7 +480,9 @@ def test_a_function_that_is_gone_after_a_restart_is_named() -> None:
 class Late(Stubborn):
     """A client whose answers come later than the events of what they answer."""
 
-    async def update(self, resource: Resource, content: Object, **options: Any) -> Object:
+    async def update(
+        self, resource: GroupVersionResource, content: Object, **options: Any
+    ) -> Object:
         found = await self._client.update(resource, content, **options)
         await asyncio.sleep(0.02)
         return found
@@ -489,7 +495,7 @@ def test_events_may_come_before_answers() -> None:
         controller = ActionSetController(
             late, known_functions(world.registry), calls=ThreadCalls(late)
         )
-        async with Engine(world.client, [controller]):
+        async with ControllerManager(world.client, [controller]):
             await world.run()
             await world.over()
         assert world.calls == [f"p{number}: " for number in range(4)]
@@ -563,7 +569,7 @@ def test_actions_that_are_too_large_do_not_start() -> None:
 class Forbidding(Stubborn):
     """A client that may not read secrets."""
 
-    async def get(self, resource: Resource, *arguments: Any, **options: Any) -> Object:
+    async def get(self, resource: GroupVersionResource, *arguments: Any, **options: Any) -> Object:
         if resource == SECRETS:
             raise ApiError(403, "Forbidden", "you may not read secrets")
         return await self._client.get(resource, *arguments, **options)
@@ -573,7 +579,7 @@ def test_what_a_controller_may_not_read_fails_the_phase_and_is_not_tried_for_eve
     async def scenario(world: World) -> None:
         await world.blueprint(phase("Say", "x"))
         client = Forbidding(world.client)
-        async with Engine(
+        async with ControllerManager(
             world.client,
             [
                 ActionSetController(
@@ -616,7 +622,9 @@ def test_a_sensitive_output_that_cannot_be_kept_fails_its_phase() -> None:
         await world.blueprint(content)
         client = Forbidding(world.client)
         known, calls = known_functions(world.registry), ThreadCalls(client)
-        async with Engine(world.client, [ActionSetController(client, known, calls=calls)]):
+        async with ControllerManager(
+            world.client, [ActionSetController(client, known, calls=calls)]
+        ):
             await world.run()
             status = await world.over()
         told = status["error"]["message"]

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from tests.deadlines import HANG
 
-from polyver.client.cluster import Access, Cluster, User
+from polyver.client.cluster import ClusterAccess, KubeconfigCluster, KubeconfigUser
 from polyver.functions import FunctionLog
 from polyver.functions.controllers import _workers
-from polyver.functions.controllers._calls import Call, CallFailed, CallLog
-from polyver.functions.controllers.calls import Lent, WorkerCalls
+from polyver.functions.controllers._calls import CallLog, FunctionCall, FunctionCallFailed
+from polyver.functions.controllers.calls import WorkerAccess, WorkerCalls
 from polyver.functions.loading import load_functions
 from polyver.functions.registering import Functions
 from polyver.functions.runtime.context import FunctionContext
@@ -57,8 +57,10 @@ class Calls:
         self.folder, self.file = folder, folder / "code.py"
         self.file.write_text(textwrap.dedent(CODE))
         self.functions: Functions = load_functions([str(self.file)], [])
-        cluster = Cluster(server=server.url, certificate_auth=str(server.ca_file))
-        self.lent = Lent(Access(cluster, User(token=server.token), "test"), runs_pods=False)
+        cluster = KubeconfigCluster(server=server.url, certificate_auth=str(server.ca_file))
+        self.lent = WorkerAccess(
+            ClusterAccess(cluster, KubeconfigUser(token=server.token), "test"), runs_pods=False
+        )
 
     def made(self) -> WorkerCalls:
         assert self.functions.origin is not None
@@ -69,7 +71,7 @@ class Calls:
         params, masks, now = {"secret": "x" * 10}, Masks(), datetime.now(UTC)
         context = FunctionContext(None, params, FunctionLog(), "now", now, "default", "key")
         log = CallLog(Log(), masks, most=1000, about={})
-        return await calls.call(Call(function, arguments, context, masks, log))
+        return await calls.call(FunctionCall(function, arguments, context, masks, log))
 
 
 @pytest.fixture
@@ -104,12 +106,12 @@ def test_the_fork_server_is_started_again_when_it_died(calls: Calls) -> None:
             await asyncio.sleep(0.01)
         first = int(file.read_text())
         os.kill(first, signal.SIGKILL)
-        with pytest.raises(CallFailed, match=r"Sleep v0\.0\.0: its worker process is gone"):
+        with pytest.raises(FunctionCallFailed, match=r"Sleep v0\.0\.0: its worker process is gone"):
             await sleeping
         again = await calls.call(made, "Parent")
         assert again["parent"] != first
         assert again["secret"] == "x" * 10
-        with pytest.raises(CallFailed, match=r"Exit v0\.0\.0 raised SystemExit: enough"):
+        with pytest.raises(FunctionCallFailed, match=r"Exit v0\.0\.0 raised SystemExit: enough"):
             await calls.call(made, "Exit")
         await made.close()
         await gone(again["parent"])
@@ -126,7 +128,7 @@ def test_the_fork_server_ends_when_nothing_is_called_and_loads_no_other_code(
         first = await calls.call(made, "Parent")
         await gone(first["parent"])
         calls.file.write_text(calls.file.read_text() + "\n")
-        with pytest.raises(CallFailed, match=r"code\.py was changed since polyver started"):
+        with pytest.raises(FunctionCallFailed, match=r"code\.py was changed since polyver started"):
             await calls.call(made, "Parent")
 
     lived(calls, scenario)

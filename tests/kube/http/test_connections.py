@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.deadlines import HANG
 
 from polyver.kube.http import connections
-from polyver.kube.http.http import Answer, Head, Quick, Receive, Scope, Send
+from polyver.kube.http.http import EncodedResponse, Quick, Receive, RequestHeaders, Scope, Send
 from polyver.kube.http.listener import bind, serving
 
 PATIENCE = HANG
@@ -30,16 +30,16 @@ class House:
         self.ending: asyncio.Task[bytes] | None = None
         """A client that reads on when the house is closed."""
 
-    def at_once(self, head: Head) -> Quick | None:
+    def at_once(self, head: RequestHeaders) -> Quick | None:
         if not head.path.startswith("/quick"):
             self.at_once_asked += 1
             return None
         length = int(head.query or 0)
 
-        def quick(body: bytes | bytearray) -> Answer:
+        def quick(body: bytes | bytearray) -> EncodedResponse:
             self.at_once_asked += 1
             told = b"%b %b %d" % (head.method.encode(), bytes(body[:20]), len(body))
-            return Answer(200, TEXT, told + b"x" * length)
+            return EncodedResponse(200, TEXT, told + b"x" * length)
 
         return quick
 

@@ -10,20 +10,20 @@ import pytest
 from tests.kube.http.wires import FIRST, PLAIN, House, Wire, settled
 
 from polyver.kube.http import connections
-from polyver.kube.http.connections import Hall
-from polyver.kube.http.http import Answer, Head, Quick
+from polyver.kube.http.connections import ServerState
+from polyver.kube.http.http import EncodedResponse, Quick, RequestHeaders
 
 
 class Broken(Exception):
     """What a connection ends with."""
 
 
-def run(test: Callable[[Hall, Wire], Awaitable[None]]) -> None:
+def run(test: Callable[[ServerState, Wire], Awaitable[None]]) -> None:
     """With a connection over which two requests were answered."""
 
     async def running() -> None:
         house = House()
-        hall = Hall(house, house.at_once, lambda _: {})
+        hall = ServerState(house, house.at_once, lambda _: {})
         wire = Wire(hall)
         for _ in range(2):
             wire.send(FIRST)
@@ -45,7 +45,7 @@ def run(test: Callable[[Hall, Wire], Awaitable[None]]) -> None:
     ],
 )
 def test_nobody_is_answered_before_those_who_asked_earlier(pieces: list[bytes]) -> None:
-    async def test(hall: Hall, wire: Wire) -> None:
+    async def test(hall: ServerState, wire: Wire) -> None:
         for each in pieces:
             wire.send(each)
         await settled(hall)
@@ -56,7 +56,7 @@ def test_nobody_is_answered_before_those_who_asked_earlier(pieces: list[bytes]) 
 
 
 def test_at_the_end_a_body_is_waited_for_and_answered() -> None:
-    async def test(hall: Hall, wire: Wire) -> None:
+    async def test(hall: ServerState, wire: Wire) -> None:
         wire.send(PLAIN[0](3) + b"a")
         wire.connection.shutdown()
         await settled(hall)
@@ -74,7 +74,7 @@ def test_at_the_end_a_body_is_waited_for_and_answered() -> None:
 
 @pytest.mark.parametrize("come", [0, len(PLAIN[0](3)) + 1])
 def test_a_client_that_does_not_read_is_written_nothing(come: int) -> None:
-    async def test(hall: Hall, wire: Wire) -> None:
+    async def test(hall: ServerState, wire: Wire) -> None:
         sent = PLAIN[0](3) + b"abc"
         wire.send(sent[:come])
         wire.connection.pause_writing()
@@ -89,8 +89,8 @@ def test_a_client_that_does_not_read_is_written_nothing(come: int) -> None:
 
 
 def test_behind_the_end_nothing_is_answered() -> None:
-    async def test(hall: Hall, wire: Wire) -> None:
-        asked: list[Head] = []
+    async def test(hall: ServerState, wire: Wire) -> None:
+        asked: list[RequestHeaders] = []
         hall.at_once = asked.append
         wire.connection.shutdown()
         assert wire.closed
@@ -100,14 +100,14 @@ def test_behind_the_end_nothing_is_answered() -> None:
     run(test)
 
 
-Pass = Callable[[Hall, float], Awaitable[None]]
+Pass = Callable[[ServerState, float], Awaitable[None]]
 
 
 @pytest.fixture
 def time_passes(monkeypatch: pytest.MonkeyPatch) -> Pass:
     """Let it be so many seconds later, for the loop."""
 
-    async def let(hall: Hall, seconds: float) -> None:
+    async def let(hall: ServerState, seconds: float) -> None:
         now = hall.loop.time
         monkeypatch.setattr(hall.loop, "time", lambda: now() + seconds)
         await settled(hall)
@@ -116,7 +116,7 @@ def time_passes(monkeypatch: pytest.MonkeyPatch) -> Pass:
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(time_passes: Pass) -> None:
-    async def test(hall: Hall, wire: Wire) -> None:
+    async def test(hall: ServerState, wire: Wire) -> None:
         await time_passes(hall, 100)
         wire.send(PLAIN[0](3) + b"ab")
         await time_passes(hall, 50)
@@ -130,7 +130,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(time_passes: Pass) -> None:
 
 @pytest.mark.parametrize("pieces", [[PLAIN[0](3) + b"abc"], [PLAIN[0](3), b"abc"]])
 def test_a_connection_that_is_used_stays(pieces: list[bytes], time_passes: Pass) -> None:
-    async def test(hall: Hall, wire: Wire) -> None:
+    async def test(hall: ServerState, wire: Wire) -> None:
         for _ in range(5):
             await time_passes(hall, 100)
             assert not wire.closed
@@ -145,7 +145,7 @@ def test_a_connection_that_is_used_stays(pieces: list[bytes], time_passes: Pass)
 def test_bodies_that_are_waited_for_are_counted_as_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_MOST_HELD_BY_ALL", 1000)
 
-    async def test(hall: Hall, wire: Wire) -> None:
+    async def test(hall: ServerState, wire: Wire) -> None:
         others = [Wire(hall) for _ in range(3)]
         for each in others:
             each.send(FIRST)
@@ -166,11 +166,11 @@ def test_bodies_that_are_waited_for_are_counted_as_held(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("pieces", [[b"abc"], [b"ab", b"c"]])
 def test_one_that_fails_leaves_nothing_behind(pieces: list[bytes]) -> None:
-    async def test(hall: Hall, wire: Wire) -> None:
-        def fails(_: bytes | bytearray) -> Answer:
+    async def test(hall: ServerState, wire: Wire) -> None:
+        def fails(_: bytes | bytearray) -> EncodedResponse:
             raise Broken
 
-        def at_once(_: Head) -> Quick:
+        def at_once(_: RequestHeaders) -> Quick:
             return fails
 
         hall.at_once = at_once
@@ -184,7 +184,7 @@ def test_one_that_fails_leaves_nothing_behind(pieces: list[bytes]) -> None:
 def test_empty_lines_between_requests_are_no_long_head(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_MOST_HEAD", 200)
 
-    async def test(hall: Hall, wire: Wire) -> None:
+    async def test(hall: ServerState, wire: Wire) -> None:
         for _ in range(200):
             wire.send(PLAIN[0](3) + b"abc")
             wire.send(b"\r\n")

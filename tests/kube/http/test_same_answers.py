@@ -19,7 +19,7 @@ from tests.deadlines import HANG
 from tests.kube.http.wires import FIRST, KINDS, ODD, PLAIN, House, Wire, body, settled
 
 from polyver.kube.http import connections
-from polyver.kube.http.connections import Hall
+from polyver.kube.http.connections import ServerState
 from polyver.kube.http.listener import bind, serving, tls_context
 from polyver.kube.http.tls import Authority
 
@@ -94,7 +94,7 @@ def clients(draw: st.DrawFn) -> list[list[bytes]]:
 async def played(all_pieces: list[list[bytes]], *, at_once: bool) -> Seen:
     """Return what clients see."""
     house, seen = House(), Seen()
-    hall = Hall(house, house.at_once if at_once else None, lambda _: {})
+    hall = ServerState(house, house.at_once if at_once else None, lambda _: {})
     for pieces in all_pieces:
         wire = Wire(hall)
         for piece in pieces:

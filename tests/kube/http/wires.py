@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from polyver.kube.http.connections import Connection, Hall
-from polyver.kube.http.http import Answer, Head, Quick, Receive, Scope, Send
+from polyver.kube.http.connections import Connection, ServerState
+from polyver.kube.http.http import EncodedResponse, Quick, Receive, RequestHeaders, Scope, Send
 
 __all__ = [
     "FIRST",
@@ -35,16 +35,16 @@ class House:
     def __init__(self) -> None:
         self.at_once_answered = 0
 
-    def at_once(self, head: Head) -> Quick | None:
+    def at_once(self, head: RequestHeaders) -> Quick | None:
         if not head.path.startswith("/quick"):
             return None
 
-        def quick(body: bytes | bytearray) -> Answer | None:
+        def quick(body: bytes | bytearray) -> EncodedResponse | None:
             if body.startswith(b"slow"):
                 return None
             self.at_once_answered += 1
             said = told("at once", head.method, head.path, head.query, body)
-            return Answer(200, b"content-type: text/plain\r\n", said)
+            return EncodedResponse(200, b"content-type: text/plain\r\n", said)
 
         return quick
 
@@ -65,7 +65,7 @@ class House:
 class Wire(asyncio.Transport):
     """What a connection is given bytes by, in exactly these pieces, and gives its answers to."""
 
-    def __init__(self, hall: Hall) -> None:
+    def __init__(self, hall: ServerState) -> None:
         super().__init__()
         self.written = bytearray()
         self.closed = self.aborted = False
@@ -121,7 +121,7 @@ class Wire(asyncio.Transport):
         self.closed = self.aborted = True
 
 
-async def settled(hall: Hall) -> None:
+async def settled(hall: ServerState) -> None:
     """Let all run that can."""
     for _ in range(12):
         await asyncio.sleep(0)

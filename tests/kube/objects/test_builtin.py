@@ -13,13 +13,13 @@ import pytest
 from tests.kube.record import transcript
 
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.type_shapes import Shape
 
 KINDS = builtin_kinds()
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> ResourceKind:
     return next(kind for kind in KINDS if kind.kind == name)
 
 
@@ -37,7 +37,7 @@ def shapes(shape: Shape, seen: set[int] | None = None) -> Iterator[Shape]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.api_version} {kind.kind}")
-def test_every_kind_has_a_shape(kind: Kind) -> None:
+def test_every_kind_has_a_shape(kind: ResourceKind) -> None:
     shape = shape_of(kind.group, kind.version, kind.kind)
     assert shape.name == f"{kind.version}.{kind.kind}"
     assert shape.fields["metadata"].name == "v1.ObjectMeta"
@@ -45,7 +45,7 @@ def test_every_kind_has_a_shape(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.api_version} {kind.kind}")
-def test_every_field_has_one_number_in_protobuf(kind: Kind) -> None:
+def test_every_field_has_one_number_in_protobuf(kind: ResourceKind) -> None:
     for shape in shapes(shape_of(kind.group, kind.version, kind.kind)):
         inlined = {name for part in shape.inlined.values() for name in part.fields}
         numbered = set(shape.numbers.values())
@@ -56,7 +56,7 @@ def test_every_field_has_one_number_in_protobuf(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.api_version} {kind.kind}")
-def test_facts_name_fields_that_there_are(kind: Kind) -> None:
+def test_facts_name_fields_that_there_are(kind: ResourceKind) -> None:
     for shape in shapes(shape_of(kind.group, kind.version, kind.kind)):
         named = {*shape.required, *shape.omits, *shape.absent, *shape.retained}
         assert named <= shape.fields.keys()

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.objects.typed_bodies import (
     DEEPEST,
@@ -35,7 +35,7 @@ KINDS = {kind.plural: kind for kind in reversed(builtin_kinds())}
 CONFIG_MAP = shape_of("", "v1", "ConfigMap")
 
 
-def asked(answer: dict[str, Any]) -> tuple[Kind, Shape, bytes]:
+def asked(answer: dict[str, Any]) -> tuple[ResourceKind, Shape, bytes]:
     kind = KINDS[answer["resource"]]
     return kind, shape_of(kind.group, kind.version, kind.kind), answer["body"].encode()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from polyver.kube.objects.builtin import builtin_kinds
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.testing import LocalCluster
 
 RECORDED = Path(__file__).parent / "recorded_openapi.json"
@@ -87,7 +87,7 @@ def _type(schema: dict[str, Any]) -> str:
     return f"{schema.get('type', 'any')} {schema.get('format', '')}".strip()
 
 
-def of_server(cluster: LocalCluster, kinds: Iterable[Kind]) -> Facts:
+def of_server(cluster: LocalCluster, kinds: Iterable[ResourceKind]) -> Facts:
     """What a real server says of these kinds."""
     facts: Facts = {}
     trust = ssl.create_default_context(cafile=str(cluster.ca_file))

@@ -15,11 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyver.kube.http.tls import key_pem, new_key
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.credentials import Credentials
-from polyver.kube.server.http import Request, User
-from polyver.kube.server.identity import ADMIN, VIEWER, Verdict, Wanted, may
-from polyver.kube.server.tokens import BadToken, Claims, Named, Private, Signer
+from polyver.kube.server.http import HttpRequest, User
+from polyver.kube.server.identity import (
+    ADMIN,
+    VIEWER,
+    AuthenticationResult,
+    AuthorizationAttributes,
+    may,
+)
+from polyver.kube.server.tokens import BadToken, ClaimReference, Claims, PrivateClaims, TokenSigner
 from polyver.kube.store import MemoryStore
 from polyver.testing import EmbeddedServer
 
@@ -32,12 +38,12 @@ class Cluster:
 
     def __init__(self) -> None:
         self.now = BEGIN
-        self.api = Api(MemoryStore(), now=lambda: self.now)
+        self.api = ApiServer(MemoryStore(), now=lambda: self.now)
 
     async def ask(self, method: str, path: str, body: object = None, user: User = ADMIN) -> Any:
         content = b"" if body is None else json.dumps(body).encode()
         headers = {"content-type": "application/json"}
-        answer = await self.api.handle(Request(method, path, "", headers, content, user))
+        answer = await self.api.handle(HttpRequest(method, path, "", headers, content, user))
         assert isinstance(answer.body, bytes)
         return answer.status, json.loads(answer.body)
 
@@ -50,7 +56,7 @@ class Cluster:
         assert status == 201, answer
         return str(answer["status"]["token"])
 
-    def verify(self, token: str) -> Verdict:
+    def verify(self, token: str) -> AuthenticationResult:
         return self.api.accounts.verify(token, ())
 
 
@@ -77,9 +83,13 @@ def test_a_token_is_good_until_it_expires() -> None:
         cluster.now = BEGIN + timedelta(seconds=600)
         assert cluster.verify(token).user == user
         cluster.now = BEGIN + timedelta(seconds=601)
-        assert cluster.verify(token) == Verdict(problem="service account token has expired")
+        assert cluster.verify(token) == AuthenticationResult(
+            problem="service account token has expired"
+        )
         cluster.now = BEGIN - timedelta(seconds=1)
-        assert cluster.verify(token) == Verdict(problem="service account token is not valid yet")
+        assert cluster.verify(token) == AuthenticationResult(
+            problem="service account token is not valid yet"
+        )
 
     run(test)
 
@@ -131,9 +141,11 @@ def test_only_administrators_get_tokens() -> None:
         for user in (VIEWER, robot):
             status, _ = await cluster.ask("POST", f"{ACCOUNTS}/robot/token", {}, user)
             assert status == 403
-        assert not may(robot, Wanted("get", resource="secrets", namespace="default"))
-        assert not may(robot, Wanted("list", resource="pods", namespace="default"))
-        assert may(robot, Wanted("get", path="/apis"))
+        assert not may(
+            robot, AuthorizationAttributes("get", resource="secrets", namespace="default")
+        )
+        assert not may(robot, AuthorizationAttributes("list", resource="pods", namespace="default"))
+        assert may(robot, AuthorizationAttributes("get", path="/apis"))
 
     run(test)
 
@@ -142,7 +154,7 @@ def test_only_administrators_get_tokens() -> None:
 
 KEY = key_pem(new_key())
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
-named = st.builds(Named, name=words, uid=st.uuids().map(str))
+named = st.builds(ClaimReference, name=words, uid=st.uuids().map(str))
 claims = st.builds(
     Claims,
     aud=st.lists(words, min_size=1, max_size=3).map(tuple),
@@ -150,7 +162,7 @@ claims = st.builds(
     iat=st.integers(0, 1 << 40),
     jti=words,
     about=st.builds(
-        Private,
+        PrivateClaims,
         namespace=words,
         serviceaccount=named,
         pod=st.none() | named,
@@ -164,7 +176,7 @@ claims = st.builds(
 
 @given(claims)
 def test_what_is_signed_is_read_back(found: Claims) -> None:
-    signer = Signer(lambda: KEY)
+    signer = TokenSigner(lambda: KEY)
     assert signer.read(signer.sign(found)) == found
 
 
@@ -172,7 +184,7 @@ def test_what_is_signed_is_read_back(found: Claims) -> None:
 def test_a_token_that_was_changed_anywhere_proves_nothing(
     found: Claims, data: st.DataObject
 ) -> None:
-    signer = Signer(lambda: KEY)
+    signer = TokenSigner(lambda: KEY)
     token = signer.sign(found)
     place = data.draw(st.integers(0, len(token) - 1))
     other = data.draw(st.sampled_from("AZaz09-_."))
@@ -193,7 +205,7 @@ def bytes_of(token: str) -> list[bytes]:
 @given(claims)
 def test_a_token_of_another_key_proves_nothing(found: Claims) -> None:
     with pytest.raises(BadToken):
-        Signer(lambda: KEY).read(Signer(lambda: OTHER).sign(found))
+        TokenSigner(lambda: KEY).read(TokenSigner(lambda: OTHER).sign(found))
 
 
 OTHER = key_pem(new_key())
@@ -202,12 +214,12 @@ OTHER = key_pem(new_key())
 @given(st.text() | st.text("ey.J_-AB=", max_size=30))
 def test_any_text_is_refused_without_a_fuss(text: str) -> None:
     with pytest.raises(BadToken):
-        Signer(lambda: KEY).read(text)
+        TokenSigner(lambda: KEY).read(text)
 
 
 def test_a_token_that_says_that_it_is_not_signed_is_not_believed() -> None:
-    signer = Signer(lambda: KEY)
-    named = Private(namespace="a", serviceaccount=Named("b", "c"))
+    signer = TokenSigner(lambda: KEY)
+    named = PrivateClaims(namespace="a", serviceaccount=ClaimReference("b", "c"))
     own = Claims(aud=("x",), exp=9, iat=1, jti="j", about=named, nbf=1, sub="s")
     _, content, _ = signer.sign(own).split(".")
     head = base64.urlsafe_b64encode(b'{"alg":"none"}').rstrip(b"=").decode()

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from polyver.kube.server.asgi import App
-from polyver.kube.server.http import Request, Response
+from polyver.kube.server.asgi import ApiServerApp
+from polyver.kube.server.http import HttpRequest, HttpResponse
 from polyver.kube.server.identity import ADMIN, Identities
 
 
 class Pipeline:
     """Answers with as much as the query says."""
 
-    async def handle(self, request: Request) -> Response:
-        return Response(200, [], b"x" * int(request.query))
+    async def handle(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponse(200, [], b"x" * int(request.query))
 
 
 async def called(
-    app: App, path: str, query: str = "", client: str = "192.0.2.7", **headers: str
+    app: ApiServerApp, path: str, query: str = "", client: str = "192.0.2.7", **headers: str
 ) -> tuple[dict[str, str], Any]:
     sent: list[Mapping[str, Any]] = []
     given = {"host": "x", "authorization": "Bearer t"} | {
@@ -61,7 +61,7 @@ async def called(
 def test_large_answers_are_compressed_for_those_who_take_it(
     size: int, accepted: str, packed: bool
 ) -> None:
-    app = App(Pipeline(), Identities({"t": ADMIN}))
+    app = ApiServerApp(Pipeline(), Identities({"t": ADMIN}))
     headers, body = asyncio.run(called(app, "/large", str(size), accept_encoding=accepted))
     assert (headers.get("content-encoding") == "gzip") == packed
     assert headers["content-length"] == str(len(body))
@@ -70,14 +70,14 @@ def test_large_answers_are_compressed_for_those_who_take_it(
 
 @pytest.mark.parametrize("client", ["127.0.0.1", "::1"])
 def test_on_one_machine_nothing_is_compressed(client: str) -> None:
-    app = App(Pipeline(), Identities({"t": ADMIN}))
+    app = ApiServerApp(Pipeline(), Identities({"t": ADMIN}))
     headers, body = asyncio.run(called(app, "/large", "200000", client, accept_encoding="gzip"))
     assert "content-encoding" not in headers
     assert len(body) == 200_000
 
 
 def test_readiness_ends_before_the_server_does() -> None:
-    app = App(Pipeline(), Identities({"t": ADMIN}))
+    app = ApiServerApp(Pipeline(), Identities({"t": ADMIN}))
     assert asyncio.run(called(app, "/readyz"))[1] == b"ok"
     app.end_streams()
     assert b"[-]shutdown failed" in asyncio.run(called(app, "/readyz"))[1]

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from tests.deadlines import HANG
 
 from polyver.apis.conversion import Converter, FunctionEdge
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.conversion import (
     Cache,
-    Conversion,
-    InProcess,
-    Renaming,
-    Unreadable,
-    Webhook,
+    ConversionStrategy,
+    InProcessConversion,
+    RenamingConversion,
+    UnreadableObject,
+    WebhookConversion,
     conversion_of,
     unreadable,
     unreadable_list,
@@ -40,28 +40,30 @@ def gadget(name: str = "a", revision: str = "7") -> Object:
     return {"apiVersion": "ex.io/v1", "kind": "Gadget", "metadata": metadata, "spec": {"size": 1}}
 
 
-def converted(conversion: Conversion, obj: Object, version: str = "ex.io/v2") -> Object:
+def converted(conversion: ConversionStrategy, obj: Object, version: str = "ex.io/v2") -> Object:
     return asyncio.run(conversion.convert(obj, version))
 
 
-def by(there: Callable[[Object], Object]) -> InProcess:
+def by(there: Callable[[Object], Object]) -> InProcessConversion:
     """A conversion between two versions by a function, which is its own way back."""
     edge = FunctionEdge("v1", "v2", there, there)
-    return InProcess(Converter("ex.io", "Gadget", ["v1", "v2"], [edge]))
+    return InProcessConversion(Converter("ex.io", "Gadget", ["v1", "v2"], [edge]))
 
 
 def test_a_definition_says_which_conversion_it_wants() -> None:
-    kind = Kind("ex.io", "v1", "Gadget", "gadgets", "gadget", namespaced=True)
-    assert isinstance(conversion_of(None, kind), Renaming)
-    assert isinstance(conversion_of({"strategy": "None"}, kind), Renaming)
+    kind = ResourceKind("ex.io", "v1", "Gadget", "gadgets", "gadget", namespaced=True)
+    assert isinstance(conversion_of(None, kind), RenamingConversion)
+    assert isinstance(conversion_of({"strategy": "None"}, kind), RenamingConversion)
     hook = {"clientConfig": {"url": "https://h/"}, "conversionReviewVersions": ["v1"]}
-    assert isinstance(conversion_of({"strategy": "Webhook", "webhook": hook}, kind), Webhook)
+    assert isinstance(
+        conversion_of({"strategy": "Webhook", "webhook": hook}, kind), WebhookConversion
+    )
 
 
 @given(st.dictionaries(st.text(max_size=2), st.lists(st.integers(), max_size=2), max_size=3))
 def test_without_conversion_nothing_changes_but_the_version(spec: Object) -> None:
     original = gadget() | {"spec": spec}
-    found = converted(Renaming(), original)
+    found = converted(RenamingConversion(), original)
     assert found == original | {"apiVersion": "ex.io/v2"}
     assert original["apiVersion"] == "ex.io/v1"
     assert found["spec"] is not original["spec"]
@@ -110,7 +112,7 @@ def test_a_function_that_takes_too_long_is_not_waited_for() -> None:
 
     async def asked() -> None:
         with pytest.raises(ApiError) as refused:
-            await InProcess(converter, timeout=0.01).convert(gadget(), "ex.io/v2")
+            await InProcessConversion(converter, timeout=0.01).convert(gadget(), "ex.io/v2")
         assert refused.value.message == f"{SOURCE} failed: no answer within 0 s"
         waits.set()
 
@@ -136,7 +138,7 @@ class Counting:
         await self.ready.wait()
         if self.fails:
             raise ApiError(500, "", "no")
-        return await Renaming().convert(obj, api_version)
+        return await RenamingConversion().convert(obj, api_version)
 
     async def close(self) -> None:
         pass
@@ -243,11 +245,11 @@ def recorded(case: str) -> list[Object]:
     return [step["body"] for step in steps if step.get("status") == 500]
 
 
-def stored(case: str, problem: str) -> tuple[Kind, Unreadable]:
+def stored(case: str, problem: str) -> tuple[ResourceKind, UnreadableObject]:
     group = f"{case}.ex.io"
-    kind = Kind(group, "v2", "Gadget", "gadgets", "gadget", namespaced=True, custom=True)
+    kind = ResourceKind(group, "v2", "Gadget", "gadgets", "gadget", namespaced=True, custom=True)
     text = f"conversion webhook for {group}/v1, Kind=Gadget failed: {problem}"
-    return kind, Unreadable(case, "a", 7, ApiError(500, "", text))
+    return kind, UnreadableObject(case, "a", 7, ApiError(500, "", text))
 
 
 def stable(error: ApiError) -> Object:
@@ -273,7 +275,7 @@ def test_a_list_is_answered_as_recorded() -> None:
 
 def test_a_list_with_many_failures_tells_of_a_hundred() -> None:
     kind, _ = stored("x", "")
-    many = [Unreadable("", f"a{n}", 7, ApiError(500, "", "no")) for n in range(120)]
+    many = [UnreadableObject("", f"a{n}", 7, ApiError(500, "", "no")) for n in range(120)]
     error = unreadable_list(kind, many)
     assert error.message.endswith(" revision=7: no (and 99 more)")
     assert error.details is not None

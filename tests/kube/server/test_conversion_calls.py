@@ -23,15 +23,15 @@ from tests.kube.webhook import Webhook as Served
 from tests.kube.webhook import converted as as_wanted
 
 from polyver.kube.http.tls import Authority
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.conversion import Webhook, transport
+from polyver.kube.server.conversion import WebhookConversion, transport
 from polyver.kube.server.conversion.certificates import explained
 
 Object = dict[str, Any]
 NOW = datetime.datetime.now(datetime.UTC)
 RECORDED = Path(__file__).parents[2] / "kube" / "recorded"
-KIND = Kind("ex.io", "v1", "Gadget", "gadgets", "gadget", namespaced=True, custom=True)
+KIND = ResourceKind("ex.io", "v1", "Gadget", "gadgets", "gadget", namespaced=True, custom=True)
 SOURCE = "conversion webhook for ex.io/v2, Kind=Gadget"
 
 
@@ -52,7 +52,7 @@ def conversion(client: Object, *versions: str) -> Object:
 
 
 async def asked(client: Object, *objects: Object, timeout: float = 30.0) -> list[Object]:
-    hook = Webhook(conversion(client), KIND, timeout=timeout)
+    hook = WebhookConversion(conversion(client), KIND, timeout=timeout)
     try:
         return [await hook.convert(each, "ex.io/v1") for each in objects]
     finally:
@@ -88,7 +88,7 @@ def test_wrong_answers_are_refused_as_recorded(
 ) -> None:
     async def convert() -> None:
         client = {"url": served.url, "caBundle": served.ca}
-        hook = Webhook(conversion(client), KIND)
+        hook = WebhookConversion(conversion(client), KIND)
         try:
             await hook.convert(gadget(f"{case}.ex.io", namespace=case), f"{case}.ex.io/v1")
         finally:
@@ -107,7 +107,7 @@ def test_the_recorded_answers_are_all_wrong_in_different_ways() -> None:
 
 def test_an_object_is_converted_there_and_back(served: Served) -> None:
     async def both() -> tuple[Object, Object]:
-        hook = Webhook(conversion({"url": served.url, "caBundle": served.ca}), KIND)
+        hook = WebhookConversion(conversion({"url": served.url, "caBundle": served.ca}), KIND)
         there = await hook.convert(gadget(), "ex.io/v1")
         back = await hook.convert(there, "ex.io/v2")
         await hook.close()
@@ -123,7 +123,9 @@ def test_an_object_is_converted_there_and_back(served: Served) -> None:
 
 def test_a_webhook_that_takes_v1beta1_is_asked_in_it(served: Served) -> None:
     async def convert() -> Object:
-        hook = Webhook(conversion({"url": served.url, "caBundle": served.ca}, "v1beta1"), KIND)
+        hook = WebhookConversion(
+            conversion({"url": served.url, "caBundle": served.ca}, "v1beta1"), KIND
+        )
         found = await hook.convert(gadget(), "ex.io/v1")
         await hook.close()
         return found
@@ -276,7 +278,7 @@ def test_calls_at_once_are_bounded_and_all_answered(monkeypatch: pytest.MonkeyPa
 
     async def call() -> tuple[Raw, list[Object]]:
         async with listening(well) as (raw, client):
-            hook = Webhook(conversion(client), KIND)
+            hook = WebhookConversion(conversion(client), KIND)
             found = await asyncio.gather(
                 *(hook.convert(gadget(namespace=f"n{n}"), "ex.io/v1") for n in range(20))
             )
@@ -505,7 +507,7 @@ def test_a_caller_who_goes_away_leaves_the_webhook_usable() -> None:
 
     async def call() -> Object:
         async with listening(behaviour) as (_, client):
-            hook = Webhook(conversion(client), KIND)
+            hook = WebhookConversion(conversion(client), KIND)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(hook.convert(gadget(), "ex.io/v1"), 0.2)
             found = await hook.convert(gadget(), "ex.io/v1")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from polyver.kube.objects.converted_metadata import InvalidMetadata, fresh, restored
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.conversion.reviews import Review, review_version
-from polyver.kube.server.conversion.statuses import Answer, problem_of, retry_after
+from polyver.kube.server.conversion.reviews import ConversionRequest, review_version
+from polyver.kube.server.conversion.statuses import WebhookResponse, problem_of, retry_after
 from polyver.languages.values.manifests import dump_yaml
 
 Object = dict[str, Any]
@@ -41,8 +41,8 @@ def gadget(**metadata: Any) -> Object:
     }
 
 
-def review(version: str = "v1") -> Review:
-    return Review(gadget(), "ex.io/v1", UID, version)
+def review(version: str = "v1") -> ConversionRequest:
+    return ConversionRequest(gadget(), "ex.io/v1", UID, version)
 
 
 def answer(version: str = "v1") -> Object:
@@ -428,50 +428,50 @@ TEXT = {"content-type": "text/plain"}
 @pytest.mark.parametrize(
     ("given_answer", "text"),
     [
-        (Answer(200, b"{}"), ""),
-        (Answer(206, b"{}"), ""),
+        (WebhookResponse(200, b"{}"), ""),
+        (WebhookResponse(206, b"{}"), ""),
         (
-            Answer(204, b"", {"content-type": "application/json"}),
+            WebhookResponse(204, b"", {"content-type": "application/json"}),
             "0-length response with status code: 204 and content type: application/json",
         ),
         (
-            Answer(207, b"{}"),
+            WebhookResponse(207, b"{}"),
             "the server responded with the status code 207 but did not return more information",
         ),
-        (Answer(400, b"x", TEXT), "the server rejected our request for an unknown reason"),
-        (Answer(403, b" text of 403\n", TEXT), "text of 403"),
-        (Answer(403, b"{}", {"content-type": "application/json"}), "unknown"),
-        (Answer(403), ""),
+        (WebhookResponse(400, b"x", TEXT), "the server rejected our request for an unknown reason"),
+        (WebhookResponse(403, b" text of 403\n", TEXT), "text of 403"),
+        (WebhookResponse(403, b"{}", {"content-type": "application/json"}), "unknown"),
+        (WebhookResponse(403), ""),
         (
-            Answer(406, b"{}", {"content-type": "application/json"}),
+            WebhookResponse(406, b"{}", {"content-type": "application/json"}),
             "the server was unable to respond with a content type that the client supports",
         ),
-        (Answer(406, b"text of 406", TEXT), "text of 406"),
+        (WebhookResponse(406, b"text of 406", TEXT), "text of 406"),
         (
-            Answer(500, b"hallo"),
+            WebhookResponse(500, b"hallo"),
             'an error on the server ("hallo") has prevented the request from succeeding',
         ),
         (
-            Answer(599, b"{", {"content-type": "application/json"}),
+            WebhookResponse(599, b"{", {"content-type": "application/json"}),
             'an error on the server ("unknown") has prevented the request from succeeding',
         ),
         (
-            Answer(500, b"x" * 5000, TEXT),
+            WebhookResponse(500, b"x" * 5000, TEXT),
             f'an error on the server ("{"x" * 2048}") has prevented the request from succeeding',
         ),
-        (Answer(503, b"x", TEXT), "the server is currently unable to handle the request"),
+        (WebhookResponse(503, b"x", TEXT), "the server is currently unable to handle the request"),
         (
-            Answer(500, b'{"kind": "Status", "status": "Failure", "message": "told"}'),
+            WebhookResponse(500, b'{"kind": "Status", "status": "Failure", "message": "told"}'),
             "told",
         ),
         (
-            Answer(400, b'{"status": "Failure", "message": "bare"}'),
+            WebhookResponse(400, b'{"status": "Failure", "message": "bare"}'),
             "the server rejected our request for an unknown reason",
         ),
     ],
 )
 def test_an_answer_that_is_no_success_is_told_in_the_real_clients_words(
-    given_answer: Answer, text: str
+    given_answer: WebhookResponse, text: str
 ) -> None:
     assert problem_of(given_answer) == text
 
@@ -481,4 +481,4 @@ def test_an_answer_that_is_no_success_is_told_in_the_real_clients_words(
     [(429, "1", 1), (503, "0", 0), (503, "-1", 0), (503, "x", None), (400, "1", None)],
 )
 def test_a_webhook_may_ask_to_be_asked_again(status: int, header: str, seconds: int | None) -> None:
-    assert retry_after(Answer(status, headers={"retry-after": header})) == seconds
+    assert retry_after(WebhookResponse(status, headers={"retry-after": header})) == seconds

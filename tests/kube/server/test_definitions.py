@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from tests.deadlines import HANG
 
 from polyver.kube.objects import encode_json
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import forbidden
-from polyver.kube.server.admission import Review
-from polyver.kube.server.api import Api
+from polyver.kube.server.admission import AdmissionRequest
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
 from polyver.kube.server.definitions import _lifecycle
 from polyver.kube.server.definitions._names import NamesInUse, accepted
-from polyver.kube.server.http import Request
+from polyver.kube.server.http import HttpRequest
 from polyver.kube.server.identity import ADMIN
 from polyver.kube.store import MemoryStore, SqliteStore, Store
 
@@ -56,7 +56,7 @@ def definition(
 class Client:
     """Asks the pipeline itself."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: ApiServer) -> None:
         self.api = api
         self.warnings: list[str] = []
 
@@ -65,7 +65,7 @@ class Client:
     ) -> tuple[int, Any]:
         sent = b"" if body is None else encode_json(self._complete(method, path, body))
         headers = {"content-type": media, "user-agent": "case/1"}
-        answer = await self.api.handle(Request(method, path, "", headers, sent, ADMIN))
+        answer = await self.api.handle(HttpRequest(method, path, "", headers, sent, ADMIN))
         assert isinstance(answer.body, bytes)
         self.warnings = [value for name, value in answer.headers if name == "warning"]
         text = answer.body
@@ -112,7 +112,7 @@ def holds(found: Any, kind: str) -> bool:
 @asynccontextmanager
 async def serving(store: Store) -> AsyncIterator[Client]:
     async with store:
-        api = Api(store)
+        api = ApiServer(store)
         await prepare(api, port=6443)
         running = asyncio.create_task(api.run())
         try:
@@ -159,7 +159,7 @@ def test_after_a_restart_kinds_are_served_before_anything_else_happens(tmp_path:
             await client.define(definition())
             await client.ask("POST", THINGS, {"metadata": {"name": "a"}})
         async with SqliteStore(tmp_path) as store:
-            assert await Client(Api(store)).names(THINGS) == ["a"]
+            assert await Client(ApiServer(store)).names(THINGS) == ["a"]
 
     asyncio.run(walked())
 
@@ -263,13 +263,13 @@ class _Waits:
     def __init__(self) -> None:
         self.arrived, self.go_on = asyncio.Event(), asyncio.Event()
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         return kind.kind == "Thing" and operation == "CREATE"
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         del review
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         del review
         self.arrived.set()
         await self.go_on.wait()
@@ -311,13 +311,13 @@ class _Refuses:
 
     refusing = True
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         return kind.kind == "Thing" and operation == "DELETE"
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         del review
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if self.refusing:
             raise forbidden(review.kind, review.name, "not yet")
 
@@ -394,7 +394,7 @@ class _Watching:
         await self._begun.wait()
 
     async def _read(self) -> None:
-        request = Request("GET", self._path, "watch=1", {}, b"", ADMIN)
+        request = HttpRequest("GET", self._path, "watch=1", {}, b"", ADMIN)
         answer = await self._client.api.handle(request)
         assert not isinstance(answer.body, bytes)
         async for lines in answer.body:

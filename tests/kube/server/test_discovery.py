@@ -15,7 +15,7 @@ from tests.kube.paths import pick
 from tests.kube.record import transcript
 
 from polyver.kube.objects.builtin import builtin_kinds
-from polyver.kube.objects.kinds import CUSTOM_VERBS, Kind, Subresource
+from polyver.kube.objects.kinds import CUSTOM_VERBS, ResourceKind, Subresource
 from polyver.kube.server import discovery
 
 BUILT_IN = builtin_kinds()
@@ -23,8 +23,8 @@ ADDRESSES = {"0.0.0.0/0": "127.0.0.1:6443"}
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-def widget(group: str) -> Kind:
-    return Kind(
+def widget(group: str) -> ResourceKind:
+    return ResourceKind(
         group,
         "v1",
         "Widget",
@@ -43,10 +43,10 @@ def widget(group: str) -> Kind:
     )
 
 
-def things(group: str, versions: Iterable[str]) -> list[Kind]:
+def things(group: str, versions: Iterable[str]) -> list[ResourceKind]:
     stored = discovery.storage_version_hash(group, "v1", "Thing")
     return [
-        Kind(
+        ResourceKind(
             group,
             version,
             "Thing",
@@ -66,7 +66,7 @@ def plain(document: object) -> Any:
     return json.loads(msgspec.json.encode(document))
 
 
-def answer(kinds: list[Kind], path: str, *, aggregated: bool = False) -> Any:
+def answer(kinds: list[ResourceKind], path: str, *, aggregated: bool = False) -> Any:
     """The document at a path, as a request would find it."""
     match path.strip("/").split("/"):
         case ["api" | "apis" as root] if aggregated:
@@ -90,7 +90,7 @@ def recorded(case: str) -> list[dict[str, Any]]:
     return [step for step in found if step["step"].startswith("GET ") and step["status"] == 200]
 
 
-def check(case: str, kinds: list[Kind], *, unless: Iterable[str] = ()) -> int:
+def check(case: str, kinds: list[ResourceKind], *, unless: Iterable[str] = ()) -> int:
     """Every answer in a transcript is that of these kinds; how many parts were compared."""
     compared = 0
     for step in recorded(case):
@@ -177,7 +177,7 @@ def test_storage_versions_have_the_real_servers_hashes(
 
 
 custom_kinds = st.builds(
-    lambda group, version, name: Kind(
+    lambda group, version, name: ResourceKind(
         group, version, name.title(), f"{name}s", name, namespaced=True, custom=True
     ),
     st.sampled_from(["a.io", "b.io", "a.b.io"]),
@@ -188,7 +188,7 @@ custom_kinds = st.builds(
 
 @given(st.lists(custom_kinds, unique=True), st.randoms())
 def test_the_order_does_not_depend_on_the_order_in_which_kinds_came(
-    kinds: list[Kind], chance: random.Random
+    kinds: list[ResourceKind], chance: random.Random
 ) -> None:
     mixed = [*BUILT_IN, *kinds]
     chance.shuffle(mixed)
@@ -198,7 +198,7 @@ def test_the_order_does_not_depend_on_the_order_in_which_kinds_came(
 
 
 @given(st.lists(custom_kinds, unique=True))
-def test_every_document_tells_of_the_same_kinds(kinds: list[Kind]) -> None:
+def test_every_document_tells_of_the_same_kinds(kinds: list[ResourceKind]) -> None:
     expected = {(kind.group, kind.version, kind.plural) for kind in kinds}
     whole = {
         (group["metadata"]["name"], version["version"], resource["resource"])

@@ -16,8 +16,8 @@ from polyver.kube.server.identity import (
     ADMIN,
     ANONYMOUS,
     VIEWER,
+    AuthorizationAttributes,
     Identities,
-    Wanted,
     access_review,
     certificate_user,
     impersonated,
@@ -121,7 +121,7 @@ def test_groups_alone_make_no_user() -> None:
 
 NAMES = st.sampled_from(["", "*", "a", "pods", "secrets", "widgets"])
 WANTED = st.builds(
-    Wanted,
+    AuthorizationAttributes,
     st.sampled_from(["get", "list", "watch", "create", "update", "patch", "delete", "*"]),
     group=st.sampled_from(["", "*", "apps", "ex.io"]),
     resource=NAMES,
@@ -132,14 +132,16 @@ WANTED = st.builds(
 
 
 @given(WANTED)
-def test_an_administrator_may_everything_and_a_stranger_nothing(wanted: Wanted) -> None:
+def test_an_administrator_may_everything_and_a_stranger_nothing(
+    wanted: AuthorizationAttributes,
+) -> None:
     assert may(ADMIN, wanted)
     assert not may(ANONYMOUS, wanted)
     assert not may(JANE, wanted)
 
 
 @given(WANTED)
-def test_a_viewer_reads_everything_but_secrets(wanted: Wanted) -> None:
+def test_a_viewer_reads_everything_but_secrets(wanted: AuthorizationAttributes) -> None:
     secret = wanted.resource in ("secrets", "*") and wanted.group in ("", "*")
     reads = wanted.verb in ("get", "list", "watch")
     assert may(VIEWER, wanted) == (reads and not secret)
@@ -147,21 +149,21 @@ def test_a_viewer_reads_everything_but_secrets(wanted: Wanted) -> None:
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version", "/version/"])
 def test_health_and_version_are_for_everyone(path: str) -> None:
-    assert may(ANONYMOUS, Wanted("get", path=path))
-    assert not may(ANONYMOUS, Wanted("post", path=path))
+    assert may(ANONYMOUS, AuthorizationAttributes("get", path=path))
+    assert not may(ANONYMOUS, AuthorizationAttributes("post", path=path))
 
 
 @pytest.mark.parametrize(
     "path", ["/livez/ping", "/healthz/", "/metrics", "/api", "/apis", "/openapi/v2", "/"]
 )
 def test_other_paths_are_not(path: str) -> None:
-    assert not may(ANONYMOUS, Wanted("get", path=path))
+    assert not may(ANONYMOUS, AuthorizationAttributes("get", path=path))
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/v1", "/apis", "/apis/apps", "/openapi/v3"])
 def test_who_is_known_may_discover(path: str) -> None:
-    assert may(JANE, Wanted("get", path=path))
-    assert not may(JANE, Wanted("get", path="/metrics"))
+    assert may(JANE, AuthorizationAttributes("get", path=path))
+    assert not may(JANE, AuthorizationAttributes("get", path="/metrics"))
 
 
 NS = "requests-without-permission"
@@ -170,11 +172,16 @@ NS = "requests-without-permission"
 @pytest.mark.parametrize(
     ("step", "wanted"),
     [
-        (0, Wanted("list", resource="configmaps", namespace=NS)),
-        (1, Wanted("create", group=f"{NS}.ex.io", resource="widgets", namespace=NS)),
+        (0, AuthorizationAttributes("list", resource="configmaps", namespace=NS)),
+        (
+            1,
+            AuthorizationAttributes(
+                "create", group=f"{NS}.ex.io", resource="widgets", namespace=NS
+            ),
+        ),
         (
             2,
-            Wanted(
+            AuthorizationAttributes(
                 "patch",
                 group=f"{NS}.ex.io",
                 resource="widgets",
@@ -183,11 +190,11 @@ NS = "requests-without-permission"
                 name="a",
             ),
         ),
-        (3, Wanted("delete", resource="namespaces", namespace=NS, name=NS)),
-        (4, Wanted("get", path="/nothing")),
+        (3, AuthorizationAttributes("delete", resource="namespaces", namespace=NS, name=NS)),
+        (4, AuthorizationAttributes("get", path="/nothing")),
     ],
 )
-def test_a_refusal_reads_as_the_real_servers(step: int, wanted: Wanted) -> None:
+def test_a_refusal_reads_as_the_real_servers(step: int, wanted: AuthorizationAttributes) -> None:
     assert refusal(ANONYMOUS, wanted).status == recorded(NS, step)
 
 

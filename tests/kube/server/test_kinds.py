@@ -12,9 +12,9 @@ import pytest
 from tests.kube.builtins import NAMESPACES, Asked, kept, requests
 
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
-from polyver.kube.server.http import Request, User
+from polyver.kube.server.http import HttpRequest, User
 from polyver.kube.server.kinds._apply_defaults import defaults_of
 from polyver.kube.store import MemoryStore
 
@@ -32,9 +32,9 @@ KNOWN = {
 LEFT_OUT = ("kubernetes.io/pvc-protection", "kubernetes.io/pv-protection")
 
 
-async def _ask(api: Api, asked: Asked) -> dict[str, Any]:
+async def _ask(api: ApiServer, asked: Asked) -> dict[str, Any]:
     headers = {"content-type": asked.media, "accept": "application/json", "user-agent": "case/1"}
-    request = Request(asked.method, asked.path, "", headers, asked.body or b"", ADMIN)
+    request = HttpRequest(asked.method, asked.path, "", headers, asked.body or b"", ADMIN)
     answer = await api.handle(request)
     assert isinstance(answer.body, bytes)
     warnings = [text for name, text in answer.headers if name == "warning"]
@@ -43,7 +43,7 @@ async def _ask(api: Api, asked: Asked) -> dict[str, Any]:
 
 async def _answers() -> list[dict[str, Any]]:
     async with MemoryStore() as store:
-        api = Api(store)
+        api = ApiServer(store)
         await prepare(api, port=6443)
         for name in NAMESPACES:
             body = json.dumps({"metadata": {"name": name}}).encode()

@@ -7,9 +7,9 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
-from polyver.kube.server.http import Request, User
+from polyver.kube.server.http import HttpRequest, User
 from polyver.kube.server.kinds import _addresses
 from polyver.kube.store import MemoryStore
 
@@ -21,19 +21,19 @@ SERVICES = "/api/v1/namespaces/default/services"
 
 
 async def _ask(
-    api: Api, method: str, path: str, body: object = None, query: str = ""
+    api: ApiServer, method: str, path: str, body: object = None, query: str = ""
 ) -> tuple[int, Any]:
     sent = b"" if body is None else json.dumps(body).encode()
     headers = {"content-type": "application/json", "user-agent": "test"}
-    answer = await api.handle(Request(method, path, query, headers, sent, ADMIN))
+    answer = await api.handle(HttpRequest(method, path, query, headers, sent, ADMIN))
     assert isinstance(answer.body, bytes)
     return answer.status, json.loads(answer.body)
 
 
-def _with_api(scenario: Callable[[Api], Awaitable[None]]) -> None:
+def _with_api(scenario: Callable[[ApiServer], Awaitable[None]]) -> None:
     async def run() -> None:
         async with MemoryStore() as store:
-            api = Api(store)
+            api = ApiServer(store)
             await prepare(api, port=6443)
             await scenario(api)
 
@@ -52,7 +52,7 @@ def _few(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 def test_services_made_at_once_have_different_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     _few(monkeypatch, 5)
 
-    async def scenario(api: Api) -> None:
+    async def scenario(api: ApiServer) -> None:
         made = [_ask(api, "POST", SERVICES, _service(f"s{number}")) for number in range(5)]
         answers = await asyncio.gather(*made)
         assert [status for status, _ in answers] == [201] * 5
@@ -64,7 +64,7 @@ def test_services_made_at_once_have_different_addresses(monkeypatch: pytest.Monk
 def test_the_address_of_a_deleted_service_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
     _few(monkeypatch, 1)
 
-    async def scenario(api: Api) -> None:
+    async def scenario(api: ApiServer) -> None:
         _, first = await _ask(api, "POST", SERVICES, _service("a"))
         status, body = await _ask(api, "POST", SERVICES, _service("b"))
         assert (status, "range is full" in body["message"]) == (500, True)
@@ -78,7 +78,7 @@ def test_the_address_of_a_deleted_service_is_free_again(monkeypatch: pytest.Monk
 def test_a_dry_run_takes_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     _few(monkeypatch, 1)
 
-    async def scenario(api: Api) -> None:
+    async def scenario(api: ApiServer) -> None:
         status, _ = await _ask(api, "POST", SERVICES, _service("a"), "dryRun=All")
         assert status == 201
         status, _ = await _ask(api, "POST", SERVICES, _service("a"))
@@ -88,7 +88,7 @@ def test_a_dry_run_takes_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nobody_gets_the_address_of_the_server_itself() -> None:
-    async def scenario(api: Api) -> None:
+    async def scenario(api: ApiServer) -> None:
         status, body = await _ask(api, "POST", SERVICES, _service("a", clusterIP="10.0.0.1"))
         assert (status, "already allocated" in body["message"]) == (422, True)
 
@@ -96,7 +96,7 @@ def test_nobody_gets_the_address_of_the_server_itself() -> None:
 
 
 def test_a_service_keeps_its_address_and_node_port_when_it_is_replaced() -> None:
-    async def scenario(api: Api) -> None:
+    async def scenario(api: ApiServer) -> None:
         _, before = await _ask(api, "POST", SERVICES, _service("a", type="NodePort"))
         changed = _service("a", type="NodePort", selector={"app": "a"})
         status, after = await _ask(api, "PUT", f"{SERVICES}/a", changed)

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.type_shapes import Shape
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
-from polyver.kube.server.http import Request, User
+from polyver.kube.server.http import HttpRequest, User
 from polyver.kube.store import MemoryStore
 
 ADMIN = User("admin", ("system:masters",))
@@ -65,18 +65,20 @@ def body(random: Random, shape: Shape, depth: int = 0) -> Any:
     }
 
 
-async def _ask(api: Api, method: str, path: str, media: str, sent: object) -> int:
+async def _ask(api: ApiServer, method: str, path: str, media: str, sent: object) -> int:
     headers = {"content-type": f"application/{media}", "user-agent": "test"}
-    answer = await api.handle(Request(method, path, "", headers, json.dumps(sent).encode(), ADMIN))
+    answer = await api.handle(
+        HttpRequest(method, path, "", headers, json.dumps(sent).encode(), ADMIN)
+    )
     return answer.status
 
 
-async def _statuses(kind: Kind, random: Random) -> list[int]:
+async def _statuses(kind: ResourceKind, random: Random) -> list[int]:
     shape = shape_of(kind.group, kind.version, kind.kind)
     root = f"/apis/{kind.api_version}" if kind.group else "/api/v1"
     path = f"{root}{'/namespaces/default' if kind.namespaced else ''}/{kind.plural}"
     async with MemoryStore() as store:
-        api = Api(store)
+        api = ApiServer(store)
         await prepare(api, port=6443)
         first = (body(random, shape) or {}) | {"metadata": {"name": "odd"}}
         statuses = [await _ask(api, "POST", path, "json", first)]
@@ -89,5 +91,5 @@ async def _statuses(kind: Kind, random: Random) -> list[int]:
 
 @settings(deadline=None, max_examples=150)
 @given(st.sampled_from(KINDS), st.randoms(use_true_random=False))
-def test_any_body_is_stored_or_refused(kind: Kind, random: Random) -> None:
+def test_any_body_is_stored_or_refused(kind: ResourceKind, random: Random) -> None:
     assert set(asyncio.run(_statuses(kind, random))) <= {200, 201, 404, 409, 422}

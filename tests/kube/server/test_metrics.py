@@ -6,11 +6,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from polyver.kube.http.health import Checks, health
-from polyver.kube.server.http import Response
-from polyver.kube.server.metrics import Metrics
+from polyver.kube.server.http import HttpResponse
+from polyver.kube.server.metrics import ApiServerMetrics
 
 
-def samples(metrics: Metrics) -> dict[tuple[str, tuple[str, ...]], float]:
+def samples(metrics: ApiServerMetrics) -> dict[tuple[str, tuple[str, ...]], float]:
     body = metrics.response().body
     assert isinstance(body, bytes)
     return {
@@ -24,7 +24,7 @@ def samples(metrics: Metrics) -> dict[tuple[str, tuple[str, ...]], float]:
 
 
 def test_requests_are_counted_by_what_they_are_about() -> None:
-    metrics = Metrics()
+    metrics = ApiServerMetrics()
     for _ in range(3):
         metrics.observe("GET", "/api/v1/namespaces/a/configmaps", 200, 0.01)
     metrics.observe("PATCH", "/apis/ex.io/v1/namespaces/a/widgets/b/status", 200, 0.01)
@@ -37,7 +37,7 @@ def test_requests_are_counted_by_what_they_are_about() -> None:
 
 
 def test_times_fall_into_buckets() -> None:
-    metrics = Metrics()
+    metrics = ApiServerMetrics()
     for seconds in (0.001, 0.005, 0.3, 100.0):
         metrics.observe("GET", "/version", 200, seconds)
     found = samples(metrics)
@@ -48,7 +48,7 @@ def test_times_fall_into_buckets() -> None:
 
 
 def test_a_watch_counts_but_takes_no_time() -> None:
-    metrics = Metrics()
+    metrics = ApiServerMetrics()
     metrics.watchers = 2
     metrics.observe("GET", "/api/v1/pods", 200, None, watch=True)
     found = samples(metrics)
@@ -59,14 +59,14 @@ def test_a_watch_counts_but_takes_no_time() -> None:
 
 def test_the_stores_revision_is_read_when_asked_for() -> None:
     revision = 7
-    metrics = Metrics(lambda: revision)
+    metrics = ApiServerMetrics(lambda: revision)
     assert samples(metrics)["polyver_store_revision", ("", "", "", "")] == 7
     revision = 8
     assert samples(metrics)["polyver_store_revision", ("", "", "", "")] == 8
 
 
 def test_strangers_cannot_fill_the_memory_with_paths() -> None:
-    metrics = Metrics()
+    metrics = ApiServerMetrics()
     for number in range(3000):
         metrics.observe("GET", f"/apis/g{number}/v1/things", 404, 0.01)
     assert len(list(metrics.series())) <= 1001
@@ -74,7 +74,7 @@ def test_strangers_cannot_fill_the_memory_with_paths() -> None:
 
 
 def test_a_refused_request_is_counted_without_its_resource() -> None:
-    metrics = Metrics()
+    metrics = ApiServerMetrics()
     metrics.observe("GET", "/api/v1/whatever", 403, 0.01)
     assert ("apiserver_request_total", ("GET", "", "", "")) in samples(metrics)
 
@@ -85,7 +85,7 @@ WELL: Checks = {"ping": lambda: "", "store": lambda: ""}
 ILL: Checks = {"ping": lambda: "", "store": lambda: "disk full"}
 
 
-def told(response: Response) -> tuple[int, str]:
+def told(response: HttpResponse) -> tuple[int, str]:
     assert isinstance(response.body, bytes)
     return response.status, response.body.decode()
 

@@ -16,7 +16,7 @@ from tests.kube.record import transcript
 from tests.kube.server.openapi_facts import RECORDED, facts_of, of_kind, of_server, references
 
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
-from polyver.kube.objects.kinds import CUSTOM_VERBS, Kind, Subresource
+from polyver.kube.objects.kinds import CUSTOM_VERBS, ResourceKind, Subresource
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server.openapi import CustomSchema, OpenApi
 from polyver.testing import LocalCluster
@@ -39,13 +39,13 @@ def built_in(group: str, version: str, kind: str) -> Shape | None:
         return None
 
 
-def custom(group: str, **parts: Any) -> Kind:
+def custom(group: str, **parts: Any) -> ResourceKind:
     parts = {"verbs": CUSTOM_VERBS, "custom": True, "namespaced": True, **parts}
-    return Kind(group, "v1", "Widget", "widgets", "widget", **parts)
+    return ResourceKind(group, "v1", "Widget", "widgets", "widget", **parts)
 
 
 def of_custom(
-    schema: Any, *, kind: Kind | None = None, selectable: tuple[str, ...] = ()
+    schema: Any, *, kind: ResourceKind | None = None, selectable: tuple[str, ...] = ()
 ) -> OpenApi:
     """The documents about one custom kind in the group ex.io."""
     found = CustomSchema(schema, selectable)
@@ -110,7 +110,7 @@ def test_every_reference_in_swagger_leads_somewhere() -> None:
 
 
 @pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: f"{kind.api_version}-{kind.kind}")
-def test_every_kind_has_a_schema_that_says_whose_it_is(kind: Kind) -> None:
+def test_every_kind_has_a_schema_that_says_whose_it_is(kind: ResourceKind) -> None:
     path = f"apis/{kind.api_version}" if kind.group else f"api/{kind.api_version}"
     schemas = DOCUMENTS[path]["components"]["schemas"]
     for found in (schemas, SWAGGER["definitions"]):

@@ -13,11 +13,11 @@ from tests.crds import widget_definition
 from tests.deadlines import HANG
 
 from polyver.client.in_process import DirectClient
-from polyver.controllers import Engine, NamespaceController
-from polyver.kube.server.api import Api
+from polyver.controllers import ControllerManager, NamespaceController
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
-from polyver.kube.server.http import Request, Response
-from polyver.kube.server.identity import ADMIN, CONTROLLERS, Verdict
+from polyver.kube.server.http import HttpRequest, HttpResponse
+from polyver.kube.server.identity import ADMIN, CONTROLLERS, AuthenticationResult
 from polyver.kube.store import MemoryStore
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -31,16 +31,16 @@ DEFINITION = widget_definition("ex.io", subresources={"status": {}})
 class Client:
     """Asks a pipeline as its administrator."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: ApiServer) -> None:
         self.api = api
 
     async def ask(
         self, method: str, path: str, body: object = None, *, kind: str = "application/json"
-    ) -> Response:
+    ) -> HttpResponse:
         path, _, query = path.partition("?")
         content = b"" if body is None else json.dumps(body).encode()
         headers = {"content-type": kind, "user-agent": "test/1"}
-        return await self.api.handle(Request(method, path, query, headers, content, ADMIN))
+        return await self.api.handle(HttpRequest(method, path, query, headers, content, ADMIN))
 
     async def get(self, path: str) -> Any:
         answer = await self.ask("GET", path)
@@ -70,7 +70,7 @@ class Client:
 
 @asynccontextmanager
 async def served(*, controllers: bool = False) -> AsyncIterator[Client]:
-    api = Api(MemoryStore())
+    api = ApiServer(MemoryStore())
     await prepare(api, port=6443)
     running = asyncio.create_task(api.run())
     try:
@@ -78,7 +78,7 @@ async def served(*, controllers: bool = False) -> AsyncIterator[Client]:
             yield Client(api)
             return
         direct = DirectClient(api, CONTROLLERS)
-        async with Engine(direct, [NamespaceController(direct)]):
+        async with ControllerManager(direct, [NamespaceController(direct)]):
             yield Client(api)
     finally:
         running.cancel()
@@ -262,8 +262,8 @@ def test_a_review_is_answered(path: str) -> None:
     spec, field = REVIEWS[path]
 
     async def test(client: Client) -> None:
-        proof = {"right": Verdict(ADMIN)}
-        client.api.server.authenticate = lambda token, _: proof.get(token, Verdict())
+        proof = {"right": AuthenticationResult(ADMIN)}
+        client.api.server.authenticate = lambda token, _: proof.get(token, AuthenticationResult())
         answered = await client.make(f"/apis/{path}", {"spec": spec})
         assert answered["status"][field] is True
         wrong = {"token": "wrong"} if "token" in spec else spec | {"groups": []}

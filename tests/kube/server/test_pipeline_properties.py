@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from polyver.kube.objects import encode_json
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
-from polyver.kube.server.http import Request, Response
+from polyver.kube.server.http import HttpRequest, HttpResponse
 from polyver.kube.server.identity import ADMIN
 from polyver.kube.store.memory import MemoryStore
 
@@ -49,7 +49,7 @@ class Pipeline:
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
         self.store = MemoryStore()
-        self.api = Api(self.store)
+        self.api = ApiServer(self.store)
         self.runner.run(self._prepare())
 
     async def _prepare(self) -> None:
@@ -59,14 +59,14 @@ class Pipeline:
         while (await self._ask("GET", WIDGETS)).status != 200:
             await asyncio.sleep(0)
 
-    async def _ask(self, method: str, path: str, body: object = None) -> Response:
+    async def _ask(self, method: str, path: str, body: object = None) -> HttpResponse:
         sent = b"" if body is None else encode_json(body)
-        return await self.api.handle(Request(method, path, "", {}, sent, ADMIN))
+        return await self.api.handle(HttpRequest(method, path, "", {}, sent, ADMIN))
 
-    def handle(self, request: Request) -> tuple[int, bytes]:
+    def handle(self, request: HttpRequest) -> tuple[int, bytes]:
         return self.runner.run(self._handled(request))
 
-    async def _handled(self, request: Request) -> tuple[int, bytes]:
+    async def _handled(self, request: HttpRequest) -> tuple[int, bytes]:
         response = await self.api.handle(request)
         for name, value in response.headers:
             assert name == name.lower()
@@ -83,7 +83,7 @@ class Pipeline:
             await response.body.aclose()
 
     def get(self, path: str) -> Any:
-        status, body = self.handle(Request("GET", path, "", {}, b"", ADMIN))
+        status, body = self.handle(HttpRequest("GET", path, "", {}, b"", ADMIN))
         assert status == 200, body
         return json.loads(body)
 
@@ -226,7 +226,7 @@ accepted = st.sampled_from(
     ]
 ) | st.text(max_size=5)
 requests = st.builds(
-    Request,
+    HttpRequest,
     st.sampled_from("GET GET POST POST PUT PATCH PATCH DELETE HEAD OPTIONS ZZZ".split()),
     paths(),
     queries,
@@ -263,7 +263,7 @@ def spoiled(draw: st.DrawFn, content: Any) -> Any:
 
 
 @st.composite
-def likely(draw: st.DrawFn) -> Request:
+def likely(draw: st.DrawFn) -> HttpRequest:
     """A request that is right, or nearly."""
     home = draw(st.sampled_from(list(HOMES)))
     name = draw(st.sampled_from(["a", "b", "widgets.drawn.example.com"]))
@@ -285,7 +285,7 @@ def likely(draw: st.DrawFn) -> Request:
     path = home if method == "POST" else f"{home}/{name}{draw(st.sampled_from(['', '/status']))}"
     query = draw(st.sampled_from(["", "", "dryRun=All", "fieldValidation=Strict", "force=1"]))
     headers = {"content-type": media, "accept": "application/json"}
-    return Request(method, path, f"fieldManager=me&{query}", headers, sent, ADMIN)
+    return HttpRequest(method, path, f"fieldManager=me&{query}", headers, sent, ADMIN)
 
 
 def encode_text(content: object) -> bytes:
@@ -294,7 +294,7 @@ def encode_text(content: object) -> bytes:
 
 @settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow])
 @given(likely() | requests)
-def test_every_request_is_answered(pipeline: Pipeline, request: Request) -> None:
+def test_every_request_is_answered(pipeline: Pipeline, request: HttpRequest) -> None:
     status, body = pipeline.handle(request)
     event(str(status))
     assert status in ANSWERS, body
@@ -307,7 +307,7 @@ def test_every_request_is_answered(pipeline: Pipeline, request: Request) -> None
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(likely(), max_size=20))
-def test_what_is_stored_stays_whole(pipeline: Pipeline, several: list[Request]) -> None:
+def test_what_is_stored_stays_whole(pipeline: Pipeline, several: list[HttpRequest]) -> None:
     for request in several:
         pipeline.handle(request)
     pipeline.check_store()

@@ -19,11 +19,11 @@ from tests.crds import widget_definition
 from tests.deadlines import HANG
 
 from polyver.client.in_process import DirectClient
-from polyver.controllers import Engine, GarbageCollector, NamespaceController
+from polyver.controllers import ControllerManager, GarbageCollector, NamespaceController
 from polyver.kube.objects import encode_json
-from polyver.kube.server.api import Api
+from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
-from polyver.kube.server.http import Request, Response
+from polyver.kube.server.http import HttpRequest, HttpResponse
 from polyver.kube.server.identity import ADMIN, CONTROLLERS
 from polyver.kube.store import Store
 from polyver.kube.store import _watch_hub as _watching
@@ -41,7 +41,7 @@ DEFINITION = widget_definition("races.example.com")
 class Client:
     """Asks the pipeline itself, so that everything happens in one event loop and nothing waits."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: ApiServer) -> None:
         self.api = api
 
     async def send(
@@ -52,11 +52,11 @@ class Client:
         *,
         media: str = "application/json",
         **query: object,
-    ) -> Response:
+    ) -> HttpResponse:
         sent = b"" if body is None else encode_json(body)
         asked = urlencode(query)
         headers = {"content-type": media}
-        return await self.api.handle(Request(method, path, asked, headers, sent, ADMIN))
+        return await self.api.handle(HttpRequest(method, path, asked, headers, sent, ADMIN))
 
     async def ask(
         self, method: str, path: str, body: object = None, **options: Any
@@ -98,7 +98,7 @@ def named(path: str, name: str) -> dict[str, Any]:
 @asynccontextmanager
 async def serving(store: Store, **options: Any) -> AsyncIterator[Client]:
     async with store:
-        api = Api(store, **options)
+        api = ApiServer(store, **options)
         await prepare(api, port=1)
         running = asyncio.create_task(api.run())
         await asyncio.sleep(0.01)  # it has begun to watch
@@ -115,7 +115,9 @@ async def controlled(store: Store) -> AsyncIterator[Client]:
     async with serving(store) as client:
         direct = DirectClient(client.api, CONTROLLERS, agent="kube-controller-manager")
         client.api.catalogue.subscribe(direct.kinds_changed)
-        async with Engine(direct, [GarbageCollector(direct), NamespaceController(direct)]):
+        async with ControllerManager(
+            direct, [GarbageCollector(direct), NamespaceController(direct)]
+        ):
             yield client
 
 

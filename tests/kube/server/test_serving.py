@@ -23,9 +23,9 @@ from polyver.kube.http import connections
 from polyver.kube.http import listener as listening
 from polyver.kube.http.listener import CannotListen, bind, serving
 from polyver.kube.objects import encode_json
-from polyver.kube.server.asgi import App
+from polyver.kube.server.asgi import ApiServerApp
 from polyver.kube.server.credentials import Credentials, server_names
-from polyver.kube.server.http import Request, Response
+from polyver.kube.server.http import HttpRequest, HttpResponse
 from polyver.kube.server.identity import Identities, self_review
 from polyver.kube.store import Store
 from polyver.testing import EmbeddedServer
@@ -41,22 +41,22 @@ class Pipeline:
         self.streaming = threading.Semaphore(0)
         self.ended = threading.Semaphore(0)
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: HttpRequest) -> HttpResponse:
         match request.path:
             case "/fails":
                 raise ValueError("a secret of the server")
             case "/stream":
-                return Response(200, list(JSON), self._numbers())
+                return HttpResponse(200, list(JSON), self._numbers())
             case "/breaks":
-                return Response(200, list(JSON), self._broken())
+                return HttpResponse(200, list(JSON), self._broken())
             case "/slow":
                 await asyncio.sleep(0.1)
             case "/large":
-                return Response(200, list(JSON), b"x" * int(request.query))
+                return HttpResponse(200, list(JSON), b"x" * int(request.query))
             case "/warns":
-                return Response(200, [*JSON, ("warning", "a\r\nset-cookie: b\u2713")], b"{}")
+                return HttpResponse(200, [*JSON, ("warning", "a\r\nset-cookie: b\u2713")], b"{}")
         about = {"path": request.path, "query": request.query, "size": len(request.body)}
-        return Response(200, list(JSON), encode_json(about | self_review(request.user)))
+        return HttpResponse(200, list(JSON), encode_json(about | self_review(request.user)))
 
     async def _numbers(self) -> AsyncIterator[bytes]:
         try:
@@ -507,7 +507,7 @@ def test_a_new_certificate_is_used_without_a_restart(tmp_path: Path) -> None:
         kept = Credentials.open(tmp_path, server_names("127.0.0.1"), now=now)
         context = kept.tls()
         listener = bind("127.0.0.1", 0)
-        app = App(Pipeline(), Identities({}))
+        app = ApiServerApp(Pipeline(), Identities({}))
         port = listener.getsockname()[1]
         async with serving(app, listener, lambda: context):
             before = await serial(port, kept.ca_file)

@@ -26,20 +26,20 @@ from tests.kube.server.test_pipeline import (
 )
 from tests.kube.webhook import Webhook
 
-from polyver.client import Resource
+from polyver.client import GroupVersionResource
 from polyver.client.in_process import DirectClient
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.conversion.reviews import CallFailed
+from polyver.kube.server.conversion.reviews import WebhookCallFailed
 from polyver.kube.server.identity import CONTROLLERS
-from polyver.kube.server.webhooks.match import Rule
+from polyver.kube.server.webhooks.match import RuleWithOperations
 from polyver.kube.server.webhooks.patches import read_patch
 from polyver.kube.server.webhooks.reviews import denied, read_verdict
-from polyver.kube.store import Change
+from polyver.kube.store import StoreWrite
 
 GROUP = "admissionregistration.k8s.io"
 REFUSAL = Answer({"allowed": False, "status": {"message": "not here"}})
-CONFIG_MAP = Resource("", "v1", "configmaps")
+CONFIG_MAP = GroupVersionResource("", "v1", "configmaps")
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ async def store(client: Client, kind: str, content: dict[str, Any]) -> None:
     about = {"apiVersion": f"{GROUP}/v1", "kind": f"{kind}WebhookConfiguration"}
     head = json.dumps(about | {"metadata": {"name": "a"}})[:-2] + ', "resourceVersion": "'
     tail = '"}, ' + json.dumps({"webhooks": content["webhooks"]})[1:]
-    change = Change(f"/{GROUP}/{plural}/a", head.encode(), tail.encode(), 0)
+    change = StoreWrite(f"/{GROUP}/{plural}/a", head.encode(), tail.encode(), 0)
     await client.api.server.store.write(change)
 
 
@@ -265,7 +265,7 @@ REVIEWS = st.fixed_dictionaries(
 @given(REVIEWS.map(lambda review: json.dumps(review).encode()) | st.binary(), st.booleans())
 def test_an_answer_is_a_verdict_or_a_failure(body: bytes, mutating: bool) -> None:
     for version in ("v1", "v1beta1"):
-        with suppress(CallFailed):
+        with suppress(WebhookCallFailed):
             verdict = read_verdict(body, uid="", version=version, mutating=mutating)
             assert denied("a.b.c", verdict.status).status["code"] >= 400
             read_patch(verdict.patch, verdict.patch_type)
@@ -273,12 +273,12 @@ def test_an_answer_is_a_verdict_or_a_failure(body: bytes, mutating: bool) -> Non
 
 WORDS = st.sampled_from(["", "apps", "v1", "pods", "widgets", "CREATE", "status"])
 KINDS = st.builds(
-    lambda group, version, plural: Kind(group, version, "K", plural, "k", namespaced=True),
+    lambda group, version, plural: ResourceKind(group, version, "K", plural, "k", namespaced=True),
     *(WORDS, WORDS, WORDS),
 )
 
 
-def read(kind: Kind, operation: str, part: str, scope: str = "*") -> dict[str, Any]:
+def read(kind: ResourceKind, operation: str, part: str, scope: str = "*") -> dict[str, Any]:
     """A rule for exactly one request."""
     return {
         "operations": [operation],
@@ -294,19 +294,19 @@ STARS = {"operations": "*", "apiGroups": "*", "apiVersions": "*", "resources": "
 
 @given(KINDS, WORDS, WORDS, st.sets(st.sampled_from(sorted(STARS))), st.booleans())
 def test_a_star_takes_what_its_place_would_have_taken(
-    kind: Kind, operation: str, part: str, starred: set[str], namespaced: bool
+    kind: ResourceKind, operation: str, part: str, starred: set[str], namespaced: bool
 ) -> None:
     wanted = read(kind, operation, part, "Namespaced" if namespaced else "Cluster")
     wanted |= {name: [STARS[name]] for name in starred}
-    asked = Rule.read(wanted)
+    asked = RuleWithOperations.read(wanted)
     assert asked.matches(kind, operation, part, namespaced=namespaced)
     assert not asked.matches(kind, operation, part, namespaced=not namespaced)
 
 
 @given(KINDS, KINDS, st.tuples(WORDS, WORDS), st.tuples(WORDS, WORDS))
 def test_a_rule_without_stars_takes_one_request_alone(
-    kind: Kind, other: Kind, one: tuple[str, str], two: tuple[str, str]
+    kind: ResourceKind, other: ResourceKind, one: tuple[str, str], two: tuple[str, str]
 ) -> None:
-    asked = Rule.read(read(kind, *one))
+    asked = RuleWithOperations.read(read(kind, *one))
     same = (kind, *one) == (other, *two)
     assert asked.matches(other, *two, namespaced=True) is same

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from polyver.kube.store import Entry
+from polyver.kube.store import StoreEntry
 from polyver.kube.store._recent import Recent
 
 
 def test_what_nobody_asked_for_is_forgotten_first() -> None:
     recent = Recent(most=30)
     for number in range(3):
-        recent.keep(Entry(f"/{number}", b"x" * 10, number, number))
+        recent.keep(StoreEntry(f"/{number}", b"x" * 10, number, number))
     assert recent.get("/0") is not None
-    recent.keep(Entry("/3", b"x" * 10, 3, 3))
+    recent.keep(StoreEntry("/3", b"x" * 10, 3, 3))
     assert [recent.get(f"/{number}") is not None for number in range(4)] == [
         True,
         False,
@@ -22,13 +22,13 @@ def test_what_nobody_asked_for_is_forgotten_first() -> None:
 
 def test_one_that_is_too_large_is_not_kept() -> None:
     recent = Recent(most=30)
-    recent.keep(Entry("/a", b"x" * 31, 1, 1))
+    recent.keep(StoreEntry("/a", b"x" * 31, 1, 1))
     assert recent.get("/a") is None
 
 
 def test_an_entry_is_not_kept_before_all_its_changes_are_done() -> None:
     recent = Recent()
-    entry = Entry("/a", b"x", 1, 1)
+    entry = StoreEntry("/a", b"x", 1, 1)
     recent.begin("/a")
     recent.begin("/a")
     recent.end("/a")

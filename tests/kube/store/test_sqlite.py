@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from polyver.kube.store import Change, SqliteStore, StoreFailed, StoreLocked
+from polyver.kube.store import SqliteStore, StoreFailed, StoreLocked, StoreWrite
 
 WRITER = """
 import asyncio, sys
@@ -65,7 +65,7 @@ def test_no_acknowledged_write_is_lost_when_the_process_is_killed(
                 assert entry.value.split()[1] == str(entry.revision).encode(), "nothing is torn"
             events = [await anext(watch) for watch in [store.watch("/", 0)] for _ in range(lines)]
             assert [event.entry.revision for event in events] == list(range(1, lines + 1))
-            again = await store.write(Change("/new", b"", b"", 0))
+            again = await store.write(StoreWrite("/new", b"", b"", 0))
             assert again.revision == store.revision
 
     asyncio.run(check())
@@ -74,14 +74,14 @@ def test_no_acknowledged_write_is_lost_when_the_process_is_killed(
 def test_a_second_start_continues(tmp_path: Path) -> None:
     async def first() -> None:
         async with SqliteStore(tmp_path) as store:
-            entry = await store.write(Change("/a", b"1 ", b"", 0))
-            await store.write(Change("/a", b"2 ", b"", entry.revision, delete=True))
+            entry = await store.write(StoreWrite("/a", b"1 ", b"", 0))
+            await store.write(StoreWrite("/a", b"2 ", b"", entry.revision, delete=True))
             await store.compact(2)
 
     async def second() -> None:
         async with SqliteStore(tmp_path) as store:
             assert (store.revision, store.compacted) == (2, 2)
-            assert (await store.write(Change("/b", b"", b"", 0))).revision == 3
+            assert (await store.write(StoreWrite("/b", b"", b"", 0))).revision == 3
 
     asyncio.run(first())
     asyncio.run(second())
@@ -135,16 +135,16 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 def test_a_full_disk_fails_the_write_and_nothing_else(tmp_path: Path) -> None:
     async def test() -> None:
         async with SqliteStore(tmp_path) as store:
-            before = await store.write(Change("/a", b"", b"", 0))
+            before = await store.write(StoreWrite("/a", b"", b"", 0))
             pages = store._writer.execute("pragma page_count").fetchall()[0][0]
             store._writer.execute(f"pragma max_page_count = {pages}")
             with pytest.raises(StoreFailed, match=r"the disk refused a write: .*full"):
-                await store.write(Change("/b", b"x" * 1_000_000, b"", 0))
+                await store.write(StoreWrite("/b", b"x" * 1_000_000, b"", 0))
             assert store.get("/a") == before
             assert store.get("/b") is None
             assert store.revision == 1
             store._writer.execute("pragma max_page_count = 1000000")
-            assert (await store.write(Change("/b", b"", b"", 0))).revision == 2
+            assert (await store.write(StoreWrite("/b", b"", b"", 0))).revision == 2
 
     asyncio.run(test())
 
@@ -160,7 +160,9 @@ def test_writers_that_wait_together_share_one_transaction(tmp_path: Path) -> Non
                 return False
 
             store._writer.set_commit_hook(count)
-            await asyncio.gather(*(store.write(Change(f"/{n}", b"", b"", 0)) for n in range(500)))
+            await asyncio.gather(
+                *(store.write(StoreWrite(f"/{n}", b"", b"", 0)) for n in range(500))
+            )
             assert store.revision == 500
             return commits
 

@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from tests.deadlines import HANG
 
 from polyver.kube.store import (
-    Change,
     Compacted,
     Conflict,
-    Entry,
-    Event,
     FutureRevision,
     Lagging,
     MemoryStore,
     SqliteStore,
     Store,
     StoreClosed,
-    Watch,
+    StoreEntry,
+    StoreEvent,
+    StoreWatch,
+    StoreWrite,
 )
 
 T = TypeVar("T")
@@ -48,15 +48,15 @@ def run(opened: Opener, test: Callable[[Store], Awaitable[T]]) -> T:
     return asyncio.run(whole())
 
 
-def put(key: str, text: str = "", expected: int = 0) -> Change:
-    return Change(key, f"{text}@".encode(), b"", expected)
+def put(key: str, text: str = "", expected: int = 0) -> StoreWrite:
+    return StoreWrite(key, f"{text}@".encode(), b"", expected)
 
 
-def delete(entry: Entry) -> Change:
-    return Change(entry.key, b"gone@", b"", entry.revision, delete=True)
+def delete(entry: StoreEntry) -> StoreWrite:
+    return StoreWrite(entry.key, b"gone@", b"", entry.revision, delete=True)
 
 
-async def take(watch: Watch, count: int) -> list[Event]:
+async def take(watch: StoreWatch, count: int) -> list[StoreEvent]:
     return [await asyncio.wait_for(anext(watch), HANG) for _ in range(count)]
 
 
@@ -64,8 +64,8 @@ def test_a_write_is_read_back_with_its_revision_in_it(opened: Opener) -> None:
     async def test(store: Store) -> None:
         assert store.revision == 0
         assert store.get("/a") is None
-        entry = await store.write(Change("/a", b'{"rv":"', b'"}', 0))
-        assert entry == Entry("/a", b'{"rv":"1"}', 1, 1)
+        entry = await store.write(StoreWrite("/a", b'{"rv":"', b'"}', 0))
+        assert entry == StoreEntry("/a", b'{"rv":"1"}', 1, 1)
         assert store.get("/a") == entry
         assert store.revision == 1
 
@@ -103,7 +103,7 @@ def test_a_write_that_expects_something_else_changes_nothing(opened: Opener, exp
 def test_deleting_what_is_not_there_is_a_conflict(opened: Opener) -> None:
     async def test(store: Store) -> None:
         with pytest.raises(Conflict, match="holds nothing, expected revision 7"):
-            await store.write(Change("/a", b"", b"", 7, delete=True))
+            await store.write(StoreWrite("/a", b"", b"", 7, delete=True))
 
     run(opened, test)
 
@@ -113,9 +113,9 @@ def test_of_many_writers_of_one_key_one_wins(opened: Opener) -> None:
         results = await asyncio.gather(
             *(store.write(put("/a", str(n))) for n in range(50)), return_exceptions=True
         )
-        won = [result for result in results if isinstance(result, Entry)]
+        won = [result for result in results if isinstance(result, StoreEntry)]
         assert len(won) == 1
-        assert all(isinstance(result, Conflict | Entry) for result in results)
+        assert all(isinstance(result, Conflict | StoreEntry) for result in results)
         assert store.get("/a") == won[0]
 
     run(opened, test)
@@ -164,9 +164,9 @@ def test_a_watch_yields_the_past_and_then_the_present_each_once(opened: Opener) 
         gone = await store.write(delete(two))
         three = await store.write(put("/a/2"))
         assert await take(watch, 3) == [
-            Event(two, one, deleted=False),
-            Event(gone, two, deleted=True),
-            Event(three, None, deleted=False),
+            StoreEvent(two, one, deleted=False),
+            StoreEvent(gone, two, deleted=True),
+            StoreEvent(three, None, deleted=False),
         ]
         watch.close()
         with pytest.raises(StoreClosed):
@@ -181,7 +181,7 @@ def test_a_watch_of_a_deleted_key_begins_anew(opened: Opener) -> None:
         await store.write(delete(one))
         again = await store.write(put("/a"))
         events = await take(store.watch("/a", 0), 3)
-        assert events[2] == Event(again, None, deleted=False)
+        assert events[2] == StoreEvent(again, None, deleted=False)
 
     run(opened, test)
 
@@ -202,9 +202,9 @@ def test_what_is_compacted_cannot_be_asked_for_and_what_is_there_stays(opened: O
             store.page("/a/", revision=3)
         assert store.page("/a/", revision=4).entries == [two]
         assert store.page("/a/").entries == [two, last]
-        assert await take(store.watch("/a/", 4), 1) == [Event(last, None, deleted=False)]
+        assert await take(store.watch("/a/", 4), 1) == [StoreEvent(last, None, deleted=False)]
         changed = await store.write(put("/a/1", "3", two.revision))
-        assert await take(store.watch("/a/1", 5), 1) == [Event(changed, two, deleted=False)]
+        assert await take(store.watch("/a/1", 5), 1) == [StoreEvent(changed, two, deleted=False)]
         await store.compact(2)
         assert store.compacted == 4, "compaction never goes back"
         with pytest.raises(FutureRevision):
@@ -258,11 +258,11 @@ class Model:
     """What a store should hold, kept in the plainest way."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.now: dict[str, Entry] = {}
+        self.events: list[StoreEvent] = []
+        self.now: dict[str, StoreEntry] = {}
 
-    def at(self, revision: int) -> dict[str, Entry]:
-        then: dict[str, Entry] = {}
+    def at(self, revision: int) -> dict[str, StoreEntry]:
+        then: dict[str, StoreEntry] = {}
         for event in self.events[:revision]:
             if event.deleted:
                 then.pop(event.entry.key)
@@ -305,8 +305,8 @@ async def step(store: Store, model: Model, what: str, key: str, chance: random.R
             await store.write(put(key, "", revision + 1))
     else:
         deleting = what == "delete"
-        entry = await store.write(Change(key, b"x", b"y", revision, delete=deleting))
-        model.events.append(Event(entry, current, deleting))
+        entry = await store.write(StoreWrite(key, b"x", b"y", revision, delete=deleting))
+        model.events.append(StoreEvent(entry, current, deleting))
         model.now = model.at(len(model.events))
 
 
@@ -344,7 +344,7 @@ def test_whoever_has_seen_a_change_never_sees_what_was_before(opened: Opener) ->
     run(opened, test)
 
 
-def revision_of(entry: Entry | None) -> int:
+def revision_of(entry: StoreEntry | None) -> int:
     return entry.revision if entry else 0
 
 
@@ -379,7 +379,9 @@ def test_watchers_are_told_of_what_begins_as_they_asked(
     async def test(store: Store) -> None:
         watch = store.watch(prefix, 0)
         entry = await store.write(put("/g/things/ns/a"))
-        assert await watch.batch(0.01) == ([Event(entry, None, deleted=False)] if is_told else [])
+        assert await watch.batch(0.01) == (
+            [StoreEvent(entry, None, deleted=False)] if is_told else []
+        )
         assert watch.revision == entry.revision
 
     run(opened, test)

@@ -17,17 +17,17 @@ from polyver.apis.conversion_kind import (
     versions_in_use,
 )
 from polyver.core import PolyverError, listed
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import Cause, forbidden, invalid
-from polyver.kube.server.admission import Review
-from polyver.webhook.configurations import Wanted
+from polyver.kube.server.admission import AdmissionRequest
+from polyver.webhook.configurations import AdmissionRegistration
 
 __all__ = ["CONVERSIONS_WANTED", "ConversionChecks", "Find"]
 
 Find = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 """The CustomResourceDefinition of a name, if there is one."""
 
-CONVERSIONS_WANTED = Wanted(
+CONVERSIONS_WANTED = AdmissionRegistration(
     "checks",
     group=CONVERSIONS.group,
     plural=CONVERSIONS.names.plural,
@@ -48,20 +48,20 @@ class ConversionChecks:
     def __init__(self, find: Find) -> None:
         self._find = find
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         known = (CONVERSIONS.group, CONVERSIONS.names.plural)
         return (kind.group, kind.plural) == known and operation in ("CREATE", "UPDATE", "DELETE")
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         pass
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if review.operation == "DELETE":
             await self._check_deletion(review)
         elif review.object is not None and not review.subresource:
             await self._check_content(review, review.object)
 
-    async def _check_content(self, review: Review, conversion: dict[str, Any]) -> None:
+    async def _check_content(self, review: AdmissionRequest, conversion: dict[str, Any]) -> None:
         if review.old is not None and review.old.get("spec") == conversion.get("spec"):
             return  # whoever sets labels or finalizers changes nothing that is checked
         definition = await self._find(review.name) if review.name else None
@@ -72,7 +72,7 @@ class ConversionChecks:
             cause = Cause(place_of(error), f"Invalid value: {error.fact}{hint}")
             raise invalid(review.kind, review.name, [cause]) from None
 
-    async def _check_deletion(self, review: Review) -> None:
+    async def _check_deletion(self, review: AdmissionRequest) -> None:
         crd = await self._find(review.name)
         if crd is None or review.old is None or "deletionTimestamp" in crd["metadata"]:
             return

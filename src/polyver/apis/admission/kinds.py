@@ -18,11 +18,11 @@ from polyver.apis.declaring import Kind as DeclaredKind
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
-from polyver.kube.http.worker_threads import Aside
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.http.worker_threads import DaemonThreadPool
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, Cause, internal, invalid
-from polyver.kube.server.admission import Review
-from polyver.webhook.configurations import Wanted
+from polyver.kube.server.admission import AdmissionRequest
+from polyver.webhook.configurations import AdmissionRegistration
 
 __all__ = ["ConvertedKinds", "wanted_by"]
 
@@ -36,21 +36,21 @@ class ConvertedKinds:
 
     def __init__(
         self,
-        converter: Callable[[Kind], Converter | None],
+        converter: Callable[[ResourceKind], Converter | None],
         kinds: Mapping[str, DeclaredKind] | None = None,
     ) -> None:
         """`kinds` are found by the names of their definitions."""
         self._converter = converter
         self._kinds = dict(kinds or {})
-        self._threads: dict[str, Aside] = {}
+        self._threads: dict[str, DaemonThreadPool] = {}
         """For the hooks and functions of each kind: one that hangs holds up no other kind."""
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         if not kind.custom or operation not in _WRITES:
             return False
         return kind.resource in self._kinds or self._converter(kind) is not None
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         if review.object is None or review.subresource:
             return
         converter = self._converter(review.kind)
@@ -63,7 +63,7 @@ class ConvertedKinds:
             obj.clear()
             obj |= made
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if review.object is None:
             return
         obj, version = review.object, review.kind.version
@@ -79,7 +79,7 @@ class ConvertedKinds:
         if causes:
             raise invalid(review.kind, review.name, causes)
 
-    async def _inconvertible(self, review: Review, converter: Converter) -> list[Cause]:
+    async def _inconvertible(self, review: AdmissionRequest, converter: Converter) -> list[Cause]:
         """Why an object cannot be shown in one of the versions."""
         assert review.object is not None
         others = [each for each in converter.versions if each != review.kind.version]
@@ -98,7 +98,7 @@ class ConvertedKinds:
                 return [Cause("", f"Invalid value: {text}")]
         return []
 
-    async def _called(self, review: Review, function: Callable[[], T]) -> T:
+    async def _called(self, review: AdmissionRequest, function: Callable[[], T]) -> T:
         """What a hook gives; what goes wrong in it is for the log, and not for clients."""
         try:
             return await self._timed(review, function)
@@ -112,12 +112,14 @@ class ConvertedKinds:
             Log().failure("a hook failed", error, object=review.name)
             raise internal("a hook failed, and the log says why") from None
 
-    async def _timed(self, review: Review, function: Callable[[], T]) -> T:
-        threads = self._threads.setdefault(review.kind.resource, Aside(_THREADS))
+    async def _timed(self, review: AdmissionRequest, function: Callable[[], T]) -> T:
+        threads = self._threads.setdefault(review.kind.resource, DaemonThreadPool(_THREADS))
         return await threads.run_within(review.patience, function)
 
 
-def _restore(review: Review, converter: Converter, obj: Object, old: Mapping[str, Any]) -> None:
+def _restore(
+    review: AdmissionRequest, converter: Converter, obj: Object, old: Mapping[str, Any]
+) -> None:
     # An apply from which it is missing has taken away all that was carried; unless somebody
     # had applied the carry itself, and does so no longer.
     if not review.applied or _is_applied(old, converter.keeping.path):
@@ -152,7 +154,7 @@ def _metadata(before: Mapping[str, Any], after: Any) -> Object:
 # What an API server has to ask about.
 
 
-def wanted_by(kind: DeclaredKind) -> list[Wanted]:
+def wanted_by(kind: DeclaredKind) -> list[AdmissionRegistration]:
     """The requests that a kind's hooks and conversion have to see, and no others.
 
     A kind that is read from a definition has no hooks; several versions of it are converted.
@@ -166,12 +168,14 @@ def wanted_by(kind: DeclaredKind) -> list[Wanted]:
         parts = ("status",) if any(each.status for each in definition.versions) else ()
         conditions = {"carry-is-missing": _carry_missing(kind.converter)}
         found = [
-            Wanted("carry", versions=served, operations=("UPDATE",), conditions=conditions),
-            Wanted("checks", versions=served, mutates=False, parts=parts),
+            AdmissionRegistration(
+                "carry", versions=served, operations=("UPDATE",), conditions=conditions
+            ),
+            AdmissionRegistration("checks", versions=served, mutates=False, parts=parts),
         ]
     else:
-        found = [Wanted("checks", versions=checked, mutates=False, exact=True)]
-    found.append(Wanted("defaults", versions=filled, exact=True))
+        found = [AdmissionRegistration("checks", versions=checked, mutates=False, exact=True)]
+    found.append(AdmissionRegistration("defaults", versions=filled, exact=True))
     group, plural, scope = definition.group, definition.names.plural, definition.scope
     return [
         replace(each, group=group, plural=plural, scope=scope) for each in found if each.versions

@@ -1,9 +1,9 @@
 """What can be said of conversions without running them: rules beside schemas, and what is lost."""
 
-from polyver.apis.checking._findings import RULES, Example, Finding, found
+from polyver.apis.checking._findings import RULES, ConversionFinding, Counterexample, found
 from polyver.apis.checking._function_ledger import Observed
 from polyver.apis.checking._inferred_schemas import guessed
-from polyver.apis.checking._ledger import Fate, Ledger, ledger
+from polyver.apis.checking._ledger import FieldConversion, Ledger, ledger
 from polyver.apis.checking._rule_types import fitting
 from polyver.apis.checking._schema_fit import check_types
 from polyver.apis.checking._special_values import words_of
@@ -11,9 +11,9 @@ from polyver.apis.checking._unknown_targets import check_writing
 
 __all__ = [
     "RULES",
-    "Example",
-    "Fate",
-    "Finding",
+    "ConversionFinding",
+    "Counterexample",
+    "FieldConversion",
     "Ledger",
     "Observed",
     "check_types",

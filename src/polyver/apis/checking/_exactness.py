@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from polyver.apis.conversion.rules import Cast, Rule, Scale, Split, Values
+from polyver.apis.conversion.rules import CastRule, ConversionRule, ScaleRule, SplitRule, ValuesRule
 
 __all__ = ["is_exact"]
 
@@ -20,21 +20,21 @@ _EXACT_CASTS: Final = {
 }
 
 
-def is_exact(rule: Rule, schema: Schema | None, *, back: bool) -> bool:
+def is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> bool:
     """Whether nothing is carried of what a rule reads in a direction, if the schema allows it."""
     match rule:
-        case Cast():
+        case CastRule():
             kinds = (rule.source_type, rule.target_type)
             pair = kinds[::-1] if back else kinds
             return pair[0] == pair[1] or pair in _EXACT_CASTS
-        case Scale():
+        case ScaleRule():
             kind = rule.source_type if back else rule.target_type
             factor = 1 / rule.factor if back else rule.factor
             return kind == "integer" and factor.denominator == 1 and _is_small(schema, int(factor))
-        case Split():
+        case SplitRule():
             texts = all(kind == "string" for kind in rule.types)
             return not back and texts and rule.absent is None
-        case Values():
+        case ValuesRule():
             words = rule.words.values() if back else rule.words.keys()
             enum = (schema or {}).get("enum") or ()
             return bool(enum) and all(each in words for each in enum)

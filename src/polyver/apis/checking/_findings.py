@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.apis.compatibility import RULES as COMPATIBILITY
-from polyver.apis.compatibility import Rule, Severity
+from polyver.apis.compatibility import FindingRule, FindingSeverity
 from polyver.core.plain import Object
 
-__all__ = ["RULES", "Example", "Finding", "found"]
+__all__ = ["RULES", "ConversionFinding", "Counterexample", "found"]
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class Counterexample:
     """The smallest object that shows it, and what came out of it and should have."""
 
     given: Object
@@ -29,13 +29,13 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConversionFinding:
     """One thing that is wrong, or may be."""
 
     kind: str
     """The name of the CustomResourceDefinition, or the kind and its group."""
     rule: str
-    severity: Severity
+    severity: FindingSeverity
     fact: str
     advice: str
     versions: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Finding:
     """A field of the objects; empty for the whole."""
     place: str = ""
     """Where the kind, or the rule, is written."""
-    example: Example | None = None
+    example: Counterexample | None = None
 
     def as_data(self) -> dict[str, Any]:
         """The same as plain data, for JSON."""
@@ -133,9 +133,9 @@ _RISKY = {
         "Put the CustomResourceDefinition beside the Conversion",
     ),
 }
-RULES: Mapping[str, Rule] = {
-    name: Rule(name, severity, about, advice)
-    for severity, rules in ((Severity.BREAKING, _BREAKING), (Severity.RISKY, _RISKY))
+RULES: Mapping[str, FindingRule] = {
+    name: FindingRule(name, severity, about, advice)
+    for severity, rules in ((FindingSeverity.BREAKING, _BREAKING), (FindingSeverity.RISKY, _RISKY))
     for name, (about, advice) in rules.items()
 }
 assert not RULES.keys() & COMPATIBILITY.keys()
@@ -143,7 +143,7 @@ assert not RULES.keys() & COMPATIBILITY.keys()
 
 def found(
     rule: str, kind: str, fact: str, *, versions: tuple[str, ...] = (), path: str = ""
-) -> Finding:
+) -> ConversionFinding:
     """A finding of a rule."""
     known = RULES[rule]
-    return Finding(kind, rule, known.severity, fact, known.advice, versions, path)
+    return ConversionFinding(kind, rule, known.severity, fact, known.advice, versions, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from polyver.apis.checking._ledger import Fate, Ledger
+from polyver.apis.checking._ledger import FieldConversion, Ledger
 from polyver.apis.checking.schema_paths import Inside, Place, places, show
 from polyver.apis.conversion import Converter
 from polyver.apis.conversion.paths import parse_path, pick
@@ -55,14 +55,18 @@ def _named(place: Place) -> Place:
     return place[: unnamed[0]] if unnamed else place
 
 
-def _fate(path: str, seen: Mapping[str, int]) -> Fate:
+def _fate(path: str, seen: Mapping[str, int]) -> FieldConversion:
     total = sum(seen.values())
     if not total:
-        return Fate(path, "transformed", rules=("function",), exact=False, why="not seen")
+        return FieldConversion(
+            path, "transformed", rules=("function",), exact=False, why="not seen"
+        )
     carried = seen.get("carried", 0)
     if carried == total:
-        return Fate(path, "carried", exact=False, why="the function does not give it back")
+        return FieldConversion(
+            path, "carried", exact=False, why="the function does not give it back"
+        )
     why = f"carried in {carried} of {total} objects" if carried else ""
     if seen.get("changed"):
-        return Fate(path, "transformed", rules=("function",), exact=not carried, why=why)
-    return Fate(path, "kept", (path,), exact=not carried, why=why)
+        return FieldConversion(path, "transformed", rules=("function",), exact=not carried, why=why)
+    return FieldConversion(path, "kept", (path,), exact=not carried, why=why)

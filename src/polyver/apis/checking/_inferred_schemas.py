@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from polyver.apis.conversion import Block, Converter
+from polyver.apis.conversion import Converter, RuleBlock
 from polyver.apis.conversion.hops import ByRules
-from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
+from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path
-from polyver.apis.conversion.rules import Cast, Rule, Scale, Split
+from polyver.apis.conversion.rules import CastRule, ConversionRule, ScaleRule, SplitRule
 from polyver.kube.objects.schema.structure import META_FIELDS
 
 __all__ = ["guessed"]
@@ -28,7 +28,7 @@ def guessed(converter: Converter, version: str) -> Schema:
     return made
 
 
-def _add(schema: Schema, block: Block, *, back: bool) -> None:
+def _add(schema: Schema, block: RuleBlock, *, back: bool) -> None:
     for rule in block.rules:
         for path, kind in _fields(rule, back=back):
             if not block.root or path[0] not in META_FIELDS:
@@ -42,34 +42,34 @@ def _put(schema: Schema, path: Path, kind: Schema) -> None:
     schema.setdefault("properties", {})[path[-1]] = kind
 
 
-def _fields(rule: Rule, *, back: bool) -> Iterator[tuple[Path, Schema]]:
+def _fields(rule: ConversionRule, *, back: bool) -> Iterator[tuple[Path, Schema]]:
     paths = rule.ports(back=back)[0]
-    if isinstance(rule, Split) and back:
+    if isinstance(rule, SplitRule) and back:
         yield from ((path, {"type": kind}) for path, kind in zip(paths, rule.types, strict=True))
     else:
         yield from ((path, _kind(rule, back=back)) for path in paths)
 
 
-def _kind(rule: Rule, *, back: bool) -> Schema:
+def _kind(rule: ConversionRule, *, back: bool) -> Schema:
     kind: Schema = {**_ANYTHING}
     match rule:
-        case Cast() | Scale():
+        case CastRule() | ScaleRule():
             kind = {"type": rule.target_type if back else rule.source_type}
-        case Split():
+        case SplitRule():
             kind = {"type": "string"}
-        case Move() if rule.inside.rules:
+        case MoveRule() if rule.inside.rules:
             kind = _inside(rule.inside, back=back)
-        case Each():
+        case EachRule():
             kind = {"type": "array", "items": _inside(rule.inside, back=back)}
-        case Wrap():
+        case WrapRule():
             one = _inside(rule.inside, back=back)
             kind = {"type": "array", "items": one} if back else one
-        case Keyed():
+        case KeyedRule():
             kind = _keyed(rule, back=back)
     return kind
 
 
-def _inside(block: Block, *, back: bool) -> Schema:
+def _inside(block: RuleBlock, *, back: bool) -> Schema:
     made: Schema = {**_ANYTHING}
     if block.rules:
         made["type"] = "object"
@@ -77,7 +77,7 @@ def _inside(block: Block, *, back: bool) -> Schema:
     return made
 
 
-def _keyed(rule: Keyed, *, back: bool) -> Schema:
+def _keyed(rule: KeyedRule, *, back: bool) -> Schema:
     one = _inside(rule.inside, back=back)
     if back:
         return {"type": "object", "additionalProperties": one}

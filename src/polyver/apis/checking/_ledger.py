@@ -20,20 +20,20 @@ from polyver.apis.checking.schema_paths import (
     schema_at,
     show,
 )
-from polyver.apis.conversion import Block, Converter
+from polyver.apis.conversion import Converter, RuleBlock
 from polyver.apis.conversion.hops import ByRules
-from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
-from polyver.apis.conversion.rules import Const, Drop, Rule
+from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.rules import ConstRule, ConversionRule, DropRule
 from polyver.languages.values.strings import shown
 
-__all__ = ["Fate", "How", "Ledger", "Stop", "ledger", "trace"]
+__all__ = ["FieldConversion", "How", "Ledger", "TracedValue", "ledger", "trace"]
 
 How = Literal["kept", "moved", "transformed", "carried"]
 Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class FieldConversion:
     """What becomes of one field."""
 
     path: str
@@ -63,7 +63,7 @@ class Ledger:
 
     source: str
     target: str
-    fates: tuple[Fate, ...]
+    fates: tuple[FieldConversion, ...]
     observed: bool = False
     """Whether it was seen on objects, and not read from rules."""
     complete: bool = True
@@ -80,7 +80,7 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class TracedValue:
     """Where a value is after some hops, and what happened to it on the way."""
 
     place: Place
@@ -89,10 +89,10 @@ class Stop:
     carried: str = ""
     """Why it goes no further."""
 
-    def behind(self, *steps: str | Inside) -> Stop:
+    def behind(self, *steps: str | Inside) -> TracedValue:
         return replace(self, place=(*steps, *self.place))
 
-    def by(self, rule: str, *, exact: bool = True) -> Stop:
+    def by(self, rule: str, *, exact: bool = True) -> TracedValue:
         return replace(self, rules=(rule, *self.rules), exact=self.exact and exact)
 
 
@@ -128,8 +128,8 @@ def _fate(
     targets: Sequence[str],
     schemas: Mapping[str, Schema],
     source: str,
-) -> Fate:
-    stops, lost, version = [Stop(place)], [], source
+) -> FieldConversion:
+    stops, lost, version = [TracedValue(place)], [], source
     for hop, target in zip(hops, targets, strict=True):
         arrived = []
         for stop in stops:
@@ -138,95 +138,97 @@ def _fate(
         lost += [each.carried for each in arrived if each.carried]
         stops, version = [each for each in arrived if not each.carried], target
     if not stops:
-        return Fate(show(place), "carried", exact=False, why=lost[0])
+        return FieldConversion(show(place), "carried", exact=False, why=lost[0])
     to = tuple(dict.fromkeys(show(each.place) for each in stops))
     rules = tuple(dict.fromkeys(name for each in stops for name in each.rules))
     how: How = "transformed" if rules else "kept" if to == (show(place),) else "moved"
     exact = not lost and all(each.exact for each in stops)
-    return Fate(show(place), how, to, rules, exact, lost[0] if lost else "")
+    return FieldConversion(show(place), how, to, rules, exact, lost[0] if lost else "")
 
 
-def _joined(before: Stop, after: Stop) -> Stop:
+def _joined(before: TracedValue, after: TracedValue) -> TracedValue:
     rules, exact = (*before.rules, *after.rules), before.exact and after.exact
     return replace(after, rules=rules, exact=exact)
 
 
-def trace(hop: ByRules, place: Place, target: str, schema: Schema | None) -> list[Stop]:
+def trace(hop: ByRules, place: Place, target: str, schema: Schema | None) -> list[TracedValue]:
     """Where one edge takes what is at a place, of which its schema says this."""
     return _trace(hop.block, place, target, schema, back=hop.back)
 
 
 def _trace(
-    block: Block, place: Place, target: str, schema: Schema | None, *, back: bool
-) -> list[Stop]:
+    block: RuleBlock, place: Place, target: str, schema: Schema | None, *, back: bool
+) -> list[TracedValue]:
     for rule in block.rules:
         for port in rule.ports(back=back)[0]:
             if place[: len(port)] == port:
                 rest = place[len(port) :]
                 return _through(rule, rest, target, schema, back=back)
     if not has(block.written(back=back), place):
-        return [Stop((), carried=f"{target} has no such field")]
-    return [Stop(place)]
+        return [TracedValue((), carried=f"{target} has no such field")]
+    return [TracedValue(place)]
 
 
 def _through(
-    rule: Rule, rest: Place, target: str, schema: Schema | None, *, back: bool
-) -> list[Stop]:
+    rule: ConversionRule, rest: Place, target: str, schema: Schema | None, *, back: bool
+) -> list[TracedValue]:
     """Where a rule takes what it reads, or what is inside of that."""
     to = rule.ports(back=back)[1]
     match rule:
-        case Drop():
+        case DropRule():
             why = f"{target} has no such field" if rule.implied else "dropped by a rule"
-            return [Stop((), carried=why)]
-        case Const():
-            return [Stop((), carried=f"unless it is {shown(rule.value)}, which {target} implies")]
-        case Move():
+            return [TracedValue((), carried=why)]
+        case ConstRule():
+            return [
+                TracedValue((), carried=f"unless it is {shown(rule.value)}, which {target} implies")
+            ]
+        case MoveRule():
             inside = _trace(rule.inside, rest, target, schema, back=back)
             return [each if each.carried else each.behind(*to[0]) for each in inside]
-        case Each() | Wrap() | Keyed():
+        case EachRule() | WrapRule() | KeyedRule():
             return _items(rule, rest, to[0], target, schema, back=back)
         case _:
             exact = is_exact(rule, schema, back=back)
-            return [Stop(path).by(rule.name, exact=exact) for path in to]
+            return [TracedValue(path).by(rule.name, exact=exact) for path in to]
 
 
 def _items(
-    rule: Each | Wrap | Keyed,
+    rule: EachRule | WrapRule | KeyedRule,
     rest: Place,
     to: Place,
     target: str,
     schema: Schema | None,
     *,
     back: bool,
-) -> list[Stop]:
+) -> list[TracedValue]:
     """The same for rules that look into lists and maps."""
-    if isinstance(rule, Wrap):
+    if isinstance(rule, WrapRule):
         inner, around = (rest[1:], to) if back else (rest, (*to, ITEM))
         if back and not rest:
-            return [Stop(to).by("wrap", exact=False)]
+            return [TracedValue(to).by("wrap", exact=False)]
         found = _trace(rule.inside, inner, target, schema, back=back)
         return [e if e.carried else e.behind(*around).by("wrap", exact=not back) for e in found]
-    if isinstance(rule, Keyed):
+    if isinstance(rule, KeyedRule):
         return _keyed(rule, rest, to, target, schema, back=back)
     if not rest:
-        return [Stop(to)]
+        return [TracedValue(to)]
     found = _trace(rule.inside, rest[1:], target, schema, back=back)
     return [each if each.carried else each.behind(*to, rest[0]) for each in found]
 
 
 def _keyed(
-    rule: Keyed, rest: Place, to: Place, target: str, schema: Schema | None, *, back: bool
-) -> list[Stop]:
+    rule: KeyedRule, rest: Place, to: Place, target: str, schema: Schema | None, *, back: bool
+) -> list[TracedValue]:
     exact = back and bool(rule.value)
     if len(rest) < 2 and not (back and rest):
-        return [Stop(to).by("keyed", exact=exact)]
+        return [TracedValue(to).by("keyed", exact=exact)]
     if back:
         around: Place = (*to, ITEM, rule.value) if rule.value else (*to, ITEM)
         inner = rest[1:]
     elif rest[1] == rule.key:
-        return [Stop((*to, VALUE)).by("keyed", exact=False)]
+        return [TracedValue((*to, VALUE)).by("keyed", exact=False)]
     elif rule.value and rest[1] != rule.value:
-        return [Stop((), carried=f"keyed has no place for it in {target}")]
+        return [TracedValue((), carried=f"keyed has no place for it in {target}")]
     else:
         around, inner = (*to, VALUE), rest[2:] if rule.value else rest[1:]
     found = _trace(rule.inside, inner, target, schema, back=back)

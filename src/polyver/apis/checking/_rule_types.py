@@ -6,14 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polyver.apis.checking._findings import Finding, found
+from polyver.apis.checking._findings import ConversionFinding, found
 from polyver.apis.checking._ledger import trace
 from polyver.apis.checking.schema_paths import ITEM, VALUE, Place, has, places, schema_at, show
 from polyver.apis.conversion import Converter
 from polyver.apis.conversion.hops import ByRules
-from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
-from polyver.apis.conversion.rules import Cast, Const, Drop, Rule, Scale, Split
-from polyver.apis.conversion.rules import Values as Words
+from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.rules import (
+    CastRule,
+    ConstRule,
+    ConversionRule,
+    DropRule,
+    ScaleRule,
+    SplitRule,
+)
+from polyver.apis.conversion.rules import ValuesRule as Words
 from polyver.kube.objects.schema import is_valid
 from polyver.kube.objects.schema.structure import META_FIELDS, read_structure
 from polyver.languages.values.strings import shown
@@ -23,7 +30,9 @@ __all__ = ["Fit", "Side", "fits", "fitting", "is_type_of"]
 Schema = Mapping[str, Any]
 
 
-def fitting(converter: Converter, schemas: Mapping[str, Schema], kind: str) -> Iterator[Finding]:
+def fitting(
+    converter: Converter, schemas: Mapping[str, Schema], kind: str
+) -> Iterator[ConversionFinding]:
     """What rules name that schemas do not have, or have otherwise."""
     for version in (each for each in converter.versions if each not in schemas):
         yield found("no-schema", kind, f"{version} has no schema", versions=(version,))
@@ -66,26 +75,26 @@ class Fit:
     source: Side
     target: Side
 
-    def rule(self, rule: Rule) -> Iterator[Finding]:
-        if isinstance(rule, Drop) and rule.implied:
+    def rule(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
+        if isinstance(rule, DropRule) and rule.implied:
             return
         unknown = [*self._unknown(rule)]
         yield from unknown
         if unknown:
             return
         match rule:
-            case Drop():
+            case DropRule():
                 yield from self._dropped(rule)
-            case Const():
+            case ConstRule():
                 yield from self._constant(rule)
             case Words():
                 yield from self._words(rule)
-            case Cast() | Scale() | Split():
+            case CastRule() | ScaleRule() | SplitRule():
                 yield from self._scalars(rule)
-            case Move() | Each() | Wrap() | Keyed():
+            case MoveRule() | EachRule() | WrapRule() | KeyedRule():
                 yield from self._nested(rule)
 
-    def _unknown(self, rule: Rule) -> Iterator[Finding]:
+    def _unknown(self, rule: ConversionRule) -> Iterator[ConversionFinding]:
         for side, paths in ((self.source, rule.sources), (self.target, rule.targets)):
             for path in paths:
                 if not side.has(path):
@@ -93,23 +102,23 @@ class Fit:
                     fact = f"the rule {rule.name} names {at}, and {side.version} has no such field"
                     yield self._found("unknown-field", fact, side, path)
 
-    def _found(self, rule: str, fact: str, side: Side, path: Place) -> Finding:
+    def _found(self, rule: str, fact: str, side: Side, path: Place) -> ConversionFinding:
         at = show((*side.at, *path))
         return found(rule, self.kind, fact, versions=(side.version,), path=at)
 
-    def _dropped(self, rule: Drop) -> Iterator[Finding]:
+    def _dropped(self, rule: DropRule) -> Iterator[ConversionFinding]:
         other = self.source if rule.added else self.target
         if schema_at(other.schema, rule.at) is not None:
             fact = f"a rule drops it, and {other.version} has it, too"
             yield self._found("dropped-known", fact, other, rule.at)
 
-    def _constant(self, rule: Const) -> Iterator[Finding]:
+    def _constant(self, rule: ConstRule) -> Iterator[ConversionFinding]:
         schema = schema_at(self.target.schema, rule.at)
         if schema is not None and not is_valid(schema)(rule.value):
             fact = f"const writes {shown(rule.value)}, which the schema refuses"
             yield self._found("value", fact, self.target, rule.at)
 
-    def _words(self, rule: Words) -> Iterator[Finding]:
+    def _words(self, rule: Words) -> Iterator[ConversionFinding]:
         sides = ((self.source, rule.source, [*rule.words]),)
         for side, path, words in (*sides, (self.target, rule.target, [*rule.words.values()])):
             schema = schema_at(side.schema, path)
@@ -124,8 +133,8 @@ class Fit:
                     fact = f"values has no word for {shown(each)}"
                     yield self._found("unmapped", fact, side, path)
 
-    def _scalars(self, rule: Cast | Scale | Split) -> Iterator[Finding]:
-        if isinstance(rule, Split):
+    def _scalars(self, rule: CastRule | ScaleRule | SplitRule) -> Iterator[ConversionFinding]:
+        if isinstance(rule, SplitRule):
             yield from self._typed(rule, self.source, rule.source, "string")
             for path, kind in zip(rule.into, rule.types, strict=True):
                 yield from self._typed(rule, self.target, path, kind)
@@ -133,7 +142,9 @@ class Fit:
         yield from self._typed(rule, self.source, rule.source, rule.source_type)
         yield from self._typed(rule, self.target, rule.target, rule.target_type)
 
-    def _typed(self, rule: Rule, side: Side, path: Place, expected: str) -> Iterator[Finding]:
+    def _typed(
+        self, rule: ConversionRule, side: Side, path: Place, expected: str
+    ) -> Iterator[ConversionFinding]:
         """Both directions use a field, so its type must be the one that the rule says."""
         schema = schema_at(side.schema, path) or {}
         said = schema.get("type") or expected
@@ -141,7 +152,9 @@ class Fit:
             fact = f"{rule.name} takes it for {_a(expected)}, and the schema says {said}"
             yield self._found("type", fact, side, path)
 
-    def _nested(self, rule: Move | Each | Wrap | Keyed) -> Iterator[Finding]:
+    def _nested(
+        self, rule: MoveRule | EachRule | WrapRule | KeyedRule
+    ) -> Iterator[ConversionFinding]:
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         wrong = [*_shapes(rule, one, other, self.kind)]
         yield from wrong
@@ -151,15 +164,15 @@ class Fit:
         for each in rule.inside.rules:
             yield from inside.rule(each)
 
-    def inside(self, rule: Move | Each | Wrap | Keyed) -> Fit:
+    def inside(self, rule: MoveRule | EachRule | WrapRule | KeyedRule) -> Fit:
         """The two places between which the rules inside of a rule are."""
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
-        if isinstance(rule, Wrap):
+        if isinstance(rule, WrapRule):
             other = other.inside(ITEM)
-        elif isinstance(rule, Keyed):
+        elif isinstance(rule, KeyedRule):
             one = one.inside(ITEM, rule.value) if rule.value else one.inside(ITEM)
             other = other.inside(VALUE)
-        elif isinstance(rule, Each):
+        elif isinstance(rule, EachRule):
             one, other = (_unnamed(each) for each in (one, other))
         return replace(self, source=one, target=other)
 
@@ -168,16 +181,16 @@ def _unnamed(side: Side) -> Side:
     return side.inside(ITEM if (side.schema or {}).get("type") == "array" else VALUE)
 
 
-def _shapes(rule: Rule, one: Side, other: Side, kind: str) -> Iterator[Finding]:
+def _shapes(rule: ConversionRule, one: Side, other: Side, kind: str) -> Iterator[ConversionFinding]:
     """Whether lists and maps are where rules need them."""
     expected: tuple[tuple[Side, Sequence[str]], ...] = ()
-    if isinstance(rule, Wrap):
+    if isinstance(rule, WrapRule):
         expected = ((other, ["array"]),)
-    elif isinstance(rule, Keyed):
+    elif isinstance(rule, KeyedRule):
         expected = ((one, ["array"]), (other, ["object"]))
-    elif isinstance(rule, Each):
+    elif isinstance(rule, EachRule):
         expected = ((one, ["array", "object"]), (other, ["array", "object"]))
-    if isinstance(rule, Each) and {_type(one), _type(other)} == {"array", "object"}:
+    if isinstance(rule, EachRule) and {_type(one), _type(other)} == {"array", "object"}:
         fact = f"each needs a list in both versions, or a map; {other.version} has another"
         yield found("type", kind, fact, versions=(one.version,), path=show(one.at))
     for side, kinds in expected:
@@ -199,7 +212,7 @@ def _a(word: str) -> str:
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
-def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Finding]:
+def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[ConversionFinding]:
     """Fields that arrive as they are where another type is expected."""
     if source.schema is None or target.schema is None:
         return

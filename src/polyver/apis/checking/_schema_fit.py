@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from polyver.apis.checking._findings import Finding, found
+from polyver.apis.checking._findings import ConversionFinding, found
 from polyver.apis.checking._rule_types import Fit, Side, fits, is_type_of
 from polyver.apis.checking.schema_paths import show
-from polyver.apis.conversion import Declared, DeclaredEdge
-from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
-from polyver.apis.conversion.rules import Const, Rule
-from polyver.apis.conversion.rules import Values as Words
+from polyver.apis.conversion import DeclaredConversion, DeclaredEdge
+from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.rules import ConstRule, ConversionRule
+from polyver.apis.conversion.rules import ValuesRule as Words
 from polyver.apis.definition import Definition
 from polyver.languages.values.strings import shown
 
@@ -23,7 +23,7 @@ __all__ = ["check_types"]
 Schema = Mapping[str, Any]
 
 
-def check_types(declared: Declared, definition: Definition) -> None:
+def check_types(declared: DeclaredConversion, definition: Definition) -> None:
     """Refuse a Conversion with a rule that the types of its fields make useless."""
     schemas = {each.name: each.schema for each in definition.versions if each.schema is not None}
     for number, edge in enumerate(declared.edges):
@@ -41,22 +41,24 @@ def _fit(edge: DeclaredEdge, schemas: Mapping[str, Schema], kind: str) -> Fit:
     return Fit(kind, source, target)
 
 
-def _problems(fit: Fit, rule: Rule) -> Iterator[Finding]:
+def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
     wrong = [each for each in fit.rule(rule) if each.rule == "type"]
     yield from wrong
     if wrong:
         return
     match rule:
-        case Const():
+        case ConstRule():
             yield from _values(fit, rule, fit.target, rule.at, [rule.value])
         case Words():
             yield from _values(fit, rule, fit.source, rule.source, [*rule.words])
             yield from _values(fit, rule, fit.target, rule.target, [*rule.words.values()])
-        case Move() | Each() | Wrap() | Keyed():
+        case MoveRule() | EachRule() | WrapRule() | KeyedRule():
             yield from _passed_on(fit, rule)
 
 
-def _values(fit: Fit, rule: Rule, side: Side, path: Any, values: list[Any]) -> Iterator[Finding]:
+def _values(
+    fit: Fit, rule: ConversionRule, side: Side, path: Any, values: list[Any]
+) -> Iterator[ConversionFinding]:
     """Values that a rule writes, and that are of another type than the field."""
     here = side.inside(*path)
     for value in values:
@@ -66,7 +68,9 @@ def _values(fit: Fit, rule: Rule, side: Side, path: Any, values: list[Any]) -> I
             yield _found(fit, here, fact)
 
 
-def _passed_on(fit: Fit, rule: Move | Each | Wrap | Keyed) -> Iterator[Finding]:
+def _passed_on(
+    fit: Fit, rule: MoveRule | EachRule | WrapRule | KeyedRule
+) -> Iterator[ConversionFinding]:
     """A value that a rule hands on as it is, to a field that takes no such values."""
     inside = fit.inside(rule)
     for each in rule.inside.rules:
@@ -79,5 +83,5 @@ def _passed_on(fit: Fit, rule: Move | Each | Wrap | Keyed) -> Iterator[Finding]:
     yield _found(fit, one, f"{fact}which is {types[1]}")
 
 
-def _found(fit: Fit, side: Side, fact: str) -> Finding:
+def _found(fit: Fit, side: Side, fact: str) -> ConversionFinding:
     return found("type", fit.kind, fact, versions=(side.version,), path=show(side.at))

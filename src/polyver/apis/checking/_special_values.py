@@ -6,9 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
-from polyver.apis.conversion import Block, Converter
+from polyver.apis.conversion import Converter, RuleBlock
 from polyver.apis.conversion.hops import ByFunctions, ByRules
-from polyver.apis.conversion.rules import Cast, Const, Rule, Scale, Split, Values
+from polyver.apis.conversion.rules import (
+    CastRule,
+    ConstRule,
+    ConversionRule,
+    ScaleRule,
+    SplitRule,
+    ValuesRule,
+)
 
 __all__ = ["words_of"]
 
@@ -27,7 +34,7 @@ def words_of(converter: Converter) -> list[Any]:
     return [*{(type(each), each): each for each in plain}.values()]
 
 
-def _block(block: Block) -> Iterator[Any]:
+def _block(block: RuleBlock) -> Iterator[Any]:
     for rule in block.rules:
         yield from _rule(rule)
         inside = getattr(rule, "inside", None)
@@ -35,18 +42,18 @@ def _block(block: Block) -> Iterator[Any]:
             yield from _block(inside)
 
 
-def _rule(rule: Rule) -> Iterator[Any]:
+def _rule(rule: ConversionRule) -> Iterator[Any]:
     match rule:
-        case Values():
+        case ValuesRule():
             yield from (*rule.words, *rule.words.values())
-        case Const():
+        case ConstRule():
             yield rule.value
-        case Cast():
+        case CastRule():
             yield from ("7", "08", "abc", "true", "1.5", 0, 1, 7)
-        case Scale():
+        case ScaleRule():
             times = max(rule.factor.numerator, rule.factor.denominator)
             yield from (0, 1, times, times + 1, times * 3, -1)
-        case Split():
+        case SplitRule():
             mark, none = rule.separator, rule.absent or ""
             parts = ["a", "7", "b"][: len(rule.into)]
             yield from (mark.join(parts), mark.join([*parts, "c"]), parts[0], mark, none)

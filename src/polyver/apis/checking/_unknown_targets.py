@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.apis.checking.schema_paths import ITEM, VALUE, Inside, Place, has, show
-from polyver.apis.conversion import Block, Declared, DeclaredEdge
+from polyver.apis.conversion import DeclaredConversion, DeclaredEdge, RuleBlock
 from polyver.apis.conversion.implied import child, items
-from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
-from polyver.apis.conversion.rules import Drop, Rule
+from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.rules import ConversionRule, DropRule
 from polyver.apis.definition import Definition
 from polyver.core import PolyverError
 from polyver.kube.objects import Document
-from polyver.kube.objects.schema.structure import META_FIELDS, Structure, read_structure
+from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema, read_structure
 
 __all__ = ["check_writing"]
 
-Structures = Mapping[str, Structure]
+Structures = Mapping[str, StructuralSchema]
 
 
-def check_writing(declared: Declared, definition: Definition) -> None:
+def check_writing(declared: DeclaredConversion, definition: Definition) -> None:
     """Refuse a Conversion with a rule that writes what one of the versions does not have."""
     known = _structures(definition)
     for number, edge in enumerate(declared.edges):
@@ -44,7 +44,7 @@ class _End:
     """One version, at a place of its objects."""
 
     version: str
-    place: Structure | None
+    place: StructuralSchema | None
     at: Place = ()
 
     def has(self, path: Place) -> bool:
@@ -89,29 +89,31 @@ class _Ends:
         one, other = (_End(each, known.get(each)) for each in (edge.source, edge.target))
         return cls(one, other)
 
-    def missing(self, rule: Rule) -> Iterator[_Missing]:
-        if isinstance(rule, Drop):
+    def missing(self, rule: ConversionRule) -> Iterator[_Missing]:
+        if isinstance(rule, DropRule):
             return  # It puts back what was there, and never writes anything else.
         for end, paths in ((self.source, rule.sources), (self.target, rule.targets)):
             for number, path in enumerate(paths):
                 if not end.has(path):
                     yield _Missing(end, path, end is self.source, number)
-        if isinstance(rule, Keyed) and self.source.has(rule.source):
+        if isinstance(rule, KeyedRule) and self.source.has(rule.source):
             item = self.source.inside(*rule.source, ITEM)
             for name in filter(None, (rule.key, rule.value)):
                 if not item.has((name,)):
                     yield _Missing(item, (name,), True, 0)
 
-    def inside(self, rule: Move | Each | Wrap) -> _Ends:
+    def inside(self, rule: MoveRule | EachRule | WrapRule) -> _Ends:
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
-        if isinstance(rule, Wrap):
+        if isinstance(rule, WrapRule):
             return _Ends(one, other.inside(ITEM))
         return (
-            _Ends(one.unnamed(), other.unnamed()) if isinstance(rule, Each) else _Ends(one, other)
+            _Ends(one.unnamed(), other.unnamed())
+            if isinstance(rule, EachRule)
+            else _Ends(one, other)
         )
 
 
-def _problems(ends: _Ends, block: Block, holder: Document) -> Iterator[PolyverError]:
+def _problems(ends: _Ends, block: RuleBlock, holder: Document) -> Iterator[PolyverError]:
     for number, rule in enumerate(block.rules):
         written: Any = holder.part("rules", number)
         [name] = written.value
@@ -122,7 +124,7 @@ def _problems(ends: _Ends, block: Block, holder: Document) -> Iterator[PolyverEr
             fact = f"{name} writes {at}, and {each.end.version} has no such field"
             hint = "correct the path, or add the field to the schema"
             yield part.error(fact, *_key(part.value, each), hint=hint)
-        if not missing and isinstance(rule, Move | Each | Wrap):
+        if not missing and isinstance(rule, MoveRule | EachRule | WrapRule):
             yield from _problems(ends.inside(rule), rule.inside, part)
 
 

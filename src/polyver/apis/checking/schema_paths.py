@@ -8,7 +8,7 @@ from typing import Any
 
 from polyver.apis.conversion.implied import child, items, knows
 from polyver.apis.conversion.paths import show_path
-from polyver.kube.objects.schema.structure import META_FIELDS, Structure
+from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema
 
 __all__ = ["ITEM", "VALUE", "Inside", "Place", "has", "places", "schema_at", "show"]
 
@@ -85,7 +85,7 @@ def schema_at(schema: Schema | None, place: Sequence[str | Inside]) -> Schema | 
     return schema
 
 
-def has(place: Structure | None, path: Sequence[str | Inside]) -> bool:
+def has(place: StructuralSchema | None, path: Sequence[str | Inside]) -> bool:
     """Whether objects may have something at a path; without a schema they may."""
     for step in path:
         if step is ITEM:

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from polyver.apis.checking import Finding, found
+from polyver.apis.checking import ConversionFinding, found
 from polyver.apis.commands._behaviour import Key, behaviour_in
 from polyver.apis.commands.check_output import progress_bar
 from polyver.apis.compatibility import compare_definitions
@@ -29,12 +29,12 @@ from polyver.apis.conversion_kind import CONVERSIONS, definition_of
 from polyver.apis.crds import crd_of
 from polyver.apis.definition import Definition
 from polyver.apis.manifests import definitions_of
-from polyver.apis.trials import Before, Subject, compare_behaviour
+from polyver.apis.trials import CheckedKind, EarlierConversions, compare_behaviour
 from polyver.cli.cluster import CLUSTER, definitions_on, documents_on
-from polyver.cli.exit_codes import Misused, Unreadable
+from polyver.cli.exit_codes import Misused, UnreadableInput
 from polyver.cli.files import SUFFIXES, read_manifests
 from polyver.cli.output import warn
-from polyver.client import Resource
+from polyver.client import GroupVersionResource
 from polyver.core import PolyverError, listed
 from polyver.kube.objects import Document, objects_of
 from polyver.kube.objects.status import ApiError
@@ -42,7 +42,9 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["Earlier", "behaving", "compared", "earlier"]
 
 _ALSO = f"{CLUSTER} is the cluster of the current context"
-_CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
+_CONVERSIONS = GroupVersionResource(
+    CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
+)
 _RUN = "import sys; from polyver.app import main; sys.exit(main())"
 
 
@@ -51,7 +53,7 @@ class Earlier:
     """Earlier CustomResourceDefinitions, and the earlier conversions that are known."""
 
     definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    conversions: dict[Key, Before] = field(default_factory=dict)
+    conversions: dict[Key, EarlierConversions] = field(default_factory=dict)
 
 
 @contextmanager
@@ -70,7 +72,7 @@ def earlier(
 
 def compared(
     definitions: Mapping[str, Definition], before: Earlier, against: str
-) -> Iterator[Finding]:
+) -> Iterator[ConversionFinding]:
     """What users of the definitions that were before lose by those of now."""
     for name, old in before.definitions.items():
         if name not in definitions:
@@ -80,12 +82,12 @@ def compared(
         for each in compare_definitions(_comparable(old, now), crd_of(now)):
             versions = (each.version,) if each.version else ()
             about = (name, each.rule, each.severity, each.fact, each.advice)
-            yield Finding(*about, versions, each.path, now.place)
+            yield ConversionFinding(*about, versions, each.path, now.place)
 
 
 def behaving(
-    subjects: Sequence[Subject], before: Earlier, against: str, *, examples: int, seed: int
-) -> Iterator[Finding]:
+    subjects: Sequence[CheckedKind], before: Earlier, against: str, *, examples: int, seed: int
+) -> Iterator[ConversionFinding]:
     """Report the fields that the current conversions show differently from the earlier ones."""
     for subject in subjects if examples else ():
         converter = subject.converter
@@ -100,7 +102,7 @@ def behaving(
             warn(text)
 
 
-def _versions_then(subject: Subject, before: Earlier) -> set[str]:
+def _versions_then(subject: CheckedKind, before: Earlier) -> set[str]:
     crd = before.definitions.get(subject.name)
     return {each["name"] for each in crd["spec"]["versions"]} if crd else set()
 
@@ -146,10 +148,10 @@ def _in_manifests(names: Sequence[str]) -> Earlier:
 
 def _conversions_in(
     documents: Sequence[Document], definitions: Iterable[Definition]
-) -> dict[Key, Before]:
+) -> dict[Key, EarlierConversions]:
     """Return the earlier conversions; warn about each invalid Conversion and skip it."""
     known = {(each.group, each.kind): each for each in definitions}
-    made: dict[Key, Before] = {}
+    made: dict[Key, EarlierConversions] = {}
     for document in objects_of(documents, GROUP, KIND):
         try:
             declared = read_conversion(document)
@@ -160,7 +162,7 @@ def _conversions_in(
             continue
         versions = known[key].versions if key in known else ()
         schemas = {each.name: each.schema for each in versions if each.schema is not None}
-        made[key] = Before.of(Subject(converter, schemas))
+        made[key] = EarlierConversions.of(CheckedKind(converter, schemas))
     return made
 
 
@@ -213,12 +215,12 @@ def _git(*arguments: str, revision: str, at: Path | None = None) -> bytes:
             check=False,
         )
     except OSError as error:
-        raise Unreadable(f"git cannot be run: {error.strerror}", at=revision) from None
+        raise UnreadableInput(f"git cannot be run: {error.strerror}", at=revision) from None
     if ran.returncode:
         said = ran.stderr.decode(errors="replace").strip().splitlines()
         fact = f"{revision} is neither a file nor a revision that git knows here"
         why = f": {said[-1].removeprefix('fatal: ')}" if said else ""
-        raise Unreadable(f"{fact}{why}", hint=_ALSO)
+        raise UnreadableInput(f"{fact}{why}", hint=_ALSO)
     return ran.stdout
 
 
@@ -228,7 +230,7 @@ def _crds_in(folder: Path, names: Sequence[str], revision: str) -> dict[str, dic
     if ran.returncode:
         said = ran.stderr.decode(errors="replace").strip().splitlines()
         fact = f"the kinds of {revision} cannot be read"
-        raise Unreadable(fact, hint=said[-1].removeprefix("error: ") if said else "")
+        raise UnreadableInput(fact, hint=said[-1].removeprefix("error: ") if said else "")
     read = json.loads(ran.stdout)
     crds = read["items"] if read["kind"] == "List" else [read]
     return {each["metadata"]["name"]: each for each in crds}

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from polyver.apis.trials import Before, Subject
-from polyver.cli.exit_codes import Unreadable
+from polyver.apis.trials import CheckedKind, EarlierConversions
+from polyver.cli.exit_codes import UnreadableInput
 from polyver.core.plain import Object
 
 __all__ = ["Key", "answer", "behaviour_in"]
@@ -29,7 +29,9 @@ class NotConvertedThen(Exception):
 
 
 @contextmanager
-def behaviour_in(folder: Path, names: Sequence[str], revision: str) -> Iterator[dict[Key, Before]]:
+def behaviour_in(
+    folder: Path, names: Sequence[str], revision: str
+) -> Iterator[dict[Key, EarlierConversions]]:
     """The conversions of the kinds in a folder, for as long as the body runs."""
     with subprocess.Popen(  # noqa: S603 - this Python
         [sys.executable, "-c", _RUN, *names],
@@ -46,17 +48,17 @@ def behaviour_in(folder: Path, names: Sequence[str], revision: str) -> Iterator[
             process.stdin.close()
 
 
-def _described(process: subprocess.Popen[str], revision: str) -> dict[Key, Before]:
+def _described(process: subprocess.Popen[str], revision: str) -> dict[Key, EarlierConversions]:
     def convert(key: Key, obj: Object, version: str) -> tuple[Object, Object]:
         made = _asked(process, {"kind": key, "object": obj, "to": version}, revision)
         if "error" in made:
             raise NotConvertedThen(made["error"])
         return made["stored"], made["visible"]
 
-    def before(each: Object) -> Before:
+    def before(each: Object) -> EarlierConversions:
         key = (each["group"], each["kind"])
         versions = tuple(each["versions"])
-        return Before(versions, each["schemas"], lambda obj, to: convert(key, obj, to))
+        return EarlierConversions(versions, each["schemas"], lambda obj, to: convert(key, obj, to))
 
     found = _asked(process, None, revision)
     return {(each["group"], each["kind"]): before(each) for each in found["kinds"]}
@@ -70,7 +72,7 @@ def _asked(process: subprocess.Popen[str], question: Object | None, revision: st
         process.stdin.flush()
     line = process.stdout.readline()
     if not line:
-        raise Unreadable(f"the conversions of {revision} ended while they were compared")
+        raise UnreadableInput(f"the conversions of {revision} ended while they were compared")
     found: Object = json.loads(line)
     return found
 
@@ -84,7 +86,7 @@ def answer(names: Sequence[str]) -> None:
 
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        subjects = [Subject.of(kind) for kind in load_kinds(names)]
+        subjects = [CheckedKind.of(kind) for kind in load_kinds(names)]
         known = {(each.converter.group, each.converter.kind): each for each in subjects}
         print(
             json.dumps({"kinds": [_description(each) for each in subjects]}), file=out, flush=True
@@ -95,7 +97,7 @@ def answer(names: Sequence[str]) -> None:
             print(json.dumps(told), file=out, flush=True)
 
 
-def _description(subject: Subject) -> Object:
+def _description(subject: CheckedKind) -> Object:
     converter = subject.converter
     return {
         "group": converter.group,
@@ -105,9 +107,9 @@ def _description(subject: Subject) -> Object:
     }
 
 
-def _converted(subject: Subject, obj: Object, version: str) -> Object:
+def _converted(subject: CheckedKind, obj: Object, version: str) -> Object:
     try:
-        stored, visible = Before.of(subject).convert(obj, version)
+        stored, visible = EarlierConversions.of(subject).convert(obj, version)
     except Exception as error:  # the code of users may raise anything
         return {"error": f"{type(error).__name__}: {error}"}
     return {"stored": stored, "visible": visible}

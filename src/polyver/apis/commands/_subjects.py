@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
-from polyver.apis.checking import Finding, found
+from polyver.apis.checking import ConversionFinding, found
 from polyver.apis.commands.kinds import find_kinds
 from polyver.apis.conversion import build_converter, read_conversion
 from polyver.apis.conversion.reading import GROUP, KIND
 from polyver.apis.declaring import Kind
 from polyver.apis.definition import Definition, InvalidKind
 from polyver.apis.manifests import definitions_of
-from polyver.apis.trials import Subject
-from polyver.cli.exit_codes import Unreadable
+from polyver.apis.trials import CheckedKind
+from polyver.cli.exit_codes import UnreadableInput
 from polyver.cli.files import read_manifests
 from polyver.core import PolyverError
 from polyver.kube.objects import Document, objects_of
 
-__all__ = ["Loaded", "load_subjects"]
+__all__ = ["LoadedKinds", "load_subjects"]
 
 
 @dataclass(slots=True)
-class Loaded:
+class LoadedKinds:
     """Kinds whose versions are connected, all definitions, and what could not be built."""
 
-    subjects: list[Subject] = field(default_factory=list)
+    subjects: list[CheckedKind] = field(default_factory=list)
     definitions: dict[str, Definition] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[ConversionFinding] = field(default_factory=list)
 
     def refuse(self, name: str, error: PolyverError, place: str) -> None:
         fact = f"{error.fact}; {error.hint}" if error.hint else error.fact
@@ -36,9 +36,9 @@ class Loaded:
 
 def load_subjects(
     kinds: Sequence[str], conversions: Sequence[str], *, show_traceback: bool
-) -> Loaded:
+) -> LoadedKinds:
     """What is to be checked; a file that cannot be read at all is an error."""
-    loaded = Loaded()
+    loaded = LoadedKinds()
     documents = read_manifests(conversions)
     described = [*objects_of(documents, GROUP, KIND)]
     converted = {_key(each): each for each in described}
@@ -53,7 +53,7 @@ def load_subjects(
     loaded.definitions |= {each.name: each for each in known.values()}
     loaded.subjects.sort(key=lambda each: each.name)
     if not loaded.subjects and not loaded.findings and not loaded.definitions:
-        raise Unreadable("no kind is there", at=", ".join([*kinds, *conversions]))
+        raise UnreadableInput("no kind is there", at=", ".join([*kinds, *conversions]))
     return loaded
 
 
@@ -65,7 +65,7 @@ def _key(document: Document) -> tuple[str, str]:
 
 
 def _add_kind(
-    loaded: Loaded,
+    loaded: LoadedKinds,
     kind: Kind,
     known: dict[tuple[str, str], Definition],
     converted: Container[tuple[str, str]],
@@ -78,10 +78,10 @@ def _add_kind(
         return
     known.setdefault((definition.group, definition.kind), definition)
     if (definition.group, definition.kind) not in converted:
-        loaded.subjects.append(Subject.of(kind))
+        loaded.subjects.append(CheckedKind.of(kind))
 
 
-def _add_conversion(loaded: Loaded, document: Document, definition: Definition | None) -> None:
+def _add_conversion(loaded: LoadedKinds, document: Document, definition: Definition | None) -> None:
     group, kind = _key(document)
     name = definition.name if definition else f"{kind} of {group}"
     try:
@@ -91,4 +91,4 @@ def _add_conversion(loaded: Loaded, document: Document, definition: Definition |
         return
     versions = definition.versions if definition else ()
     schemas = {each.name: each.schema for each in versions if each.schema is not None}
-    loaded.subjects.append(Subject(converter, schemas, name, document.place()))
+    loaded.subjects.append(CheckedKind(converter, schemas, name, document.place()))

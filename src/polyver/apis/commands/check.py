@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter, validators
 
-from polyver.cli.exit_codes import Found, Misused
+from polyver.cli.exit_codes import Misused, ProblemsFound
 from polyver.cli.files import data_folder
-from polyver.cli.output import Format, emit
+from polyver.cli.output import OutputFormat, emit
 
 if TYPE_CHECKING:
-    from polyver.apis.checking import Finding
-    from polyver.apis.commands._subjects import Loaded
-    from polyver.apis.trials import Checked, Subject
+    from polyver.apis.checking import ConversionFinding
+    from polyver.apis.commands._subjects import LoadedKinds
+    from polyver.apis.trials import CheckedKind, ConversionCheckResult
 
 app = App(name="check")
 
 
-class Form(Enum):
+class _CheckFormat(Enum):
     """What `-o` takes."""
 
     TEXT = "text"
@@ -39,7 +39,7 @@ def check(
     seed: int | None = None,
     against: str | None = None,
     strict: Annotated[bool, Parameter(negative=())] = False,
-    form: Annotated[Form, Parameter(name=["-o"])] = Form.TEXT,
+    form: Annotated[_CheckFormat, Parameter(name=["-o"])] = _CheckFormat.TEXT,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
     """Check conversions on drawn objects, rules beside schemas, and what became incompatible.
@@ -86,22 +86,22 @@ def check(
     findings = [*loaded.findings, *(each for _, one in checked for each in one.findings)]
     if against is not None:
         findings += _compared(loaded, against, kinds, conversions, examples=examples, seed=seed)
-    if form is Form.JSON:
-        emit(_data(checked, findings, seed), Format.JSON)
+    if form is _CheckFormat.JSON:
+        emit(_data(checked, findings, seed), OutputFormat.JSON)
     else:
         print_text(checked, findings, seed)
     _conclude(findings, seed, strict=strict)
 
 
 def _compared(
-    loaded: Loaded,
+    loaded: LoadedKinds,
     against: str,
     kinds: Sequence[str],
     conversions: Sequence[str],
     *,
     examples: int,
     seed: int,
-) -> list[Finding]:
+) -> list[ConversionFinding]:
     """Return the incompatible changes since the earlier definitions and conversions."""
     from polyver.apis.commands._against import behaving, compared, earlier
 
@@ -114,8 +114,8 @@ def _compared(
 
 
 def _checked(
-    subjects: Sequence[Subject], examples: int, seed: int
-) -> Iterator[tuple[Subject, Checked]]:
+    subjects: Sequence[CheckedKind], examples: int, seed: int
+) -> Iterator[tuple[CheckedKind, ConversionCheckResult]]:
     from polyver.apis.commands.check_output import progress_bar
     from polyver.apis.trials import check as run
 
@@ -129,7 +129,9 @@ def _checked(
 
 
 def _data(
-    checked: Sequence[tuple[Subject, Checked]], findings: Sequence[Finding], seed: int
+    checked: Sequence[tuple[CheckedKind, ConversionCheckResult]],
+    findings: Sequence[ConversionFinding],
+    seed: int,
 ) -> dict[str, Any]:
     from polyver.apis.conversion.paths import show_path
 
@@ -150,12 +152,12 @@ def _data(
     }
 
 
-def _conclude(findings: Sequence[Finding], seed: int, *, strict: bool) -> None:
-    from polyver.apis.compatibility import Severity
+def _conclude(findings: Sequence[ConversionFinding], seed: int, *, strict: bool) -> None:
+    from polyver.apis.compatibility import FindingSeverity
 
-    bad = [each for each in findings if strict or each.severity is Severity.BREAKING]
+    bad = [each for each in findings if strict or each.severity is FindingSeverity.BREAKING]
     if bad:
         drawn = any(each.example for each in bad)
         hint = f"--seed {seed} tries the same objects again" if drawn else ""
         word = "" if strict else "breaking "
-        raise Found(f"{len(bad)} {word}finding{'s' * (len(bad) > 1)}", hint=hint)
+        raise ProblemsFound(f"{len(bad)} {word}finding{'s' * (len(bad) > 1)}", hint=hint)

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from difflib import unified_diff
 from typing import Any
 
-from polyver.apis.checking import Example, Fate, Finding, Ledger
-from polyver.apis.compatibility import Severity
+from polyver.apis.checking import ConversionFinding, Counterexample, FieldConversion, Ledger
+from polyver.apis.compatibility import FindingSeverity
 from polyver.apis.conversion import ANNOTATION
-from polyver.apis.trials import Checked, Progress, Subject
+from polyver.apis.trials import CheckedKind, ConversionCheckResult, Progress
 from polyver.cli.output import print_lines, print_table
 from polyver.core import listed
 from polyver.kube.objects import dump_yaml
@@ -44,7 +44,9 @@ def progress_bar(name: str, total: int) -> Iterator[Progress]:
 
 
 def print_text(
-    checked: Sequence[tuple[Subject, Checked]], findings: Sequence[Finding], seed: int
+    checked: Sequence[tuple[CheckedKind, ConversionCheckResult]],
+    findings: Sequence[ConversionFinding],
+    seed: int,
 ) -> None:
     """Print all that was found out."""
     for subject, one in checked:
@@ -64,7 +66,7 @@ def print_text(
 # The ledger
 
 
-def _print_ledger(subject: Subject, ledger: Ledger) -> None:
+def _print_ledger(subject: CheckedKind, ledger: Ledger) -> None:
     title = f"{subject.converter.kind} {ledger.source} → {ledger.target}"
     changed = [each for each in ledger.fates if each.how != "kept" or not each.exact]
     kept = [each.path for each in ledger.fates if each not in changed]
@@ -81,7 +83,7 @@ def _print_ledger(subject: Subject, ledger: Ledger) -> None:
     print_lines("")
 
 
-def _row(fate: Fate) -> tuple[str, str, str]:
+def _row(fate: FieldConversion) -> tuple[str, str, str]:
     if fate.how == "carried":
         return fate.path, "carried", fate.why
     to = "" if fate.to == (fate.path,) or not fate.to else f" → {', '.join(fate.to)}"
@@ -92,7 +94,7 @@ def _row(fate: Fate) -> tuple[str, str, str]:
 # Findings
 
 
-def finding_lines(finding: Finding) -> Iterator[str]:
+def finding_lines(finding: ConversionFinding) -> Iterator[str]:
     """A finding as text: the fact, what to do, and the smallest object that shows it."""
     way = " → ".join(finding.versions)
     about = " ".join(filter(None, (finding.kind, way, finding.path)))
@@ -103,7 +105,7 @@ def finding_lines(finding: Finding) -> Iterator[str]:
         yield from (f"  {line}" for line in _example(finding.example))
 
 
-def _example(example: Example) -> Iterator[str]:
+def _example(example: Counterexample) -> Iterator[str]:
     yield from _yaml(example.given)
     if example.edited is not None:
         yield from ("# and with the edit", *_yaml(example.edited))
@@ -132,14 +134,16 @@ def _without_carry(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def _summary(
-    checked: Sequence[tuple[Subject, Checked]], findings: Sequence[Finding], seed: int
+    checked: Sequence[tuple[CheckedKind, ConversionCheckResult]],
+    findings: Sequence[ConversionFinding],
+    seed: int,
 ) -> str:
     objects = sum(one.objects for _, one in checked)
     tried = f", {_count(objects, 'object')} tried (seed {seed})" if objects else ""
     counts = {
         severity.value: sum(each.severity is severity for each in findings)
-        for severity in Severity
-        if severity is not Severity.SAFE
+        for severity in FindingSeverity
+        if severity is not FindingSeverity.SAFE
     }
     said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     result = f"{_count(len(findings), 'finding')}: {said}" if findings else "no findings"

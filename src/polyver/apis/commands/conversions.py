@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from polyver.cli.exit_codes import Unreadable
+from polyver.cli.exit_codes import UnreadableInput
 from polyver.cli.files import read_manifests
 
 if TYPE_CHECKING:
     from polyver.apis.conversion import Converter
     from polyver.apis.declaring import Kind
-    from polyver.webhook import Served
+    from polyver.webhook import ReviewHandlers
 
 __all__ = ["load_converters", "load_served"]
 
@@ -27,16 +27,16 @@ def load_converters(
     """
     found = _converters(paths, _kinds(kinds, show_traceback=show_traceback))
     if not found:
-        raise Unreadable("no Conversion is there", at=", ".join([*paths, *kinds]))
+        raise UnreadableInput("no Conversion is there", at=", ".join([*paths, *kinds]))
     return found
 
 
-def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> Served:
+def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> ReviewHandlers:
     """What a webhook answers with: the converters, and the chain that has a say in writes."""
     from polyver.apis.admission.kinds import ConvertedKinds
     from polyver.apis.admission.preserved import log_unknown_formats
-    from polyver.kube.server.admission import Chain
-    from polyver.webhook import Served
+    from polyver.kube.server.admission import AdmissionChain
+    from polyver.webhook import ReviewHandlers
 
     declared = _kinds(kinds)
     converters = _converters(paths, declared)
@@ -46,10 +46,10 @@ def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> Served:
     admitted = frozenset(converters) | {(each.group, each.kind) for each in hooked}
     if not admitted:
         fact = "no Conversion is there, and no kind with hooks"
-        raise Unreadable(fact, at=", ".join([*paths, *kinds]))
+        raise UnreadableInput(fact, at=", ".join([*paths, *kinds]))
     named = {each.definition().name: each for each in hooked}
     link = ConvertedKinds(lambda kind: converters.get((kind.group, kind.kind)), named)
-    return Served(converters, Chain([link]), admitted)
+    return ReviewHandlers(converters, AdmissionChain([link]), admitted)
 
 
 def _kinds(kinds: Sequence[str], *, show_traceback: bool = False) -> Sequence[Kind]:
@@ -69,7 +69,7 @@ def _converters(paths: Sequence[str], kinds: Sequence[Kind]) -> dict[Key, Conver
         key = converter.group, converter.kind
         if key in found:
             fact = f"{converter.kind} of {converter.group} has two conversions"
-            raise Unreadable(fact, at=place)
+            raise UnreadableInput(fact, at=place)
         found[key] = converter
     return found
 

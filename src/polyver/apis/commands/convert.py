@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from polyver.cli.exit_codes import Misused, UnknownName, Unreadable
+from polyver.cli.exit_codes import Misused, UnknownName, UnreadableInput
 from polyver.cli.files import read_manifests
-from polyver.cli.output import Manifests, manifests_text, print_lines, warn
+from polyver.cli.output import ManifestFormat, manifests_text, print_lines, warn
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
 from polyver.kube.objects import Document
@@ -31,7 +31,7 @@ def convert(
     to: str,
     conversions: Annotated[list[str] | None, Parameter(negative=())] = None,
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
-    output: Annotated[Manifests, Parameter(name=["--output", "-o"])] = Manifests.YAML,
+    output: Annotated[ManifestFormat, Parameter(name=["--output", "-o"])] = ManifestFormat.YAML,
     explain: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
@@ -112,7 +112,7 @@ def _converted(
         raise document.error(error.fact, hint=error.hint) from None
     except Exception as error:
         # Only code of the user's raises anything else.
-        raise Unreadable(
+        raise UnreadableInput(
             f"the conversion to {version} failed: {type(error).__name__}: {error}",
             at=document.place(),
         ) from error

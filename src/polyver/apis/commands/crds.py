@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from polyver.apis.commands.kinds import load_kinds
-from polyver.cli.exit_codes import Misused, OutOfDate, Unreadable
-from polyver.cli.output import Manifests, manifests_text, print_lines, warn
+from polyver.cli.exit_codes import Misused, OutOfDate, UnreadableInput
+from polyver.cli.output import ManifestFormat, manifests_text, print_lines, warn
 from polyver.core import listed
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _CONVERT = "/convert"
 @app.default
 def crds(
     *kinds: str,
-    form: Annotated[Manifests, Parameter(name=["-o"])] = Manifests.YAML,
+    form: Annotated[ManifestFormat, Parameter(name=["-o"])] = ManifestFormat.YAML,
     output: Annotated[str | None, Parameter(name=["--output"])] = None,
     check: Annotated[bool, Parameter(negative=())] = False,
     webhook_service: str | None = None,
@@ -70,7 +70,7 @@ def crds(
     traceback
         Show the traceback too when code of yours fails.
     """
-    if output in [each.value for each in Manifests]:
+    if output in [each.value for each in ManifestFormat]:
         raise Misused(f"--output {output} names a file", hint=f"for a format write -o {output}")
     if check and output is None:
         raise Misused("--check has nothing to compare with", hint="say where with --output")
@@ -124,9 +124,11 @@ def _bundle(file: Path | None) -> str:
         x509.load_pem_x509_certificates(content)
     except OSError as error:
         fact = f"{file} cannot be read: {error.strerror}"
-        raise Unreadable(fact, at="--webhook-ca", hint=hint) from None
+        raise UnreadableInput(fact, at="--webhook-ca", hint=hint) from None
     except ValueError:
-        raise Unreadable(f"{file} holds no certificate", at="--webhook-ca", hint=hint) from None
+        raise UnreadableInput(
+            f"{file} holds no certificate", at="--webhook-ca", hint=hint
+        ) from None
     return base64.b64encode(content).decode()
 
 
@@ -176,7 +178,7 @@ def _warn(kinds: Sequence[Kind], webhook: Webhook | None) -> None:
 
 
 def _texts(
-    manifests: dict[str, list[dict[str, Any]]], form: Manifests, output: str | None
+    manifests: dict[str, list[dict[str, Any]]], form: ManifestFormat, output: str | None
 ) -> dict[Path, str]:
     """What each file is to hold; all in one if it is a file or is printed."""
     if output is not None and _is_folder(output):
@@ -201,7 +203,7 @@ def _write(texts: dict[Path, str]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            raise Unreadable(f"{path} cannot be written: {error.strerror}") from None
+            raise UnreadableInput(f"{path} cannot be written: {error.strerror}") from None
         print_lines(f"wrote {path}")
 
 
@@ -224,4 +226,4 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise Unreadable(f"{path} cannot be read: {error}") from None
+        raise UnreadableInput(f"{path} cannot be read: {error}") from None

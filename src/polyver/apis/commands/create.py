@@ -55,10 +55,10 @@ def api(
     dry_run
         Write nothing; say what would be.
     """
-    from polyver.apis.commands.scaffold import Api, plan, read_project, write_all
+    from polyver.apis.commands.scaffold import NewApi, plan, read_project, write_all
 
     project = read_project(output)
-    wanted = Api(group, version, kind, storage, plural, scope)
+    wanted = NewApi(group, version, kind, storage, plural, scope)
     planned = plan(project, wanted)
     if not dry_run:
         write_all(planned.files)

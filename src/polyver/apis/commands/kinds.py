@@ -12,8 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from polyver.cli.code import Failed, module_named, module_of, shown, told
-from polyver.cli.exit_codes import Misused, Unreadable
+from polyver.cli.code import ImportFailed, module_named, module_of, shown, told
+from polyver.cli.exit_codes import Misused, UnreadableInput
 from polyver.cli.files import SUFFIXES, read_manifests
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Ki
         other = found.setdefault(definition.name, kind)
         if other is not kind and crd_of(other.definition()) != crd_of(definition):
             places = f"{other.place} and {kind.place}"
-            raise Unreadable(f"{definition.name} is there twice", at=places)
+            raise UnreadableInput(f"{definition.name} is there twice", at=places)
     return [found[name] for name in sorted(found)]
 
 
@@ -74,7 +74,7 @@ def _project_file(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text())
     except (OSError, ValueError) as error:
-        raise Unreadable(f"{shown(file)} cannot be read: {error}") from None
+        raise UnreadableInput(f"{shown(file)} cannot be read: {error}") from None
 
 
 def kinds_said(project: Mapping[str, Any], at: str) -> list[str] | None:
@@ -89,7 +89,7 @@ def names_said(project: Mapping[str, Any], what: str, at: str) -> list[str] | No
         return None
     if not isinstance(said, list) or not said or not all(isinstance(each, str) for each in said):
         fact = f"tool.polyver.{what} is not a list of names"
-        raise Unreadable(fact, at=at, hint=f'write {what} = ["myproject.{what}"]')
+        raise UnreadableInput(fact, at=at, hint=f'write {what} = ["myproject.{what}"]')
     return said
 
 
@@ -117,12 +117,12 @@ def _found(name: str, folder: Path, *, show_traceback: bool) -> Iterator[Kind]:
     is_path = path.suffix in (".py", *SUFFIXES) or "/" in name or path.is_dir()
     try:
         kinds = list(_in_path(path) if is_path else _kinds_of(module_named(name, folder)))
-    except Failed as failed:
+    except ImportFailed as failed:
         if show_traceback:
             traceback.print_exception(failed.error)
         raise told(failed) from None
     if not kinds:
-        raise Unreadable(f"{shown(path) if is_path else name} holds no kind")
+        raise UnreadableInput(f"{shown(path) if is_path else name} holds no kind")
     yield from kinds
 
 
@@ -136,7 +136,7 @@ def _in_path(path: Path) -> Iterator[Kind]:
                 yield from _in_path(file)
     elif path.suffix == ".py":
         if not path.is_file():
-            raise Unreadable(f"{shown(path)} cannot be read: there is no such file")
+            raise UnreadableInput(f"{shown(path)} cannot be read: there is no such file")
         yield from _kinds_of(module_of(path))
     else:
         yield from map(Kind.of, definitions_of(read_manifests([shown(path)])))

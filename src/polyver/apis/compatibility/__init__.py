@@ -10,8 +10,15 @@ Every finding is plain data: where it is, how bad it is, what was found and what
 """
 
 from polyver.apis.compatibility._definitions import compare_definitions
-from polyver.apis.compatibility._findings import Finding, Severity
-from polyver.apis.compatibility._rules import RULES, Rule
+from polyver.apis.compatibility._findings import CompatibilityFinding, FindingSeverity
+from polyver.apis.compatibility._rules import RULES, FindingRule
 from polyver.apis.compatibility._schemas import compare_schemas
 
-__all__ = ["RULES", "Finding", "Rule", "Severity", "compare_definitions", "compare_schemas"]
+__all__ = [
+    "RULES",
+    "CompatibilityFinding",
+    "FindingRule",
+    "FindingSeverity",
+    "compare_definitions",
+    "compare_schemas",
+]

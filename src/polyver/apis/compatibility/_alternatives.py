@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from polyver.apis.compatibility._findings import Finding, Place, Schema, Severity, within
+from polyver.apis.compatibility._findings import (
+    CompatibilityFinding,
+    FindingSeverity,
+    Schema,
+    SchemaPair,
+    within,
+)
 from polyver.apis.compatibility._normalized import ALTERNATIVES, INT_OR_STRING, bare
 from polyver.apis.compatibility._values import compare_type, compare_value
 from polyver.languages.values.strings import same
@@ -16,7 +22,7 @@ _INTEGER_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _INSIDE: Final = ("properties", "items", "additionalProperties", *ALTERNATIVES)
 
 
-def compare_alternatives(place: Place) -> Iterator[Finding]:
+def compare_alternatives(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     """Which alternatives and conditions are no longer what they were."""
     for name in ALTERNATIVES:
         old, new = _options(place.old, name), _options(place.new, name)
@@ -73,5 +79,5 @@ def _implies(one: Schema, other: Schema) -> bool:
         return False
     if not {*(other.get("required") or ())} <= {*(one.get("required") or ())}:
         return False
-    place = Place(one, other)
-    return compare_type(place) is None and not within(compare_value(place), Severity.RISKY)
+    place = SchemaPair(one, other)
+    return compare_type(place) is None and not within(compare_value(place), FindingSeverity.RISKY)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from polyver.apis.compatibility._findings import Finding, Schema, Severity, found, within
+from polyver.apis.compatibility._findings import (
+    CompatibilityFinding,
+    FindingSeverity,
+    Schema,
+    found,
+    within,
+)
 from polyver.apis.compatibility._normalized import PRESERVE
 from polyver.apis.compatibility._schemas import compare_schemas
 from polyver.languages.values.strings import same, shown
@@ -20,8 +26,8 @@ _ANYTHING: Final = {"type": "object", PRESERVE: True}
 
 
 def compare_definitions(
-    old: Definition, new: Definition, *, least: Severity = Severity.RISKY
-) -> list[Finding]:
+    old: Definition, new: Definition, *, least: FindingSeverity = FindingSeverity.RISKY
+) -> list[CompatibilityFinding]:
     """What users of a CustomResourceDefinition lose when another takes its place.
 
     Both are apiextensions.k8s.io/v1; one from a cluster tells by its status which versions are
@@ -30,7 +36,7 @@ def compare_definitions(
     return within(_compare(old, new), least)
 
 
-def _compare(old: Definition, new: Definition) -> Iterator[Finding]:
+def _compare(old: Definition, new: Definition) -> Iterator[CompatibilityFinding]:
     before, after = old.get("spec") or {}, new.get("spec") or {}
     yield from _compare_names(before, after)
     yield from _compare_conversion(before, after)
@@ -57,7 +63,7 @@ def _stored(definition: Definition) -> Sequence[str]:
     return (definition.get("status") or {}).get("storedVersions") or ()
 
 
-def _removed(name: str, version: Version, stored: set[str]) -> Finding:
+def _removed(name: str, version: Version, stored: set[str]) -> CompatibilityFinding:
     path = f"spec.versions[{name}]"
     if name in stored or version.get("storage"):
         fact = f"{name} is gone, and objects are stored in it"
@@ -66,7 +72,9 @@ def _removed(name: str, version: Version, stored: set[str]) -> Finding:
     return found(rule, path, f"{name} is gone", version=name)
 
 
-def _compare_names(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Finding]:
+def _compare_names(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[CompatibilityFinding]:
     for path in _FIXED:
         before, after = _at(old, path), _at(new, path)
         if before != after:
@@ -99,20 +107,26 @@ def _named(spec: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compare_set(old: Sequence[str], new: Sequence[str], path: str) -> Iterator[Finding]:
+def _compare_set(
+    old: Sequence[str], new: Sequence[str], path: str
+) -> Iterator[CompatibilityFinding]:
     for name in (each for each in old if each not in new):
         yield found("names-changed", path, f"{name} is gone")
     for name in (each for each in new if each not in old):
         yield found("names-added", path, f"{name} is new")
 
 
-def _compare_conversion(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Finding]:
+def _compare_conversion(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[CompatibilityFinding]:
     before, after = (_at(spec, ("conversion", "strategy")) or "None" for spec in (old, new))
     if before != after:
         yield found("conversion-changed", "spec.conversion.strategy", f"{before} became {after}")
 
 
-def _compare_storage(old: Mapping[str, Version], new: Mapping[str, Version]) -> Iterator[Finding]:
+def _compare_storage(
+    old: Mapping[str, Version], new: Mapping[str, Version]
+) -> Iterator[CompatibilityFinding]:
     before, after = (
         [name for name, version in versions.items() if version.get("storage")]
         for versions in (old, new)
@@ -123,10 +137,10 @@ def _compare_storage(old: Mapping[str, Version], new: Mapping[str, Version]) -> 
         yield found("storage-moved", path, fact, version=after[0])
 
 
-def _compare_version(name: str, old: Version, new: Version) -> Iterator[Finding]:
+def _compare_version(name: str, old: Version, new: Version) -> Iterator[CompatibilityFinding]:
     for rule, path, fact in _changes(old, new):
         yield found(rule, f"spec.versions[{name}].{path}", fact, version=name)
-    yield from compare_schemas(_schema(old), _schema(new), version=name, least=Severity.SAFE)
+    yield from compare_schemas(_schema(old), _schema(new), version=name, least=FindingSeverity.SAFE)
 
 
 def _schema(version: Version) -> Schema:

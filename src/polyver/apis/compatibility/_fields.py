@@ -8,7 +8,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
-from polyver.apis.compatibility._findings import Finding, Place, Schema
+from polyver.apis.compatibility._findings import CompatibilityFinding, Schema, SchemaPair
 from polyver.apis.compatibility._normalized import (
     ALTERNATIVES,
     EMBEDDED,
@@ -25,7 +25,7 @@ from polyver.languages.values.strings import same, shown
 __all__ = ["compare_inside"]
 
 
-class Fate(Enum):
+class _UnknownFieldHandling(Enum):
     """What becomes of a key that has no schema."""
 
     DROPPED = "dropped"
@@ -34,13 +34,13 @@ class Fate(Enum):
     REFUSED = "refused"
 
 
-_LOSING: Final = (Fate.DROPPED, Fate.REFUSED)
+_LOSING: Final = (_UnknownFieldHandling.DROPPED, _UnknownFieldHandling.REFUSED)
 _TEXT: Final = {"type": "string"}
 _SCALARS: Final = frozenset(["string", "integer", "number", "boolean"])
 _LOOKING_INSIDE: Final = (*ALTERNATIVES, "enum", "maxProperties", "x-kubernetes-validations")
 
 
-def compare_inside(place: Place) -> Iterator[Finding | Place]:
+def compare_inside(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPair]:
     """What changed in the fields and items, and the places in which to go on."""
     if bool(place.old.get(EMBEDDED)) is not bool(place.new.get(EMBEDDED)):
         # That is a finding by itself; the fields of a whole object need not be told as well.
@@ -57,19 +57,21 @@ def _loose(schema: Schema) -> Schema:
     return {keyword: value for keyword, value in schema.items() if keyword != EMBEDDED}
 
 
-def _compare_fields(place: Place) -> Iterator[Finding | Place]:
+def _compare_fields(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPair]:
     names = {*_fields(place.old), *_fields(place.new)}
     for name in sorted(names):
         old, new = _child(place.old, name), _child(place.new, name)
-        if isinstance(old, Fate) or isinstance(new, Fate):
+        if isinstance(old, _UnknownFieldHandling) or isinstance(new, _UnknownFieldHandling):
             yield from _compare_fate(place, name, old, new)
         else:
             required = name in (place.new.get("required") or ())
             yield _inner(place, old, new, path_to(place.path, name), required=required)
 
 
-def _inner(place: Place, old: Schema, new: Schema, path: str, *, required: bool = False) -> Place:
-    return Place(old, new, path, required, _is_looked_at(place))
+def _inner(
+    place: SchemaPair, old: Schema, new: Schema, path: str, *, required: bool = False
+) -> SchemaPair:
+    return SchemaPair(old, new, path, required, _is_looked_at(place))
 
 
 def _fields(schema: Schema) -> Mapping[str, Schema]:
@@ -83,31 +85,38 @@ def _fields(schema: Schema) -> Mapping[str, Schema]:
     return {"apiVersion": _TEXT, "kind": _TEXT} | {**fields, "metadata": metadata}
 
 
-def _rest(schema: Schema) -> Schema | Fate:
+def _rest(schema: Schema) -> Schema | _UnknownFieldHandling:
     """What holds for keys that have no name of their own."""
     match schema.get("additionalProperties"):
         case None:
-            return Fate.KEPT if schema.get(PRESERVE) else Fate.DROPPED
+            return (
+                _UnknownFieldHandling.KEPT
+                if schema.get(PRESERVE)
+                else _UnknownFieldHandling.DROPPED
+            )
         case False:
-            return Fate.REFUSED
+            return _UnknownFieldHandling.REFUSED
         case Mapping() as found:
             return found
         case _:
-            return Fate.EMPTIED
+            return _UnknownFieldHandling.EMPTIED
 
 
-def _child(schema: Schema, name: str) -> Schema | Fate:
+def _child(schema: Schema, name: str) -> Schema | _UnknownFieldHandling:
     found = _fields(schema).get(name)
     return _rest(schema) if found is None else found
 
 
 def _compare_fate(
-    place: Place, name: str, old: Schema | Fate, new: Schema | Fate
-) -> Iterator[Finding]:
+    place: SchemaPair,
+    name: str,
+    old: Schema | _UnknownFieldHandling,
+    new: Schema | _UnknownFieldHandling,
+) -> Iterator[CompatibilityFinding]:
     """A field that has no schema before or after."""
     path = path_to(place.path, name)
-    if isinstance(new, Fate):
-        assert not isinstance(old, Fate)
+    if isinstance(new, _UnknownFieldHandling):
+        assert not isinstance(old, _UnknownFieldHandling)
         yield from _compare_lost(place, name, old, new)
     elif old not in _LOSING:
         yield place.found("field-claimed", f"{type_name(new)} is new among unknown fields", at=path)
@@ -115,7 +124,7 @@ def _compare_fate(
         yield _added(place, name, new)
 
 
-def _added(place: Place, name: str, new: Schema) -> Finding:
+def _added(place: SchemaPair, name: str, new: Schema) -> CompatibilityFinding:
     path, fact, rule = path_to(place.path, name), f"{type_name(new)} is new", "field-added"
     if new.get("default") is not None:
         fact = f"{fact}, with the default {shown(new['default'])}"
@@ -132,12 +141,14 @@ def _takes_default(schema: Schema) -> bool:
     return not checked.validate(filled)
 
 
-def _is_looked_at(place: Place) -> bool:
+def _is_looked_at(place: SchemaPair) -> bool:
     """Whether anything notices what is added inside of a place."""
     return place.limited or any(place.new.get(each) is not None for each in _LOOKING_INSIDE)
 
 
-def _compare_lost(place: Place, name: str, old: Schema, fate: Fate) -> Iterator[Finding]:
+def _compare_lost(
+    place: SchemaPair, name: str, old: Schema, fate: _UnknownFieldHandling
+) -> Iterator[CompatibilityFinding]:
     path = path_to(place.path, name)
     if _keeps(fate, old):
         yield place.found("field-freed", f"{type_name(old)} has no schema any more", at=path)
@@ -154,7 +165,7 @@ def _compare_lost(place: Place, name: str, old: Schema, fate: Fate) -> Iterator[
     )
 
 
-def _renamed(place: Place, name: str) -> str:
+def _renamed(place: SchemaPair, name: str) -> str:
     """The new field that is most likely the old one under another name."""
     old, new = _fields(place.old), _fields(place.new)
     wanted = bare(old[name])
@@ -162,71 +173,73 @@ def _renamed(place: Place, name: str) -> str:
     return next(iter(difflib.get_close_matches(name, alike, 1, 0.0)), "")
 
 
-def _compare_required(place: Place) -> Iterator[Finding]:
+def _compare_required(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.old.get("required") or (), place.new.get("required") or ()
     fields = _fields(place.new)
     for name in (each for each in new if each not in old and not _is_always_there(place, each)):
         path = path_to(place.path, name)
         if fields.get(name, {}).get("default") is not None:
             yield place.found("required-filled-in", "it is required now, and filled in", at=path)
-        elif isinstance(_child(place.old, name), Fate):
+        elif isinstance(_child(place.old, name), _UnknownFieldHandling):
             yield place.found("required-field-added", "it is new and required", at=path)
         else:
             yield place.found("required-added", "it is required now", at=path)
     for name in (each for each in old if each not in new):
         path = path_to(place.path, name)
-        if not isinstance(_child(place.new, name), Fate):
+        if not isinstance(_child(place.new, name), _UnknownFieldHandling):
             yield place.found("required-removed", "it is not required any more", at=path)
 
 
-def _is_always_there(place: Place, name: str) -> bool:
+def _is_always_there(place: SchemaPair, name: str) -> bool:
     """Whether a field is required anyhow, as in every whole object."""
     known = ("apiVersion", "kind") if place.path else ("apiVersion", "kind", "metadata")
     return bool(place.new.get(EMBEDDED)) and name in known
 
 
-def _compare_rest(place: Place) -> Iterator[Finding | Place]:
+def _compare_rest(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPair]:
     old, new = _rest(place.old), _rest(place.new)
     path = f"{place.path}{{}}"
-    if not isinstance(old, Fate) and not isinstance(new, Fate):
+    if not isinstance(old, _UnknownFieldHandling) and not isinstance(new, _UnknownFieldHandling):
         yield _inner(place, old, new, path)
-    elif isinstance(old, Fate) and isinstance(new, Fate):
+    elif isinstance(old, _UnknownFieldHandling) and isinstance(new, _UnknownFieldHandling):
         if old is not new:
             fact = f"unknown fields were {old.value}, and are now {new.value}"
             yield place.found(_FATES[old, new], fact)
-    elif isinstance(old, Fate):
+    elif isinstance(old, _UnknownFieldHandling):
         yield place.found(_claimed(old), f"{_named(new)} is new for keys that were {_named(old)}")
     else:
-        kept = isinstance(new, Fate) and _keeps(new, old)
+        kept = isinstance(new, _UnknownFieldHandling) and _keeps(new, old)
         rule = "values-widened" if kept else "values-narrowed"
         yield place.found(rule, f"{_named(old)} is gone: its keys are {_named(new)}", at=path)
 
 
 _LOSSES = {
-    (Fate.KEPT, Fate.DROPPED),
-    (Fate.KEPT, Fate.EMPTIED),
-    (Fate.EMPTIED, Fate.DROPPED),
-    (Fate.KEPT, Fate.REFUSED),
-    (Fate.EMPTIED, Fate.REFUSED),
+    (_UnknownFieldHandling.KEPT, _UnknownFieldHandling.DROPPED),
+    (_UnknownFieldHandling.KEPT, _UnknownFieldHandling.EMPTIED),
+    (_UnknownFieldHandling.EMPTIED, _UnknownFieldHandling.DROPPED),
+    (_UnknownFieldHandling.KEPT, _UnknownFieldHandling.REFUSED),
+    (_UnknownFieldHandling.EMPTIED, _UnknownFieldHandling.REFUSED),
 }
 _FATES = {
     (old, new): "unknown-dropped" if (old, new) in _LOSSES else "unknown-kept"
-    for old in Fate
-    for new in Fate
-} | {(Fate.DROPPED, Fate.REFUSED): "unknown-refused"}
+    for old in _UnknownFieldHandling
+    for new in _UnknownFieldHandling
+} | {(_UnknownFieldHandling.DROPPED, _UnknownFieldHandling.REFUSED): "unknown-refused"}
 
 
-def _claimed(old: Fate) -> str:
+def _claimed(old: _UnknownFieldHandling) -> str:
     return "values-widened" if old in _LOSING else "values-narrowed"
 
 
-def _named(rest: Schema | Fate) -> str:
-    return rest.value if isinstance(rest, Fate) else f"a map of {type_name(rest)}"
+def _named(rest: Schema | _UnknownFieldHandling) -> str:
+    return rest.value if isinstance(rest, _UnknownFieldHandling) else f"a map of {type_name(rest)}"
 
 
-def _keeps(fate: Fate, schema: Schema) -> bool:
+def _keeps(fate: _UnknownFieldHandling, schema: Schema) -> bool:
     """Whether values that had a schema are kept as they are without one."""
-    return fate is Fate.KEPT or (fate is Fate.EMPTIED and _is_scalar(schema))
+    return fate is _UnknownFieldHandling.KEPT or (
+        fate is _UnknownFieldHandling.EMPTIED and _is_scalar(schema)
+    )
 
 
 def _is_scalar(schema: Schema) -> bool:
@@ -234,7 +247,7 @@ def _is_scalar(schema: Schema) -> bool:
     return bool(types) and types <= _SCALARS
 
 
-def _compare_items(place: Place) -> Iterator[Finding | Place]:
+def _compare_items(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPair]:
     old, new = place.old.get("items"), place.new.get("items")
     path = f"{place.path}[]"
     if old is not None and new is not None:
@@ -245,7 +258,7 @@ def _compare_items(place: Place) -> Iterator[Finding | Place]:
         yield from _compare_freed(place, old, path)
 
 
-def _compare_freed(place: Place, old: Schema, path: str) -> Iterator[Finding]:
+def _compare_freed(place: SchemaPair, old: Schema, path: str) -> Iterator[CompatibilityFinding]:
     kept = place.new.get(PRESERVE) or _is_scalar(old)
     rule = "field-freed" if kept else "field-removed"
     yield place.found(rule, f"{type_name(old)} has no schema any more", at=path)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from polyver.apis.compatibility._rules import RULES, Severity
+from polyver.apis.compatibility._rules import RULES, FindingSeverity
 
-__all__ = ["Finding", "Place", "Schema", "Severity", "found", "within"]
+__all__ = ["CompatibilityFinding", "FindingSeverity", "Schema", "SchemaPair", "found", "within"]
 
 Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CompatibilityFinding:
     """One thing that is no longer as it was."""
 
     version: str
@@ -25,7 +25,7 @@ class Finding:
     (`spec.scope`, `spec.versions[v1].served`); empty for the whole object."""
     rule: str
     """What was found, as one of `RULES`."""
-    severity: Severity
+    severity: FindingSeverity
     fact: str
     advice: str
 
@@ -39,20 +39,24 @@ def _text(value: str | Enum) -> str:
     return str(value.value) if isinstance(value, Enum) else value
 
 
-def found(rule: str, path: str, fact: str, *, version: str = "", other: str = "") -> Finding:
+def found(
+    rule: str, path: str, fact: str, *, version: str = "", other: str = ""
+) -> CompatibilityFinding:
     """A finding of a rule; `other` is the field that its advice speaks of."""
     known = RULES[rule]
     advice = known.advice.format(other=other)
-    return Finding(version, path, rule, known.severity, fact, advice)
+    return CompatibilityFinding(version, path, rule, known.severity, fact, advice)
 
 
-def within(findings: Iterable[Finding], least: Severity) -> list[Finding]:
+def within(
+    findings: Iterable[CompatibilityFinding], least: FindingSeverity
+) -> list[CompatibilityFinding]:
     """The findings that are at least so bad."""
     return [finding for finding in findings if finding.severity.rank <= least.rank]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SchemaPair:
     """A place that has a schema before and after."""
 
     old: Schema
@@ -63,7 +67,9 @@ class Place:
     limited: bool = False
     """Whether rules further outside look at what is in here, so that a default may break them."""
 
-    def found(self, rule: str, fact: str, *, at: str | None = None, other: str = "") -> Finding:
+    def found(
+        self, rule: str, fact: str, *, at: str | None = None, other: str = ""
+    ) -> CompatibilityFinding:
         return found(rule, self.path if at is None else at, fact, other=other)
 
     def changed(self, keyword: str) -> tuple[Any, Any]:

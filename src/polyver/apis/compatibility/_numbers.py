@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from polyver.apis.compatibility._findings import Finding, Place, Schema
+from polyver.apis.compatibility._findings import CompatibilityFinding, Schema, SchemaPair
 from polyver.apis.compatibility._normalized import types_of
 from polyver.languages.values.strings import shown
 
@@ -15,7 +15,7 @@ _SIZES: Final = ("Length", "Items", "Properties")
 _LARGEST: Final = 2**53
 
 
-def compare_bounds(place: Place) -> Iterator[Finding]:
+def compare_bounds(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     """What became of minima, maxima and multiples."""
     for size in _SIZES:
         yield from _compare_size(place, f"min{size}", 1)
@@ -25,7 +25,7 @@ def compare_bounds(place: Place) -> Iterator[Finding]:
     yield from _compare_multiple(place)
 
 
-def _compare_size(place: Place, keyword: str, sign: int) -> Iterator[Finding]:
+def _compare_size(place: SchemaPair, keyword: str, sign: int) -> Iterator[CompatibilityFinding]:
     old, new = place.old.get(keyword), place.new.get(keyword)
     if sign > 0:
         old, new = old or None, new or None  # at least 0 of something says nothing
@@ -34,7 +34,7 @@ def _compare_size(place: Place, keyword: str, sign: int) -> Iterator[Finding]:
         yield _told(place, keyword, old, new, "limit-tightened" if tighter else "limit-widened")
 
 
-def _told(place: Place, keyword: str, old: Any, new: Any, rule: str) -> Finding:
+def _told(place: SchemaPair, keyword: str, old: Any, new: Any, rule: str) -> CompatibilityFinding:
     """A finding about a keyword that has one value; without one before, it is a new limit."""
     if old is None:
         return place.found("limit-added", f"{keyword} is new: {shown(new)}")
@@ -43,7 +43,7 @@ def _told(place: Place, keyword: str, old: Any, new: Any, rule: str) -> Finding:
     return place.found(rule, f"{keyword} {shown(old)} became {shown(new)}")
 
 
-def _compare_bound(place: Place, keyword: str, sign: int) -> Iterator[Finding]:
+def _compare_bound(place: SchemaPair, keyword: str, sign: int) -> Iterator[CompatibilityFinding]:
     old, new = place.old.get(keyword), place.new.get(keyword)
     exclusive = f"exclusive{keyword.capitalize()}"
     before, after = bool(place.old.get(exclusive)), bool(place.new.get(exclusive))
@@ -59,7 +59,7 @@ def _compare_bound(place: Place, keyword: str, sign: int) -> Iterator[Finding]:
         yield place.found(rule, f"{keyword} {shown(new)} itself is {'not ' * after}right now")
 
 
-def _tighter(place: Place, old: tuple[float, bool], new: tuple[float, bool]) -> bool | None:
+def _tighter(place: SchemaPair, old: tuple[float, bool], new: tuple[float, bool]) -> bool | None:
     """Whether the new lower bound is the tighter one; nothing where that cannot be told.
 
     The real server compares integers with the whole part of a bound, and refuses every value
@@ -80,7 +80,7 @@ def _is_plain(schema: Schema, bound: float) -> bool:
     return abs(bound) < largest and float(bound).is_integer()
 
 
-def _compare_multiple(place: Place) -> Iterator[Finding]:
+def _compare_multiple(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.old.get("multipleOf"), place.new.get("multipleOf")
     if old == new:
         return
@@ -91,7 +91,7 @@ def _compare_multiple(place: Place) -> Iterator[Finding]:
     yield _told(place, "multipleOf", old, new, rule)
 
 
-def _are_whole(place: Place, old: float, new: float) -> bool:
+def _are_whole(place: SchemaPair, old: float, new: float) -> bool:
     """Whether both are multiples of integers; floats are only nearly multiples of anything."""
     known = types_of(place.old) == types_of(place.new) == {"integer"}
     return known and min(old, new) > 0 and _is_plain(place.old, old) and _is_plain(place.new, new)

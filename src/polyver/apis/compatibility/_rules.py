@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["RULES", "Rule", "Severity"]
+__all__ = ["RULES", "FindingRule", "FindingSeverity"]
 
 
-class Severity(Enum):
+class FindingSeverity(Enum):
     """How much a change takes away from those who use what was before."""
 
     BREAKING = "breaking"
@@ -22,15 +22,15 @@ class Severity(Enum):
     @property
     def rank(self) -> int:
         """0 for the worst."""
-        return [*Severity].index(self)
+        return [*FindingSeverity].index(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FindingRule:
     """Something that can be found."""
 
     name: str
-    severity: Severity
+    severity: FindingSeverity
     about: str
     advice: str
     """One sentence; `{other}` stands for a field that the finding names."""
@@ -303,10 +303,14 @@ _SAFE = {
     "names-added": ("a short name or a category is new", "Nothing to do"),
 }
 
-_TABLES = {Severity.BREAKING: _BREAKING, Severity.RISKY: _RISKY, Severity.SAFE: _SAFE}
+_TABLES = {
+    FindingSeverity.BREAKING: _BREAKING,
+    FindingSeverity.RISKY: _RISKY,
+    FindingSeverity.SAFE: _SAFE,
+}
 
-RULES: Mapping[str, Rule] = {
-    name: Rule(name, severity, about, advice)
+RULES: Mapping[str, FindingRule] = {
+    name: FindingRule(name, severity, about, advice)
     for severity, table in _TABLES.items()
     for name, (about, advice) in table.items()
 }

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from polyver.apis.compatibility._alternatives import compare_alternatives
 from polyver.apis.compatibility._fields import compare_inside
-from polyver.apis.compatibility._findings import Finding, Place, Schema, Severity, within
+from polyver.apis.compatibility._findings import (
+    CompatibilityFinding,
+    FindingSeverity,
+    Schema,
+    SchemaPair,
+    within,
+)
 from polyver.apis.compatibility._normalized import EMBEDDED
 from polyver.apis.compatibility._values import compare_type, compare_value
 
@@ -15,8 +21,8 @@ __all__ = ["compare_schemas"]
 
 
 def compare_schemas(
-    old: Schema, new: Schema, *, version: str = "", least: Severity = Severity.RISKY
-) -> list[Finding]:
+    old: Schema, new: Schema, *, version: str = "", least: FindingSeverity = FindingSeverity.RISKY
+) -> list[CompatibilityFinding]:
     """What objects and clients of the old openAPIV3Schema can no longer do under the new one.
 
     Both must have passed `check_schema`. What takes nothing away is left out, unless `least` is
@@ -29,20 +35,20 @@ def compare_schemas(
     ['string is gone, and dropped; schedule is new and has the same schema']
     """
     # Every object is a whole one; nobody says so at the root.
-    whole = Place({**old, EMBEDDED: True}, {**new, EMBEDDED: True})
+    whole = SchemaPair({**old, EMBEDDED: True}, {**new, EMBEDDED: True})
     return within((replace(each, version=version) for each in _compare(whole)), least)
 
 
-def _compare(place: Place) -> Iterator[Finding]:
+def _compare(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     changed = compare_type(place)
     if changed is not None:
         yield changed
-        if changed.severity is Severity.BREAKING:
+        if changed.severity is FindingSeverity.BREAKING:
             return
     yield from compare_value(place)
     yield from compare_alternatives(place)
     for each in compare_inside(place):
-        if isinstance(each, Place):
+        if isinstance(each, SchemaPair):
             yield from _compare(each)
         else:
             yield each

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from polyver.apis.compatibility._findings import Finding, Place, Schema
+from polyver.apis.compatibility._findings import CompatibilityFinding, Schema, SchemaPair
 from polyver.apis.compatibility._normalized import (
     ALTERNATIVES,
     EMBEDDED,
@@ -31,7 +31,7 @@ _WIDER_FORMATS = {("int32", "int64"), ("float", "double")}
 _FULL_FORMATS = {("integer", "int64"), ("number", "double")}
 
 
-def compare_type(place: Place) -> Finding | None:
+def compare_type(place: SchemaPair) -> CompatibilityFinding | None:
     """Whether a value may still have the type that it had."""
     old, new = types_of(place.old), types_of(place.new)
     if old == new:
@@ -42,7 +42,7 @@ def compare_type(place: Place) -> Finding | None:
     return place.found("type-widened" if wider else "type-changed", fact)
 
 
-def compare_value(place: Place) -> Iterator[Finding]:
+def compare_value(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     """Everything else that is said of a value itself."""
     yield from _compare_enum(place)
     yield from compare_bounds(place)
@@ -56,7 +56,7 @@ def compare_value(place: Place) -> Iterator[Finding]:
     yield from _compare_others(place)
 
 
-def _compare_enum(place: Place) -> Iterator[Finding]:
+def _compare_enum(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.old.get("enum") or [], place.new.get("enum") or []
     gone, more = _without(old, new), _without(new, old)
     if new and not old:
@@ -77,7 +77,7 @@ def _listed(values: list[Any]) -> str:
     return ", ".join(map(shown, values))
 
 
-def _compare_pattern(place: Place) -> Iterator[Finding]:
+def _compare_pattern(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.changed("pattern")
     if new and not old:
         yield place.found("pattern-changed", f"pattern is new: {new}")
@@ -87,7 +87,7 @@ def _compare_pattern(place: Place) -> Iterator[Finding]:
         yield place.found("pattern-changed", f"pattern {old} became {new}")
 
 
-def _compare_format(place: Place) -> Iterator[Finding]:
+def _compare_format(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.changed("format")
     if old == new:
         if new and _means_more(place):
@@ -101,13 +101,13 @@ def _compare_format(place: Place) -> Iterator[Finding]:
         yield place.found(rule, fact)
 
 
-def _means_more(place: Place) -> bool:
+def _means_more(place: SchemaPair) -> bool:
     """Whether a format may have been without effect before: each type knows its own formats."""
     old, new = type_name(place.old), type_name(place.new)
     return old not in (new, "string") and (old, new) != ("integer", "number")
 
 
-def _compare_default(place: Place) -> Iterator[Finding]:
+def _compare_default(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.old.get("default"), place.new.get("default")
     if same(old, new):
         return
@@ -126,7 +126,7 @@ _FLAGS = {
 }
 
 
-def _compare_null(place: Place) -> Iterator[Finding]:
+def _compare_null(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.changed("nullable")
     if new and not old:
         # Until now null was dropped or replaced before anyone looked at it.
@@ -136,14 +136,14 @@ def _compare_null(place: Place) -> Iterator[Finding]:
         yield place.found("nullable-removed", "nullable is gone")
 
 
-def _compare_flags(place: Place) -> Iterator[Finding]:
+def _compare_flags(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     for keyword, (added, removed) in _FLAGS.items():
         old, new = place.changed(keyword)
         if old != new:
             yield place.found(added if new else removed, f"{keyword} is {'new' if new else 'gone'}")
 
 
-def _compare_merging(place: Place) -> Iterator[Finding]:
+def _compare_merging(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = _list_type(place.old), _list_type(place.new)
     if old != new:
         rule = "list-merged" if new == "atomic" else "list-keyed"
@@ -159,7 +159,7 @@ def _list_type(schema: Schema) -> str:
     return f"{found} by {', '.join(keys)}" if keys else found
 
 
-def _compare_rules(place: Place) -> Iterator[Finding]:
+def _compare_rules(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = _rules(place.old), _rules(place.new)
     for rule, _ in _without(new, old):
         yield place.found("rule-added", f"rule is new: {rule}")
@@ -173,7 +173,7 @@ def _rules(schema: Schema) -> list[tuple[str, bool]]:
     return [(each.get("rule") or "", bool(each.get("optionalOldSelf"))) for each in found]
 
 
-def _compare_others(place: Place) -> Iterator[Finding]:
+def _compare_others(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     for keyword in sorted({*place.old, *place.new} - _COMPARED):
         if not same(place.old.get(keyword), place.new.get(keyword)):
             yield place.found("keyword-changed", f"{keyword} changed")

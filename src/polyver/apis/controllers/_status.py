@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any, Final
 
 from polyver.apis.definition import DefinedVersion
-from polyver.client import Client, Clock, Resource, timestamp
+from polyver.client import Client, Clock, GroupVersionResource, timestamp
 from polyver.controllers.events import Events
 from polyver.controllers.tracebacks import place_of
 from polyver.core import PolyverError
@@ -20,19 +20,19 @@ from polyver.kube.http.logs import Log
 from polyver.kube.objects.conditions import find_condition, set_condition
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Report"]
+__all__ = ["DeclaredStatusWriter"]
 
 _CONDITION: Final = "Reconciled"
 _LONGEST: Final = 2048
 
 
-class Report:
+class DeclaredStatusWriter:
     """Writes the status of the objects of one kind."""
 
     def __init__(
         self,
         client: Client,
-        resource: Resource,
+        resource: GroupVersionResource,
         version: DefinedVersion | None,
         *,
         manager: str,

@@ -26,13 +26,22 @@ from polyver.apis.conversion_kind import (
     place_of,
     versions_in_use,
 )
-from polyver.client import CRDS, Change, Client, Clock, Resource, SystemClock, find, timestamp
-from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.client import (
+    CRDS,
+    Change,
+    Client,
+    Clock,
+    GroupVersionResource,
+    SystemClock,
+    find,
+    timestamp,
+)
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.finalizers import hold, release
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["FINALIZER", "ConversionController"]
@@ -42,7 +51,9 @@ _MANAGER = "polyver"
 _LOOK_AGAIN = 5.0
 """Trimming `storedVersions` is no new generation of a definition, and not seen here."""
 _HTTPS = 443
-_CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
+_CONVERSIONS = GroupVersionResource(
+    CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
+)
 Publish = Callable[[str, Converter | None], None]
 
 
@@ -98,7 +109,7 @@ class ConversionController(Controller[str]):
         for each in found.items:
             await self.reconcile(each["metadata"]["name"])
 
-    async def reconcile(self, key: str) -> Result | None:
+    async def reconcile(self, key: str) -> Requeue | None:
         conversion = await find(self._client, _CONVERSIONS, key)
         crd = await find(self._client, CRDS, key)
         if conversion is None:
@@ -110,7 +121,7 @@ class ConversionController(Controller[str]):
             return await self._deleted(key, conversion, crd)
         return await self._served(key, conversion, crd)
 
-    async def _served(self, key: str, conversion: Object, crd: Object | None) -> Result | None:
+    async def _served(self, key: str, conversion: Object, crd: Object | None) -> Requeue | None:
         try:
             known = self._serve(key, conversion, crd)
         except PolyverError as error:
@@ -120,13 +131,13 @@ class ConversionController(Controller[str]):
             return None
         left = known.since + self._settle - self._clock.time()
         if left > 0:
-            return Result(left)
+            return Requeue(left)
         if self._told is not None and "deletionTimestamp" not in conversion["metadata"]:
             conversion = await hold(self._client, _CONVERSIONS, conversion, FINALIZER)
         await self._write_down(key, conversion, crd, known.problem)
         return None
 
-    async def _deleted(self, key: str, conversion: Object, crd: Object | None) -> Result | None:
+    async def _deleted(self, key: str, conversion: Object, crd: Object | None) -> Requeue | None:
         """Let a Conversion go that was deleted, as soon as its kind does not need it."""
         if needed := needed_versions(conversion, crd):
             await self._served(key, conversion, crd)
@@ -134,7 +145,7 @@ class ConversionController(Controller[str]):
             text = f"{key} serves or stores {listed(needed)}, which this Conversion converts"
             if now is not None:
                 await self._tell(now, "True", "StillNeeded", text, kind="Terminating")
-            return Result(_LOOK_AGAIN)
+            return Requeue(_LOOK_AGAIN)
         if self._told is not None:
             if crd is not None and key not in self._kinds:
                 await self._unpoint(crd)
@@ -301,7 +312,7 @@ def _told(error: PolyverError) -> str:
     return f"{error.fact}{where}{hint}"
 
 
-def _state(kind: Kind, obj: Object) -> tuple[str, Any, bool, str]:
+def _state(kind: ResourceKind, obj: Object) -> tuple[str, Any, bool, str]:
     del kind
     metadata = obj["metadata"]
     parts = (metadata.get("annotations"), metadata.get("finalizers"))
@@ -309,7 +320,7 @@ def _state(kind: Kind, obj: Object) -> tuple[str, Any, bool, str]:
     return metadata["uid"], metadata.get("generation"), going, str(parts)
 
 
-def _observe(kind: Kind, change: Change[Any]) -> Sequence[str]:
+def _observe(kind: ResourceKind, change: Change[Any]) -> Sequence[str]:
     del kind
     return (change.key.name,) if change.before != change.after else ()
 

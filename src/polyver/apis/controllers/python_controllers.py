@@ -13,10 +13,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from polyver.apis.controllers._status import Report
+from polyver.apis.controllers._status import DeclaredStatusWriter
 from polyver.apis.declaring import Kind as DeclaredKind
 from polyver.apis.declaring import Outcome, to_object
-from polyver.client import Change, Client, Clock, Key, Resource, SystemClock, find
+from polyver.client import Change, Client, Clock, GroupVersionResource, Key, SystemClock, find
 from polyver.controllers.applied_annotation import (
     APPLIED,
     fields_of,
@@ -25,13 +25,13 @@ from polyver.controllers.applied_annotation import (
     part_of,
     unwanted,
 )
-from polyver.controllers.applied_objects import Keeping
-from polyver.controllers.controller import Controller, Result, Watch, exactly
-from polyver.controllers.outputs import Outputs, number_of
-from polyver.controllers.owned_objects import Taken, apply_owned, manager_for
+from polyver.controllers.applied_objects import Inventory
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
+from polyver.controllers.outputs import AppliedObjects, number_of
+from polyver.controllers.owned_objects import AlreadyOwned, apply_owned, manager_for
 from polyver.controllers.user_code import UserCode
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.owners import controller_reference, controlling
 from polyver.kube.objects.status import ApiError
 
@@ -82,9 +82,11 @@ class DeclaredController(Controller[Key]):
         version = self._take.version or definition.storage
         namespaced = definition.scope == "Namespaced"
         plural = definition.names.plural
-        self._resource = Resource(definition.group, version, plural, namespaced=namespaced)
-        self._keeping = Keeping(client, self._resource, self.name)
-        self._report = Report(
+        self._resource = GroupVersionResource(
+            definition.group, version, plural, namespaced=namespaced
+        )
+        self._keeping = Inventory(client, self._resource, self.name)
+        self._report = DeclaredStatusWriter(
             client,
             self._resource,
             definition.version(version),
@@ -94,7 +96,7 @@ class DeclaredController(Controller[Key]):
         )
         self._owners: dict[str, Key] = {}
         """The objects of this kind, by uid."""
-        self._outputs: Outputs[_Seen, Key] = Outputs(
+        self._outputs: AppliedObjects[_Seen, Key] = AppliedObjects(
             lambda: self.watch_anew(),  # noqa: PLW0108 — the engine sets it later
             keep=partial(_seen_in, self.name),
             whose=lambda seen: self._owners.get(seen.owner),
@@ -108,7 +110,7 @@ class DeclaredController(Controller[Key]):
         )
         return [own, self._outputs.watch()]
 
-    async def reconcile(self, key: Key) -> Result | None:
+    async def reconcile(self, key: Key) -> Requeue | None:
         obj = await find(self._client, self._resource, key.name, key.namespace)
         if obj is None or "deletionTimestamp" in obj["metadata"]:
             return None
@@ -127,12 +129,12 @@ class DeclaredController(Controller[Key]):
     async def close(self) -> None:
         self._code.close()
 
-    async def _do(self, obj: Object, outcome: Outcome) -> Result | None:
+    async def _do(self, obj: Object, outcome: Outcome) -> Requeue | None:
         if outcome.objects is not None:
             obj = await self._keep(obj, [owned(_plain(each), obj) for each in outcome.objects])
         status = _plain(outcome.status) if outcome.status is not None else None
         await self._report.succeeded(obj, status)
-        return Result(outcome.after) if outcome.after is not None else None
+        return Requeue(outcome.after) if outcome.after is not None else None
 
     async def _called(self, key: Key, obj: Object) -> Outcome:
         found = await self._code.call(key, self._take.taken(obj))
@@ -163,18 +165,18 @@ class DeclaredController(Controller[Key]):
             raise ApiError(
                 404, "NotFound", f"there is no {content['apiVersion']} {content['kind']}"
             )
-        part, resource = part_of(content), Resource.of(kind)
+        part, resource = part_of(content), GroupVersionResource.of(kind)
         with self._outputs.expected(part):
             try:
                 made = await apply_owned(
                     self._client, resource, content, family=self.name, manager=manager
                 )
-            except Taken as taken:
+            except AlreadyOwned as taken:
                 told = f"{content['kind']} {part.name} cannot be applied: {taken}"
                 raise ApiError(422, "Taken", told) from None
             self._outputs.note(part, made)
 
-    def _observe(self, kind: Kind, change: Change[Any]) -> Sequence[Key]:
+    def _observe(self, kind: ResourceKind, change: Change[Any]) -> Sequence[Key]:
         del kind
         if change.before is not None:
             self._owners.pop(change.before[0], None)
@@ -198,7 +200,7 @@ def _plain(value: Any) -> Object:
     return value if isinstance(value, dict) else to_object(value)
 
 
-def _seen_in(family: str, kind: Kind, obj: Object) -> _Seen:
+def _seen_in(family: str, kind: ResourceKind, obj: Object) -> _Seen:
     del kind
     owner = controller_reference(obj) or {}
     return _Seen(
@@ -209,7 +211,7 @@ def _seen_in(family: str, kind: Kind, obj: Object) -> _Seen:
     )
 
 
-def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
+def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     del kind
     metadata = obj["metadata"]
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))

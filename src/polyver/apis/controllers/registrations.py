@@ -11,21 +11,23 @@ from polyver.apis.admission.conversions import CONVERSIONS_WANTED
 from polyver.apis.admission.kinds import wanted_by
 from polyver.apis.conversion_kind import CONVERSIONS, definition_of
 from polyver.apis.declaring import Kind as DeclaredKind
-from polyver.client import CRDS, Change, Client, Resource, find
+from polyver.client import CRDS, Change, Client, GroupVersionResource, find
 from polyver.controllers.controller import Controller, Watch, exactly
 from polyver.core import PolyverError
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.webhooks import Webhook
-from polyver.webhook.configurations import Wanted, configurations
+from polyver.webhook.configurations import AdmissionRegistration, configurations
 
 __all__ = ["RegistrationController"]
 
 _NAME = "polyver"
 _MANAGER = "polyver"
-_CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
+_CONVERSIONS = GroupVersionResource(
+    CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
+)
 _REGISTRATIONS = {
-    f"{sort}WebhookConfiguration": Resource(
+    f"{sort}WebhookConfiguration": GroupVersionResource(
         "admissionregistration.k8s.io",
         "v1",
         f"{sort.lower()}webhookconfigurations",
@@ -46,7 +48,7 @@ class RegistrationController(Controller[str]):
         webhook: Webhook,
         *,
         kinds: Sequence[DeclaredKind] = (),
-        wanted: Sequence[Wanted] = (),
+        wanted: Sequence[AdmissionRegistration] = (),
         bundle: Callable[[], Awaitable[bytes]] | None = None,
     ) -> None:
         """`kinds` are those in Python, `wanted` is what is wanted beside them.
@@ -81,7 +83,7 @@ class RegistrationController(Controller[str]):
         found = await self._client.list(_CONVERSIONS, metadata=True)
         return sorted({each["metadata"]["name"] for each in found.items} - known)
 
-    async def _wanted(self, name: str) -> list[Wanted]:
+    async def _wanted(self, name: str) -> list[AdmissionRegistration]:
         crd = await find(self._client, CRDS, name)
         if crd is None:
             return []
@@ -91,7 +93,9 @@ class RegistrationController(Controller[str]):
             return []
         return wanted_by(DeclaredKind.of(replace(definition, strategy=None)))
 
-    async def _keep(self, kind: str, resource: Resource, wanted: Sequence[Wanted]) -> None:
+    async def _keep(
+        self, kind: str, resource: GroupVersionResource, wanted: Sequence[AdmissionRegistration]
+    ) -> None:
         """Have one of the objects say what is wanted; what others added to it stays."""
         found = await find(self._client, resource, _NAME)
         # Read after the object: nobody who was slow writes a bundle back that was replaced.
@@ -114,12 +118,12 @@ def _empty(kind: str) -> Object:
     return about | {"metadata": {"name": _NAME}}
 
 
-def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
+def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     del kind
     metadata = obj["metadata"]
     return metadata["uid"], metadata.get("generation"), metadata.get("deletionTimestamp")
 
 
-def _observe(kind: Kind, change: Change[Any]) -> Sequence[str]:
+def _observe(kind: ResourceKind, change: Change[Any]) -> Sequence[str]:
     others = kind.group == "admissionregistration.k8s.io" and change.key.name != _NAME
     return (_NAME,) if not others and change.before != change.after else ()

@@ -1,6 +1,6 @@
 """Conversion between the versions of a kind: rules both ways, and a carry for what they lose."""
 
-from polyver.apis.conversion._block import Block, InvalidRules
+from polyver.apis.conversion._block import InvalidRules, RuleBlock
 from polyver.apis.conversion._building import InvalidRule, Rules
 from polyver.apis.conversion._carry import CarryTooLarge
 from polyver.apis.conversion._converter import (
@@ -10,10 +10,10 @@ from polyver.apis.conversion._converter import (
     build_converter,
 )
 from polyver.apis.conversion._keeping import ANNOTATION, BESIDE
-from polyver.apis.conversion.hops import Known
-from polyver.apis.conversion.paths import InvalidPath
+from polyver.apis.conversion.hops import PrunedObject
+from polyver.apis.conversion.paths import InvalidFieldPath
 from polyver.apis.conversion.reading import (
-    Declared,
+    DeclaredConversion,
     DeclaredEdge,
     read_conversion,
     read_conversions,
@@ -22,17 +22,17 @@ from polyver.apis.conversion.reading import (
 __all__ = [
     "ANNOTATION",
     "BESIDE",
-    "Block",
     "CarryTooLarge",
     "Converter",
-    "Declared",
+    "DeclaredConversion",
     "DeclaredEdge",
     "FunctionEdge",
-    "InvalidPath",
+    "InvalidFieldPath",
     "InvalidRule",
     "InvalidRules",
-    "Known",
     "NotConvertible",
+    "PrunedObject",
+    "RuleBlock",
     "Rules",
     "build_converter",
     "read_conversion",

@@ -24,17 +24,17 @@ from polyver.apis.conversion._delta import (
 from polyver.apis.conversion._metadata import fits_metadata
 from polyver.apis.conversion.implied import has_path, implied, loses, strip
 from polyver.apis.conversion.paths import Path, pick, put, show_path, take
-from polyver.apis.conversion.rules import Const, Ports, Rule
+from polyver.apis.conversion.rules import ConstRule, ConversionRule, Ports
 from polyver.apis.conversion.values import MISSING, fingerprint
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.values.strings import same
 
-__all__ = ["Block", "Claims", "InvalidRules"]
+__all__ = ["FieldClaims", "InvalidRules", "RuleBlock"]
 
-Places = tuple[Structure | None, Structure | None]
+Places = tuple[StructuralSchema | None, StructuralSchema | None]
 """What the schemas of the two versions say of a value; None where there is no schema."""
 
 
@@ -47,10 +47,10 @@ class InvalidRules(PolyverError):
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class RuleBlock:
     """Rules, and what the schemas say of the objects on both sides."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ConversionRule, ...] = ()
     places: Places = (None, None)
     root: bool = False
     """Whether this is for whole objects, which have metadata, and keep `spec` and the like."""
@@ -60,7 +60,7 @@ class Block:
     """Whether rules name only fields that their versions have."""
 
     def __post_init__(self) -> None:
-        Claims(self.rules)
+        FieldClaims(self.rules)
         source, target = self.places
         known = (_rooted(source), _rooted(target)) if self.root else (source, target)
         object.__setattr__(self, "places", known)
@@ -68,7 +68,7 @@ class Block:
         object.__setattr__(self, "trivial", not self.rules and same_fields)
         object.__setattr__(self, "fits", all(_fits(rule, *known) for rule in self.rules))
 
-    def bound(self, source: Structure | None, target: Structure | None) -> Block:
+    def bound(self, source: StructuralSchema | None, target: StructuralSchema | None) -> RuleBlock:
         """The same rules, for versions with these schemas, and what those imply."""
         rules = tuple(rule.bound(source, target) for rule in self.rules)
         more = implied(rules, source, target, root=self.root)
@@ -78,11 +78,11 @@ class Block:
     def _pinned(self) -> int:
         return 1 if self.root else 0
 
-    def written(self, *, back: bool) -> Structure | None:
+    def written(self, *, back: bool) -> StructuralSchema | None:
         """The schema of what is written in a direction."""
         return self.places[0 if back else 1]
 
-    def read(self, *, back: bool) -> Structure | None:
+    def read(self, *, back: bool) -> StructuralSchema | None:
         """The schema of what is read in a direction."""
         return self.places[1 if back else 0]
 
@@ -107,17 +107,17 @@ class Block:
             self._write(made, rule.ports(back=back)[1], values)
         return made
 
-    def _run(self, rule: Rule, values: Ports, obj: Object, *, back: bool) -> Ports:
+    def _run(self, rule: ConversionRule, values: Ports, obj: Object, *, back: bool) -> Ports:
         if not self._applies(rule, obj):
             return () if back else (MISSING,)
         return rule.run(values, back=back)
 
-    def _applies(self, rule: Rule, obj: Object) -> bool:
+    def _applies(self, rule: ConversionRule, obj: Object) -> bool:
         """A constant is there only where there is something that it is part of."""
-        constant = isinstance(rule, Const) and self.root and len(rule.at) > 1
+        constant = isinstance(rule, ConstRule) and self.root and len(rule.at) > 1
         return not constant or rule.targets[0][0] in obj
 
-    def allowed(self, rule: Rule, values: Ports, *, back: bool) -> Ports:
+    def allowed(self, rule: ConversionRule, values: Ports, *, back: bool) -> Ports:
         """What may be written: labels and annotations are texts."""
         if not self.root:
             return values
@@ -148,7 +148,7 @@ class Block:
         again = self.restored(self.run(made, back=not back), lost, back=not back)
         return lost | delta(again, obj, self.read(back=back))
 
-    def lost_by(self, rule: Rule, values: Ports, made: Ports, *, back: bool) -> Lost:
+    def lost_by(self, rule: ConversionRule, values: Ports, made: Ports, *, back: bool) -> Lost:
         """What one rule read and would not be there again."""
         reads, writes = rule.ports(back=back)
         touched = any(path[0] == "metadata" for path in (*reads, *writes))
@@ -205,7 +205,9 @@ class Block:
         if same(again, value):
             return {}
         place = self.read(back=back)
-        found = delta({"": again}, {"": value}, Structure(fields={"": place}) if place else None)
+        found = delta(
+            {"": again}, {"": value}, StructuralSchema(fields={"": place}) if place else None
+        )
         entry: dict[str, Any] = found['[""]']
         return entry if "by" in entry or "at" in entry else was(value, guarded=True)
 
@@ -236,16 +238,16 @@ class Block:
             yield entry, "if", fingerprint([view])
 
 
-class Claims:
+class FieldClaims:
     """The fields that rules read and write; each belongs to one of them."""
 
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        self._rules: list[Rule] = []
+    def __init__(self, rules: Iterable[ConversionRule] = ()) -> None:
+        self._rules: list[ConversionRule] = []
         self._sides = (_Side(), _Side())
         for rule in rules:
             self.add(rule)
 
-    def add(self, rule: Rule) -> None:
+    def add(self, rule: ConversionRule) -> None:
         """Refuse a rule that reads or writes what another does, or something inside of that."""
         number = len(self._rules)
         for back, side in enumerate(self._sides):
@@ -281,7 +283,13 @@ class _Side:
 
 
 def _clash(
-    rules: Sequence[Rule], path: Path, number: int, other: Path, first: int, *, written: bool
+    rules: Sequence[ConversionRule],
+    path: Path,
+    number: int,
+    other: Path,
+    first: int,
+    *,
+    written: bool,
 ) -> InvalidRules:
     verb = "writes" if written else "reads"
     where = show_path(path)
@@ -293,13 +301,15 @@ def _clash(
     return InvalidRules(fact, rule=number, hint=hint)
 
 
-def _fits(rule: Rule, source: Structure | None, target: Structure | None) -> bool:
+def _fits(
+    rule: ConversionRule, source: StructuralSchema | None, target: StructuralSchema | None
+) -> bool:
     named = [(source, path) for path in rule.sources] + [(target, path) for path in rule.targets]
-    inside: Block | None = getattr(rule, "inside", None)
+    inside: RuleBlock | None = getattr(rule, "inside", None)
     return all(has_path(*each) for each in named) and (inside is None or inside.fits)
 
 
-def _rooted(place: Structure | None) -> Structure | None:
+def _rooted(place: StructuralSchema | None) -> StructuralSchema | None:
     return place if place is None or place.embedded else replace(place, embedded=True)
 
 

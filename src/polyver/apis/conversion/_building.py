@@ -8,11 +8,19 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from polyver.apis.conversion._block import Block, Claims
+from polyver.apis.conversion._block import FieldClaims, RuleBlock
 from polyver.apis.conversion._keeping import ANNOTATION, BESIDE
-from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
+from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path, parse_path
-from polyver.apis.conversion.rules import Cast, Const, Drop, Rule, Scale, Split, Values
+from polyver.apis.conversion.rules import (
+    CastRule,
+    ConstRule,
+    ConversionRule,
+    DropRule,
+    ScaleRule,
+    SplitRule,
+    ValuesRule,
+)
 from polyver.apis.conversion.values import TYPES, Type
 from polyver.core import PolyverError, listed
 from polyver.languages.values.names import label_key_problems
@@ -35,12 +43,12 @@ class Rules:
 
     def __init__(self, *, root: bool = True) -> None:
         self._root = root
-        self._rules: list[tuple[Rule, Rules | None]] = []
-        self._claims = Claims()
+        self._rules: list[tuple[ConversionRule, Rules | None]] = []
+        self._claims = FieldClaims()
 
     def move(self, source: str, target: str) -> None:
         """A field that has another name or place."""
-        self._add(Move(self._path(source), self._path(target), Block()))
+        self._add(MoveRule(self._path(source), self._path(target), RuleBlock()))
 
     def split(
         self,
@@ -65,11 +73,11 @@ class Rules:
         if absent is not None and separator in absent:
             raise InvalidRule("what stands for an absent part cannot contain the separator")
         targets = tuple(self._path(each) for each in into)
-        self._add(Split(self._path(source), targets, separator, kinds, absent))
+        self._add(SplitRule(self._path(source), targets, separator, kinds, absent))
 
     def wrap(self, source: str, target: str) -> Rules:
         """One value, and a list of which it is the first item; its own rules are returned."""
-        return self._nested(Wrap(self._path(source), self._path(target), Block()))
+        return self._nested(WrapRule(self._path(source), self._path(target), RuleBlock()))
 
     def values(self, at: str, words: Mapping[Any, Any], *, to: str = "") -> None:
         """Words that are called otherwise in the other version."""
@@ -84,13 +92,13 @@ class Rules:
                 sources = [repr(key) for key, each in words.items() if same(each, value)]
                 fact = f"values maps {' and '.join(sources)} to {value!r}, so there is no way back"
                 raise InvalidRule(fact)
-        self._add(Values(self._path(at), self._path(to or at), dict(words)))
+        self._add(ValuesRule(self._path(at), self._path(to or at), dict(words)))
 
     def cast(self, at: str, source: Type, target: Type, *, to: str = "") -> None:
         """A value of another type."""
         _check_type(source)
         _check_type(target)
-        self._add(Cast(self._path(at), self._path(to or at), source, target))
+        self._add(CastRule(self._path(at), self._path(to or at), source, target))
 
     def scale(
         self,
@@ -109,7 +117,7 @@ class Rules:
             raise InvalidRule(f"scale by {factor} has no way back", hint="use a positive factor")
         if len(types) != 2 or not {*types} <= {"integer", "number"}:
             raise InvalidRule("the types of scale are two of integer and number")
-        self._add(Scale(self._path(source), self._path(target), exact, types[0], types[1]))
+        self._add(ScaleRule(self._path(source), self._path(target), exact, types[0], types[1]))
 
     def keyed(self, source: str, target: str, *, key: str, value: str = "") -> None:
         """A list of items with a key, and a map from that key."""
@@ -117,40 +125,40 @@ class Rules:
             raise InvalidRule("keyed needs the field that is the key")
         if key == value:
             raise InvalidRule(f"keyed has {key} as its key and as its value")
-        self._add(Keyed(self._path(source), self._path(target), Block(), key, value))
+        self._add(KeyedRule(self._path(source), self._path(target), RuleBlock(), key, value))
 
     def drop(self, at: str) -> None:
         """A field that only the first version has; it is carried."""
-        self._add(Drop(self._path(at)))
+        self._add(DropRule(self._path(at)))
 
     def add(self, at: str) -> None:
         """A field that only the second version has; going back it is carried."""
-        self._add(Drop(self._path(at), added=True))
+        self._add(DropRule(self._path(at), added=True))
 
     def const(self, at: str, value: Any) -> None:
         """A field of the second version that has this value whenever the first says nothing."""
         if value is None:
             raise InvalidRule("const needs a value")
-        self._add(Const(self._path(at), value))
+        self._add(ConstRule(self._path(at), value))
 
     def each(self, at: str, *, to: str = "", key: str | Sequence[str] = ()) -> Rules:
         """The items of a list, or the values of a map; the rules for each are returned."""
         keys = (key,) if isinstance(key, str) else tuple(key)
         if "" in keys:
             raise InvalidRule("the key of items has no name")
-        each = Each(self._path(at), self._path(to or at), Block(), keys, keys)
+        each = EachRule(self._path(at), self._path(to or at), RuleBlock(), keys, keys)
         return self._nested(each)
 
     def within(self, at: str, *, to: str = "") -> Rules:
         """An object; the rules for what is inside are returned."""
-        return self._nested(Move(self._path(at), self._path(to or at), Block()))
+        return self._nested(MoveRule(self._path(at), self._path(to or at), RuleBlock()))
 
-    def _nested(self, rule: Rule) -> Rules:
+    def _nested(self, rule: ConversionRule) -> Rules:
         inside = Rules(root=False)
         self._add(rule, inside)
         return inside
 
-    def _add(self, rule: Rule, inside: Rules | None = None) -> None:
+    def _add(self, rule: ConversionRule, inside: Rules | None = None) -> None:
         self._claims.add(rule)
         self._rules.append((rule, inside))
 
@@ -170,24 +178,24 @@ class Rules:
             _check_key(path[2], path[1])
         return path
 
-    def block(self) -> Block:
+    def block(self) -> RuleBlock:
         """The rules, ready to be used."""
         made = [_completed(rule, inside) for rule, inside in self._rules]
-        return Block(tuple(made), root=self._root)
+        return RuleBlock(tuple(made), root=self._root)
 
 
-def _completed(rule: Rule, inside: Rules | None) -> Rule:
+def _completed(rule: ConversionRule, inside: Rules | None) -> ConversionRule:
     if inside is None:
         return rule
     block = inside.block()
-    if not isinstance(rule, Each):
+    if not isinstance(rule, EachRule):
         return replace(rule, inside=block)  # type: ignore[type-var]
     return replace(rule, inside=block, target_keys=_renamed(rule.source_keys, block))
 
 
-def _renamed(keys: Sequence[str], block: Block) -> tuple[str, ...]:
+def _renamed(keys: Sequence[str], block: RuleBlock) -> tuple[str, ...]:
     """What the keys of items are called in the other version."""
-    moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, Move)}
+    moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, MoveRule)}
     found = [moves.get((key,), (key,)) for key in keys]
     return tuple(path[0] for path in found) if all(len(path) == 1 for path in found) else ()
 

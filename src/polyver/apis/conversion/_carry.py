@@ -15,7 +15,7 @@ from polyver.apis.conversion._metadata import may_restore
 from polyver.apis.conversion.paths import PATTERN
 from polyver.core import PolyverError, listed
 
-__all__ = ["Carry", "CarryTooLarge", "format_of", "read", "write"]
+__all__ = ["CarryTooLarge", "PreservedFields", "format_of", "read", "write"]
 
 FORMAT: Final = 1
 
@@ -23,7 +23,7 @@ FORMAT: Final = 1
 class CarryTooLarge(PolyverError):
     """More is lost than fits beside an object."""
 
-    def __init__(self, carry: Carry, size: int, room: int) -> None:
+    def __init__(self, carry: PreservedFields, size: int, room: int) -> None:
         sizes = {
             f"{path} of {version} ({len(encode(entry))} bytes)": len(encode(entry))
             for version, lost in carry.lost.items()
@@ -38,7 +38,7 @@ class CarryTooLarge(PolyverError):
 
 
 @dataclass(slots=True)
-class Carry:
+class PreservedFields:
     """What each version lost, and how the map of annotations was found."""
 
     lost: dict[str, Lost] = field(default_factory=dict)
@@ -86,24 +86,24 @@ class _Written(msgspec.Struct, forbid_unknown_fields=True):
 _decode = msgspec.json.Decoder(_Written).decode
 
 
-def read(text: object) -> Carry:
+def read(text: object) -> PreservedFields:
     """Read preserved fields; a text in a format that this release does not know is kept as it is.
 
     Another release of polyver may have written it, and will read it again after a roll-back.
     """
     if not isinstance(text, str):
-        return Carry()
+        return PreservedFields()
     try:
         written = _decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return Carry(unknown=text)
+        return PreservedFields(unknown=text)
     if written.format != FORMAT:
-        return Carry(unknown=text)
+        return PreservedFields(unknown=text)
     lost = {
         version: without({p: entry for p, entry in each.items() if may_restore(p, entry)}, ())
         for version, each in written.lost.items()
     }
-    return Carry(lost, written.empty, written.bare)
+    return PreservedFields(lost, written.empty, written.bare)
 
 
 def format_of(text: str) -> str:
@@ -118,7 +118,7 @@ def format_of(text: str) -> str:
     return f"format {number}" if number != FORMAT else f"format {FORMAT}, with other fields"
 
 
-def write(carry: Carry, *, room: int) -> str:
+def write(carry: PreservedFields, *, room: int) -> str:
     """A carry as text; CarryTooLarge if there is no room for it."""
     said: dict[str, Any] = {"format": FORMAT, "lost": carry.lost}
     flags = {"empty": carry.was_empty, "bare": carry.was_bare}

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw
 
 from polyver.apis.conversion import _runtime as runtime
-from polyver.apis.conversion._block import Block
+from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion._delta import Lost
 from polyver.apis.conversion._metadata import fits_metadata
 from polyver.apis.conversion._runtime import keyed, lossless
@@ -28,10 +28,10 @@ from polyver.apis.conversion._schema_checks import (
     settled,
     watched,
 )
-from polyver.apis.conversion.hops import Step, compilable
-from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
+from polyver.apis.conversion.hops import ConversionStep, compilable
+from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path, show_path
-from polyver.apis.conversion.rules import Const, Drop, Rule
+from polyver.apis.conversion.rules import ConstRule, ConversionRule, DropRule
 from polyver.apis.conversion.values import MISSING
 from polyver.core import Hop
 from polyver.core.plain import Object
@@ -42,7 +42,7 @@ Compiled = Callable[[Object, dict[str, Lost]], None]
 """Converts an object, whose fields may be Raw, and its preserved fields by version; in place."""
 
 
-def compile_path(hops: Sequence[Hop[Step]]) -> Compiled | None:
+def compile_path(hops: Sequence[Hop[ConversionStep]]) -> Compiled | None:
     """Return a function for a conversion path.
 
     None if the path calls functions of users, or has rules for fields that a schema lacks.
@@ -114,7 +114,7 @@ class _BlockWriter:
     """Code for the rules of one block in one direction, on the object in a variable."""
 
     out: _Writer
-    block: Block
+    block: RuleBlock
     back: bool
     losing: bool
     """Whether what is lost is kept; if not, the code raises Loses instead."""
@@ -181,7 +181,7 @@ class _BlockWriter:
         """For constants: whether what they are part of is there, before anything changes."""
         found: dict[int, str] = {}
         for rule in self.block.rules:
-            if isinstance(rule, Const) and self.block.root and len(rule.at) > 1:
+            if isinstance(rule, ConstRule) and self.block.root and len(rule.at) > 1:
                 var = self.out.fresh("a")
                 self.out.line(f"{var} = {rule.at[0]!r} in {self.top}")
                 found[id(rule)] = var
@@ -240,7 +240,7 @@ class _RuleWriter:
     """Code for one rule, whose values were taken into variables."""
 
     block: _BlockWriter
-    rule: Rule
+    rule: ConversionRule
     values: tuple[str, ...]
     paths: tuple[Path, ...]
     anchor: str
@@ -251,13 +251,13 @@ class _RuleWriter:
 
     def write(self) -> None:
         match self.rule:
-            case Move() if self.rule.inside.trivial:
+            case MoveRule() if self.rule.inside.trivial:
                 self._write([self.values[0]])
-            case Drop():
+            case DropRule():
                 self._drop()
-            case Const():
+            case ConstRule():
                 self._const()
-            case Move() | Each() | Wrap() | Keyed():
+            case MoveRule() | EachRule() | WrapRule() | KeyedRule():
                 self._nested()
             case _:
                 self._simple()
@@ -319,7 +319,7 @@ class _RuleWriter:
             self._write([made])
 
     def _const(self) -> None:
-        assert isinstance(self.rule, Const)
+        assert isinstance(self.rule, ConstRule)
         encoded = msgspec.json.encode(self.rule.value)
         condition = self.anchor or "True"
         if self.values:
@@ -388,44 +388,44 @@ class _RuleWriter:
         """Code for a value if nothing inside of it is lost."""
         line, value, back = self._out.line, self.values[0], self.block.back
         match self.rule:
-            case Keyed():
+            case KeyedRule():
                 one = _item(self.rule.inside, back=back)
                 run = keyed(self.rule, one, back=back)
                 line(f"{made} = {self._out.keep('keyed', run)}({value})")
-            case Each() if self.rule.inside.trivial:
+            case EachRule() if self.rule.inside.trivial:
                 line(f"{made} = items_of({value})")
-            case Each():
+            case EachRule():
                 item = self._out.fresh("i")
                 line(f"{made} = objects_in({value})")
                 line(f"for {item} in {made}:")
                 self._out.indent += 1
                 self._items(self.rule.inside, item)
                 self._out.indent -= 1
-            case Wrap() if back:
+            case WrapRule() if back:
                 line(f"{made} = items_of({value})")
                 line(f"if len({made}) != 1 or is_null({made}[0]): raise Loses")
                 line(f"{made} = {made}[0]")
                 self._one(self.rule.inside, made)
-            case Wrap():
+            case WrapRule():
                 line(f"if is_null({value}): raise Loses")
                 line(f"{made} = {value}")
                 self._one(self.rule.inside, made)
                 line(f"{made} = [{made}]")
-            case Move():
+            case MoveRule():
                 line(f"{made} = {value}")
                 self._one(self.rule.inside, made)
 
-    def _one(self, block: Block, made: str) -> None:
+    def _one(self, block: RuleBlock, made: str) -> None:
         if not block.trivial:
             self._out.line(f"{made} = opened({made})")
             self._items(block, made)
 
-    def _items(self, block: Block, top: str) -> None:
+    def _items(self, block: RuleBlock, top: str) -> None:
         _BlockWriter(self._out, block, back=self.block.back, losing=False, top=top).write()
         self._out.line("pass")
 
 
-def _item(block: Block, *, back: bool) -> Callable[[Any], Any] | None:
+def _item(block: RuleBlock, *, back: bool) -> Callable[[Any], Any] | None:
     """A function for one value by the rules of a block, if there are any; else None.
 
     Anything lost raises Loses.
@@ -446,8 +446,8 @@ def _item(block: Block, *, back: bool) -> Callable[[Any], Any] | None:
     return made
 
 
-def _can_lose(rule: Rule) -> bool:
-    return not (isinstance(rule, Move) and rule.inside.trivial)
+def _can_lose(rule: ConversionRule) -> bool:
+    return not (isinstance(rule, MoveRule) and rule.inside.trivial)
 
 
 def _flat(paths: Iterable[Sequence[Path]]) -> list[Path]:

@@ -13,12 +13,12 @@ from typing import Any
 from msgspec import MsgspecError, Raw
 from msgspec.json import decode, encode
 
-from polyver.apis.conversion._carry import Carry
+from polyver.apis.conversion._carry import PreservedFields
 from polyver.apis.conversion._compiler import Compiled, compile_path
 from polyver.apis.conversion._delta import has_guards
-from polyver.apis.conversion._keeping import Keeping
+from polyver.apis.conversion._keeping import PreservedFieldsStore
 from polyver.apis.conversion._runtime import Unusual
-from polyver.apis.conversion.hops import ByFunctions, ByRules, Step
+from polyver.apis.conversion.hops import ByFunctions, ByRules, ConversionStep
 from polyver.core import ConversionTree, Hop
 from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import check_identity, restored
@@ -44,7 +44,11 @@ class ConversionPaths(dict[tuple[str, str], ConversionPath | None]):
     """The conversion path for two versions, compiled when it is first used."""
 
     def __init__(
-        self, tree: ConversionTree[Step], group: str, keeping: Keeping, convert: Convert
+        self,
+        tree: ConversionTree[ConversionStep],
+        group: str,
+        keeping: PreservedFieldsStore,
+        convert: Convert,
     ) -> None:
         self._tree = tree
         self._group = group
@@ -68,7 +72,7 @@ class ConversionPaths(dict[tuple[str, str], ConversionPath | None]):
         return ConversionPath(by_rules, calls_functions=False, touches_metadata=changes)
 
 
-def _touches_metadata(hops: Sequence[Hop[Step]]) -> bool:
+def _touches_metadata(hops: Sequence[Hop[ConversionStep]]) -> bool:
     steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
     rules = [rule for step in steps for rule in step.block.rules]
     return any(path[0] == "metadata" for rule in rules for path in (*rule.sources, *rule.targets))
@@ -91,7 +95,10 @@ def _by_functions(target: str, convert: Convert) -> ConvertOpened:
 
 
 def _by_rules(
-    hops: Sequence[Hop[Step]], compiled: Compiled, keeping: Keeping, version: str
+    hops: Sequence[Hop[ConversionStep]],
+    compiled: Compiled,
+    keeping: PreservedFieldsStore,
+    version: str,
 ) -> ConvertOpened:
     source, may_be_in = hops[0].source, keeping.may_be_in
     targets = frozenset(hop.target for hop in hops)
@@ -108,7 +115,7 @@ def _by_rules(
                 lost: dict[str, Any] = {}
                 compiled(top, lost)
                 if lost:
-                    top = keeping.join_raw(top, Carry(lost))
+                    top = keeping.join_raw(top, PreservedFields(lost))
         except (Unusual, MsgspecError, UnicodeError):
             return None
         top["apiVersion"] = version
@@ -117,7 +124,7 @@ def _by_rules(
     return converted
 
 
-def _check_passing(carry: Carry, targets: frozenset[str]) -> None:
+def _check_passing(carry: PreservedFields, targets: frozenset[str]) -> None:
     """Leave to the interpreter what is only passed on and has guards: it may be stale."""
     passed = carry.lost.keys() - targets
     if any(has_guards(carry.lost[version]) for version in passed):

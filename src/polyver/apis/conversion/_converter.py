@@ -12,12 +12,16 @@ from typing import Any
 
 from msgspec import MsgspecError, Raw, json
 
-from polyver.apis.conversion._carry import Carry, format_of
+from polyver.apis.conversion._carry import PreservedFields, format_of
 from polyver.apis.conversion._conversion_paths import ConversionPaths, ConvertOpened
 from polyver.apis.conversion._interpreter import Interpreter, Tree
-from polyver.apis.conversion._keeping import InAnnotation, InField, Keeping
-from polyver.apis.conversion.hops import ByFunctions, Function, Step, by_rules
-from polyver.apis.conversion.reading import Declared, DeclaredEdge
+from polyver.apis.conversion._keeping import (
+    PreservedFieldsStore,
+    PreservedInAnnotation,
+    PreservedInField,
+)
+from polyver.apis.conversion.hops import ByFunctions, ConversionStep, Function, by_rules
+from polyver.apis.conversion.reading import DeclaredConversion, DeclaredEdge
 from polyver.apis.definition import Definition
 from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
 from polyver.core.plain import Object
@@ -25,7 +29,7 @@ from polyver.kube.objects import encode_json
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.partial_json import open_object
 from polyver.kube.objects.schema import compile_schema
-from polyver.kube.objects.schema.structure import Structure, read_structure
+from polyver.kube.objects.schema.structure import StructuralSchema, read_structure
 
 __all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "build_converter"]
 
@@ -65,7 +69,9 @@ class Converter:
         self.group = group
         self.kind = kind
         self.versions = tuple(versions)
-        self.keeping = Keeping(InField(carry) if carry else InAnnotation())
+        self.keeping = PreservedFieldsStore(
+            PreservedInField(carry) if carry else PreservedInAnnotation()
+        )
         """Where what is carried is kept."""
         self.on_unknown_format: Callable[[str, str], None] = lambda *_: None
         """Called once for each format of preserved fields that is not known, with an object."""
@@ -150,7 +156,7 @@ class Converter:
         path = self._paths[source, target]
         return None if path is None or path.touches_metadata else path.convert
 
-    def _split(self, obj: Object) -> tuple[Object, Carry]:
+    def _split(self, obj: Object) -> tuple[Object, PreservedFields]:
         visible, carry = self.keeping.split(obj)
         if carry.unknown and len(self._unknown_formats) < _MOST_FORMATS:
             found = format_of(carry.unknown)
@@ -200,7 +206,9 @@ def _name_of(obj: Object) -> str:
     return "/".join(str(found[each]) for each in ("namespace", "name") if found.get(each))
 
 
-def build_converter(declared: Declared, definition: Definition | None = None) -> Converter:
+def build_converter(
+    declared: DeclaredConversion, definition: Definition | None = None
+) -> Converter:
     """What a Conversion describes, with the schemas of the kind's definition if that is known."""
     schemas: dict[str, Mapping[str, Any]] = {}
     if definition is not None:
@@ -219,7 +227,7 @@ def build_converter(declared: Declared, definition: Definition | None = None) ->
         raise declared.document.error(error.fact, "spec", "edges") from None
 
 
-def _check_versions(declared: Declared, definition: Definition) -> None:
+def _check_versions(declared: DeclaredConversion, definition: Definition) -> None:
     known = {version.name for version in definition.versions}
     error = declared.document.error
     if missing := [each for each in known if each not in declared.versions]:
@@ -230,7 +238,9 @@ def _check_versions(declared: Declared, definition: Definition) -> None:
         raise error(f"{definition.name} has no version {extra[0]}", "spec", "versions", where)
 
 
-def _edge(edge: DeclaredEdge | FunctionEdge, structures: Mapping[str, Structure]) -> Edge[Step]:
+def _edge(
+    edge: DeclaredEdge | FunctionEdge, structures: Mapping[str, StructuralSchema]
+) -> Edge[ConversionStep]:
     source, target = structures.get(edge.source), structures.get(edge.target)
     if isinstance(edge, DeclaredEdge):
         block = edge.block.bound(source, target)

@@ -18,7 +18,7 @@ from polyver.apis.conversion.paths import Path, parse_path, pick, put, show_path
 from polyver.apis.conversion.values import MISSING, fingerprint
 from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.values.strings import same
 
 __all__ = [
@@ -48,14 +48,16 @@ def was(value: Any, *, guarded: bool) -> dict[str, Any]:
     return entry | {"if": ""} if guarded else entry
 
 
-def delta(have: Object, want: Object, place: Structure | None) -> Lost:
+def delta(have: Object, want: Object, place: StructuralSchema | None) -> Lost:
     """What has to be done to one object so that it becomes another."""
     lost: Lost = {}
     _compare(have, want, place, (), lost)
     return lost
 
 
-def _compare(have: Object, want: Object, place: Structure | None, at: Path, lost: Lost) -> None:
+def _compare(
+    have: Object, want: Object, place: StructuralSchema | None, at: Path, lost: Lost
+) -> None:
     for name, value in want.items():
         path = (*at, name)
         if name not in have:
@@ -67,7 +69,9 @@ def _compare(have: Object, want: Object, place: Structure | None, at: Path, lost
             lost[show_path((*at, name))] = {"absent": True, "whole": ""}
 
 
-def _compare_values(have: Any, want: Any, place: Structure | None, at: Path, lost: Lost) -> None:
+def _compare_values(
+    have: Any, want: Any, place: StructuralSchema | None, at: Path, lost: Lost
+) -> None:
     if type(have) is dict and type(want) is dict:
         _compare(have, want, place, at, lost)
     elif not same(have, want):
@@ -88,7 +92,9 @@ def _alike(have: Any, want: Any) -> bool:
     )
 
 
-def _compare_lists(have: list[Any], want: list[Any], place: Structure | None) -> dict[str, Any]:
+def _compare_lists(
+    have: list[Any], want: list[Any], place: StructuralSchema | None
+) -> dict[str, Any]:
     inside = place.items if place is not None else None
     losses = [
         delta(one, other, inside) if type(one) is dict else {}
@@ -132,7 +138,7 @@ def _name(item: Any, keys: Sequence[str]) -> str | None:
     return "=" + msgspec.json.encode(values).decode()
 
 
-def patch(obj: Object, lost: Mapping[str, Any], place: Structure | None) -> None:
+def patch(obj: Object, lost: Mapping[str, Any], place: StructuralSchema | None) -> None:
     """Put back what was lost, in place."""
     for text, entry in lost.items():
         path = parse_path(text)
@@ -153,7 +159,7 @@ def patch(obj: Object, lost: Mapping[str, Any], place: Structure | None) -> None
                 )
 
 
-def place_of(place: Structure | None, path: Path) -> Structure | None:
+def place_of(place: StructuralSchema | None, path: Path) -> StructuralSchema | None:
     """What a schema says of what is at a path."""
     for name in path:
         place = place and place.child(name)
@@ -211,7 +217,7 @@ def _remove(obj: Object, path: Path) -> None:
         holder.pop(path[-1], None)
 
 
-def guards(lost: Lost, view: Any, place: Structure | None) -> Iterator[Guard]:
+def guards(lost: Lost, view: Any, place: StructuralSchema | None) -> Iterator[Guard]:
     """The guards in what was lost of fields that no rule names, seen where they were lost."""
     for text, entry in lost.items():
         if "whole" in entry:

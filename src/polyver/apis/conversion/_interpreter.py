@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from polyver.apis.conversion._carry import Carry
+from polyver.apis.conversion._carry import PreservedFields
 from polyver.apis.conversion._delta import without
-from polyver.apis.conversion.hops import Step
+from polyver.apis.conversion.hops import ConversionStep
 from polyver.core import ConversionTree, Hop
 from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
@@ -18,7 +18,7 @@ from polyver.kube.objects.schema import Schema
 
 __all__ = ["Interpreter", "Schemas", "Tree"]
 
-Tree = ConversionTree[Step]
+Tree = ConversionTree[ConversionStep]
 Schemas = Mapping[str, Schema]
 """The compiled schemas of versions, as far as they are known."""
 
@@ -30,14 +30,14 @@ class Interpreter:
         self._tree = tree
         self._schemas = schemas
 
-    def convert(self, obj: Object, carry: Carry, source: str, target: str) -> Object:
+    def convert(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
         """Return an object in another version; its preserved fields are changed in place."""
         self._trust(obj, carry, source)
         made = self._walk(obj, carry, source, target)
         self._seal(made, carry, target)
         return made
 
-    def _walk(self, obj: Object, carry: Carry, source: str, target: str) -> Object:
+    def _walk(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
         """Convert along the path; preserved fields, which are trusted, are changed."""
         for hop in self._tree.way(source, target):
             made = hop.convert.run(obj)
@@ -47,7 +47,7 @@ class Interpreter:
             obj = made
         return obj
 
-    def _trust(self, obj: Object, carry: Carry, version: str) -> None:
+    def _trust(self, obj: Object, carry: PreservedFields, version: str) -> None:
         """Drop preserved fields that do not belong to the object as it is now."""
         for lost_version, hop, view in self._views(obj, carry, version):
             lost = carry.lost[lost_version]
@@ -55,15 +55,15 @@ class Interpreter:
             stale = {id(entry) for entry, key, now in checked if entry[key] != now}
             carry.lost[lost_version] = without(lost, stale)
 
-    def _seal(self, obj: Object, carry: Carry, version: str) -> None:
+    def _seal(self, obj: Object, carry: PreservedFields, version: str) -> None:
         """Set the guards of all preserved fields from the object as it is now."""
         for lost_version, hop, view in self._views(obj, carry, version):
             for entry, key, now in list(hop.convert.guards(carry.lost[lost_version], view)):
                 entry[key] = now
 
     def _views(
-        self, obj: Object, carry: Carry, version: str
-    ) -> Iterable[tuple[str, Hop[Step], Object]]:
+        self, obj: Object, carry: PreservedFields, version: str
+    ) -> Iterable[tuple[str, Hop[ConversionStep], Object]]:
         """For every version that lost something: the step back to it, and what that would read.
 
         That is the object with its defaults, which an API server may fill in at any time.
@@ -77,7 +77,7 @@ class Interpreter:
             hop = way[-1]
             view = self._defaulted(obj, version)
             if hop.source != version:
-                kept = Carry({v: fresh(each) for v, each in carry.lost.items()})
+                kept = PreservedFields({v: fresh(each) for v, each in carry.lost.items()})
                 view = self._defaulted(self._walk(view, kept, version, hop.source), hop.source)
             yield lost_version, hop, view
 

@@ -9,12 +9,19 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec import Raw, json
 
-from polyver.apis.conversion._carry import Carry, read, write
+from polyver.apis.conversion._carry import PreservedFields, read, write
 from polyver.apis.conversion._runtime import Unusual
 from polyver.apis.conversion.paths import Path, parse_path
 from polyver.core.plain import Object
 
-__all__ = ["ANNOTATION", "BESIDE", "InAnnotation", "InField", "Keeping", "Place"]
+__all__ = [
+    "ANNOTATION",
+    "BESIDE",
+    "PreservedFieldsLocation",
+    "PreservedFieldsStore",
+    "PreservedInAnnotation",
+    "PreservedInField",
+]
 
 ANNOTATION: Final = "conversion.polyver.dev/carry"
 BESIDE: Final = f"{ANNOTATION}-beside"
@@ -25,7 +32,7 @@ _FIELD_LIMIT: Final = 1024 * 1024
 """A little less than etcd takes for the whole object."""
 
 
-class Place(Protocol):
+class PreservedFieldsLocation(Protocol):
     """A place for the carry."""
 
     @property
@@ -33,11 +40,11 @@ class Place(Protocol):
         """Where it is in an object."""
         ...
 
-    def split(self, obj: Object) -> tuple[Object, Carry]:
+    def split(self, obj: Object) -> tuple[Object, PreservedFields]:
         """An object without its carry, and what that says."""
         ...
 
-    def join(self, obj: Object, carry: Carry) -> Object:
+    def join(self, obj: Object, carry: PreservedFields) -> Object:
         """An object with its carry; without one if there is nothing to carry."""
         ...
 
@@ -45,11 +52,11 @@ class Place(Protocol):
         """Return True if an object, whose fields may still be bytes, may have preserved fields."""
         ...
 
-    def split_raw(self, top: Object) -> tuple[Object, Carry]:
+    def split_raw(self, top: Object) -> tuple[Object, PreservedFields]:
         """The same for an object some of whose fields are still bytes."""
         ...
 
-    def join_raw(self, top: Object, carry: Carry) -> Object:
+    def join_raw(self, top: Object, carry: PreservedFields) -> Object:
         """The same for an object some of whose fields are still bytes."""
         ...
 
@@ -63,7 +70,7 @@ class Place(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class InAnnotation:
+class PreservedInAnnotation:
     """The carry in an annotation, for kinds whose schemas are as they are."""
 
     name: str = ANNOTATION
@@ -72,15 +79,15 @@ class InAnnotation:
     def path(self) -> Path:
         return ("metadata", "annotations", self.name)
 
-    def split(self, obj: Object) -> tuple[Object, Carry]:
+    def split(self, obj: Object) -> tuple[Object, PreservedFields]:
         """Also without an empty map of annotations."""
         metadata = obj.get("metadata")
         annotations = metadata.get("annotations") if type(metadata) is dict else None
         if type(annotations) is not dict or type(metadata) is not dict:
-            return obj, Carry()
+            return obj, PreservedFields()
         if annotations and self.name not in annotations:
-            return obj, Carry()
-        carry = read(annotations[self.name]) if annotations else Carry(was_empty=True)
+            return obj, PreservedFields()
+        carry = read(annotations[self.name]) if annotations else PreservedFields(was_empty=True)
         rest = {name: value for name, value in annotations.items() if name != self.name}
         kept = {name: value for name, value in metadata.items() if name != "annotations"}
         if rest:
@@ -89,7 +96,7 @@ class InAnnotation:
             return {name: value for name, value in obj.items() if name != "metadata"}, carry
         return {**obj, "metadata": kept}, carry
 
-    def join(self, obj: Object, carry: Carry) -> Object:
+    def join(self, obj: Object, carry: PreservedFields) -> Object:
         lost = {version: each for version, each in carry.lost.items() if each}
         metadata = obj.get("metadata")
         metadata = metadata if type(metadata) is dict else {}
@@ -98,21 +105,21 @@ class InAnnotation:
         if not lost and not (carry.was_empty and annotations):
             return {**obj, "metadata": {**metadata, "annotations": {}}} if carry.was_empty else obj
         used = sum(len(key.encode()) + _size(each) for key, each in annotations.items())
-        whole = Carry(lost, carry.was_empty, "metadata" not in obj)
+        whole = PreservedFields(lost, carry.was_empty, "metadata" not in obj)
         text = write(whole, room=_ANNOTATIONS_LIMIT - len(self.name) - used)
         return {**obj, "metadata": {**metadata, "annotations": {**annotations, self.name: text}}}
 
     def may_be_in(self, top: Object) -> bool:
         return "metadata" in top and self.name.encode() in bytes(top["metadata"])
 
-    def split_raw(self, top: Object) -> tuple[Object, Carry]:
+    def split_raw(self, top: Object) -> tuple[Object, PreservedFields]:
         opened = _fields(top["metadata"])
         if "annotations" not in opened:
-            return top, Carry()
+            return top, PreservedFields()
         opened["annotations"] = json.decode(opened["annotations"])
         return self.split({**top, "metadata": opened})
 
-    def join_raw(self, top: Object, carry: Carry) -> Object:
+    def join_raw(self, top: Object, carry: PreservedFields) -> Object:
         if not carry.lost and not carry.was_empty:
             return top
         if "metadata" not in top:
@@ -142,7 +149,7 @@ class InAnnotation:
 
 
 @dataclass(frozen=True, slots=True)
-class InField:
+class PreservedInField:
     """The carry in a field beside `spec`, which all versions of the kind have for it."""
 
     name: str
@@ -151,9 +158,9 @@ class InField:
     def path(self) -> Path:
         return (self.name,)
 
-    def split(self, obj: Object) -> tuple[Object, Carry]:
+    def split(self, obj: Object) -> tuple[Object, PreservedFields]:
         if self.name not in obj:
-            return obj, Carry()
+            return obj, PreservedFields()
         rest = {name: value for name, value in obj.items() if name != self.name}
         carry = read(obj[self.name])
         for lost in carry.lost.values():
@@ -161,18 +168,18 @@ class InField:
                 del lost[text]
         return rest, carry
 
-    def join(self, obj: Object, carry: Carry) -> Object:
+    def join(self, obj: Object, carry: PreservedFields) -> Object:
         lost = {version: each for version, each in carry.lost.items() if each}
         rest, _ = self.split(obj)
-        return rest | {self.name: write(Carry(lost), room=_FIELD_LIMIT)} if lost else rest
+        return rest | {self.name: write(PreservedFields(lost), room=_FIELD_LIMIT)} if lost else rest
 
     def may_be_in(self, top: Object) -> bool:
         return self.name in top
 
-    def split_raw(self, top: Object) -> tuple[Object, Carry]:
+    def split_raw(self, top: Object) -> tuple[Object, PreservedFields]:
         return self.split({**top, self.name: json.decode(top[self.name])})
 
-    def join_raw(self, top: Object, carry: Carry) -> Object:
+    def join_raw(self, top: Object, carry: PreservedFields) -> Object:
         return self.join(top, carry)
 
     def put(self, obj: Object, text: str) -> Object:
@@ -183,20 +190,20 @@ class InField:
             obj[self.name] = old[self.name]
 
 
-class Keeping:
+class PreservedFieldsStore:
     """The place for the carry, and an annotation beside it while that place is taken.
 
     It is taken by preserved fields in a format that this release does not know: another release
     wrote them, and reads them again when it is back. They stay as they are.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PreservedFieldsLocation) -> None:
         self.place = place
         self.path = place.path
         self.paths = (place.path, _BESIDE.path)
         """Where preserved fields may be in an object."""
 
-    def split(self, obj: Object) -> tuple[Object, Carry]:
+    def split(self, obj: Object) -> tuple[Object, PreservedFields]:
         """An object without its carry, and what that says."""
         rest, carry = self.place.split(obj)
         if not _has_beside(rest):
@@ -206,7 +213,7 @@ class Keeping:
         carry.was_empty |= beside.was_empty
         return rest, carry
 
-    def join(self, obj: Object, carry: Carry) -> Object:
+    def join(self, obj: Object, carry: PreservedFields) -> Object:
         """An object with its carry; without one if there is nothing to carry."""
         if not carry.unknown:
             return self.place.join(obj, carry)
@@ -217,9 +224,9 @@ class Keeping:
         # The names of both annotations begin with the same characters, so one search finds both.
         if "metadata" in top and _NAME in bytes(top["metadata"]):
             return True
-        return type(self.place) is InField and self.place.may_be_in(top)
+        return type(self.place) is PreservedInField and self.place.may_be_in(top)
 
-    def split_raw(self, top: Object) -> tuple[Object, Carry]:
+    def split_raw(self, top: Object) -> tuple[Object, PreservedFields]:
         """The same for an object some of whose fields are still bytes."""
         if _BESIDE.may_be_in(top):
             raise Unusual
@@ -228,7 +235,7 @@ class Keeping:
             raise Unusual
         return top, carry
 
-    def join_raw(self, top: Object, carry: Carry) -> Object:
+    def join_raw(self, top: Object, carry: PreservedFields) -> Object:
         """The same for an object some of whose fields are still bytes."""
         return self.place.join_raw(top, carry)
 
@@ -238,7 +245,7 @@ class Keeping:
         _BESIDE.restore(obj, old)
 
 
-_BESIDE = InAnnotation(BESIDE)
+_BESIDE = PreservedInAnnotation(BESIDE)
 _NAME: Final = ANNOTATION.encode()
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from polyver.apis.conversion.implied import child, is_open, items, names_in
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 
 __all__ = ["Prune", "pruner"]
 
@@ -19,10 +19,10 @@ Prune = Callable[[Any], None]
 
 
 @lru_cache(maxsize=4096)
-def pruner(place: Structure | None) -> Prune | None:
+def pruner(place: StructuralSchema | None) -> Prune | None:
     """What takes away what may not be at a place; None if anything may.
 
-    >>> prune = pruner(Structure(fields={"a": Structure(preserves=True)}))
+    >>> prune = pruner(StructuralSchema(fields={"a": StructuralSchema(preserves=True)}))
     >>> obj = {"a": {"b": 1}, "c": 2}
     >>> prune(obj) if prune else None
     >>> obj

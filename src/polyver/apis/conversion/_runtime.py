@@ -14,12 +14,19 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from polyver.apis.conversion._block import Block
+from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion._delta import Lost, without
 from polyver.apis.conversion._schema_checks import Settled
-from polyver.apis.conversion.nested import Keyed
+from polyver.apis.conversion.nested import KeyedRule
 from polyver.apis.conversion.paths import show_path
-from polyver.apis.conversion.rules import Cast, Ports, Rule, Scale, Split, Values
+from polyver.apis.conversion.rules import (
+    CastRule,
+    ConversionRule,
+    Ports,
+    ScaleRule,
+    SplitRule,
+    ValuesRule,
+)
 from polyver.apis.conversion.values import MISSING, Type
 from polyver.core.plain import Object
 from polyver.languages.values.strings import same
@@ -125,8 +132,8 @@ def is_const(value: Any, encoded: bytes, const: Any) -> bool:
 class RuleByInterpreter:
     """One rule as the interpreter runs it, with the fields that it loses and restores."""
 
-    block: Block
-    rule: Rule
+    block: RuleBlock
+    rule: ConversionRule
     back: bool
     reads: Settled
     writes: Settled
@@ -174,25 +181,25 @@ _LARGE: Final = 10**18
 """An integer beyond this may not be the same after it was a string."""
 
 
-def lossless(rule: Rule, *, back: bool) -> Lossless:
+def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
     """Return what a simple rule does to plain values if nothing is lost.
 
     The function returns None if something would be lost.
     """
     match rule:
-        case Values():
+        case ValuesRule():
             return _words(rule, back=back)
-        case Cast():
+        case CastRule():
             kinds = (rule.source_type, rule.target_type)
             return _CASTS.get(kinds[::-1] if back else kinds) or _checked(rule, back=back)
-        case Scale() if rule.factor.denominator == 1:
+        case ScaleRule() if rule.factor.denominator == 1:
             return _scaled(rule.factor.numerator, back=back)
-        case Split() if {*rule.types} <= {"string", "integer"}:
+        case SplitRule() if {*rule.types} <= {"string", "integer"}:
             return _joined(rule) if back else _split(rule)
     return _checked(rule, back=back)
 
 
-def _checked(rule: Rule, *, back: bool) -> Lossless:
+def _checked(rule: ConversionRule, *, back: bool) -> Lossless:
     single = len(rule.ports(back=back)[1]) == 1
 
     def run(*values: Any) -> Any:
@@ -204,7 +211,7 @@ def _checked(rule: Rule, *, back: bool) -> Lossless:
     return run
 
 
-def _words(rule: Values, *, back: bool) -> Lossless:
+def _words(rule: ValuesRule, *, back: bool) -> Lossless:
     words = {(type(a), a): b for a, b in rule.words.items()}
     if back:
         words = {(type(b), b): a for (_, a), b in words.items()}
@@ -254,7 +261,7 @@ def _scaled(factor: int, *, back: bool) -> Lossless:
     return divided if back else times
 
 
-def _split(rule: Split) -> Lossless:
+def _split(rule: SplitRule) -> Lossless:
     separator, count, absent = rule.separator, len(rule.into), rule.absent
     numbers = [place for place, kind in enumerate(rule.types) if kind == "integer"]
     most = count - 1
@@ -281,7 +288,7 @@ def _split(rule: Split) -> Lossless:
     return split
 
 
-def _joined(rule: Split) -> Lossless:
+def _joined(rule: SplitRule) -> Lossless:
     separator, absent, last = rule.separator, rule.absent, len(rule.into) - 1
     texted = [kind == "string" for kind in rule.types]
 
@@ -308,7 +315,7 @@ def _joined(rule: Split) -> Lossless:
 # Lists with keys
 
 
-def keyed(rule: Keyed, one: Convert | None, *, back: bool) -> Convert:
+def keyed(rule: KeyedRule, one: Convert | None, *, back: bool) -> Convert:
     """Return what a rule does to a list, or to a map, in which nothing is lost.
 
     `one` converts each value inside. If something is lost, Loses is raised.
@@ -322,7 +329,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _keyed_values(rule: Keyed, one: Convert | None, *, back: bool) -> Convert:
+def _keyed_values(rule: KeyedRule, one: Convert | None, *, back: bool) -> Convert:
     """Convert lists of items with a key and a value without decoding the values."""
     hints: list[tuple[str, Any, Any]] = [
         ("name", str, msgspec.field(name=rule.key)),
@@ -358,7 +365,7 @@ def _keyed_values(rule: Keyed, one: Convert | None, *, back: bool) -> Convert:
     return unkeyed if back else keyed
 
 
-def _keyed(rule: Keyed, value: Any, *, one: Convert) -> Object:
+def _keyed(rule: KeyedRule, value: Any, *, one: Convert) -> Object:
     made: Object = {}
     last = None
     for item in items_of(value):
@@ -371,7 +378,7 @@ def _keyed(rule: Keyed, value: Any, *, one: Convert) -> Object:
     return made
 
 
-def _unkeyed(rule: Keyed, value: Any, *, one: Convert) -> list[Any]:
+def _unkeyed(rule: KeyedRule, value: Any, *, one: Convert) -> list[Any]:
     entries = opened(value)
     made: list[Any] = []
     for name in sorted(entries):

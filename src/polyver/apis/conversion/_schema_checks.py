@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from polyver.apis.conversion._block import Block
+from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion.implied import child, is_open, knows, loses, names_in
 from polyver.apis.conversion.paths import Path
 from polyver.apis.conversion.rules import Ports
-from polyver.kube.objects.schema.structure import META_FIELDS, Structure
+from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema
 
 __all__ = ["Settled", "all_settled", "is_alone", "settled", "watched"]
 
@@ -40,7 +40,7 @@ Watched = dict[Path, tuple[frozenset[str] | None, frozenset[str]]]
 """For objects: the fields that they may have, if that is limited, and those they may not."""
 
 
-def watched(block: Block, *, back: bool) -> Watched:
+def watched(block: RuleBlock, *, back: bool) -> Watched:
     """Where what is read may have fields that what is written lacks, and no rule tells which."""
     source, target = block.read(back=back), block.written(back=back)
     found: Watched = {}
@@ -50,11 +50,11 @@ def watched(block: Block, *, back: bool) -> Watched:
     return found
 
 
-_OPEN: Final = Structure(preserves=True)
+_OPEN: Final = StructuralSchema(preserves=True)
 
 
 def _watch(
-    at: Path, source: Structure, target: Structure, named: set[Path], found: Watched
+    at: Path, source: StructuralSchema, target: StructuralSchema, named: set[Path], found: Watched
 ) -> None:
     refused: set[str] = set()
     inside = {path[len(at)] for path in named if len(path) > len(at) and path[: len(at)] == at}
@@ -76,7 +76,7 @@ def _watch(
         found[at] = (allowed, frozenset(refused))
 
 
-def is_alone(block: Block, at: Path, *, back: bool) -> bool:
+def is_alone(block: RuleBlock, at: Path, *, back: bool) -> bool:
     """Whether an object with named fields inside is there in what is read alone."""
     target = block.written(back=back)
     for name in at:
@@ -88,18 +88,18 @@ def is_alone(block: Block, at: Path, *, back: bool) -> bool:
     return False
 
 
-def settled(place: Structure | None, paths: Iterable[Path], far: Settled) -> Settled:
+def settled(place: StructuralSchema | None, paths: Iterable[Path], far: Settled) -> Settled:
     found = place is not None and any(_has_default(place, path) for path in paths)
     return Settled(place is not None or far.has_schema, found or far.has_defaults)
 
 
-def all_settled(places: Iterable[Structure | None]) -> Settled:
+def all_settled(places: Iterable[StructuralSchema | None]) -> Settled:
     found = [place for place in places if place is not None]
     return Settled(bool(found), any(_has_defaults_inside(place) for place in found))
 
 
-def _has_default(place: Structure, path: Path) -> bool:
-    at: Structure | None = place
+def _has_default(place: StructuralSchema, path: Path) -> bool:
+    at: StructuralSchema | None = place
     for name in path:
         at = at.child(name) if at is not None else None
         if at is None:
@@ -109,5 +109,5 @@ def _has_default(place: Structure, path: Path) -> bool:
     return at is not None and _has_defaults_inside(at)
 
 
-def _has_defaults_inside(place: Structure) -> bool:
+def _has_defaults_inside(place: StructuralSchema) -> bool:
     return place.default is not None or any(_has_defaults_inside(each) for each in place.within())

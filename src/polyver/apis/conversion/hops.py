@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from polyver.apis.conversion._block import Block
+from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion._delta import Guard, Lost, delta, item_guards, patch, place_of
 from polyver.apis.conversion._pruning import pruner
 from polyver.apis.conversion.paths import parse_path, pick
@@ -17,14 +17,14 @@ from polyver.apis.conversion.values import fingerprint
 from polyver.core import Hop
 from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 
-__all__ = ["ByFunctions", "ByRules", "Known", "Step", "by_rules", "compilable"]
+__all__ = ["ByFunctions", "ByRules", "ConversionStep", "PrunedObject", "by_rules", "compilable"]
 
 Function = Callable[[Object], Object]
 
 
-class Step(Protocol):
+class ConversionStep(Protocol):
     """From one version to its neighbour. Objects have neither apiVersion nor the carry."""
 
     def run(self, obj: Object) -> Object:
@@ -48,7 +48,7 @@ class Step(Protocol):
 class ByRules:
     """An edge that is declared."""
 
-    block: Block
+    block: RuleBlock
     back: bool
 
     def run(self, obj: Object) -> Object:
@@ -74,8 +74,8 @@ class ByFunctions:
 
     there: Function
     back: Function
-    source: Structure | None
-    target: Structure | None
+    source: StructuralSchema | None
+    target: StructuralSchema | None
 
     def run(self, obj: Object) -> Object:
         return _called(self.there, obj, self.target)
@@ -131,7 +131,7 @@ class _ByUnfitRules(ByRules):
         return self._functions.guards(lost, view)
 
 
-def compilable(hops: Sequence[Hop[Step]]) -> list[ByRules] | None:
+def compilable(hops: Sequence[Hop[ConversionStep]]) -> list[ByRules] | None:
     """The steps of a way, if they are rules for fields that their versions have; else None.
 
     Where one version has a schema and its neighbour none, any field may be one that is lost.
@@ -142,7 +142,7 @@ def compilable(hops: Sequence[Hop[Step]]) -> list[ByRules] | None:
     return steps if len(steps) == len(hops) and fits and not half_known else None
 
 
-def by_rules(block: Block, *, back: bool) -> ByRules:
+def by_rules(block: RuleBlock, *, back: bool) -> ByRules:
     """One direction of an edge that is declared."""
     return (ByRules if block.fits else _ByUnfitRules)(block, back)
 
@@ -160,7 +160,7 @@ def _guarded(lost: Lost) -> Lost:
     return made
 
 
-def _guards(lost: Lost, made: Any, place: Structure | None) -> Iterator[Guard]:
+def _guards(lost: Lost, made: Any, place: StructuralSchema | None) -> Iterator[Guard]:
     for text, entry in lost.items():
         path = parse_path(text)
         found, inside = pick(made, path), place_of(place, path)
@@ -175,11 +175,11 @@ def _guards(lost: Lost, made: Any, place: Structure | None) -> Iterator[Guard]:
             )
 
 
-class Known(dict[str, Any]):
+class PrunedObject(dict[str, Any]):
     """Data that has no fields but those of its schema."""
 
 
-def _called(function: Function, obj: Object, target: Structure | None) -> Object:
+def _called(function: Function, obj: Object, target: StructuralSchema | None) -> Object:
     """What an API server would keep of what a function makes; what it may not change is as it was.
 
     It is spared objects that have nothing but metadata, which API servers send.
@@ -189,7 +189,7 @@ def _called(function: Function, obj: Object, target: Structure | None) -> Object
         return same
     made = function(_copied(obj))
     rest = {name: value for name, value in made.items() if name not in _FIXED}
-    if type(made) is not Known and (prune := pruner(target)) is not None:
+    if type(made) is not PrunedObject and (prune := pruner(target)) is not None:
         prune(rest)
     kept = {name: obj[name] for name in _FIXED if name in obj}
     if type(obj.get("metadata")) is dict:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.apis.conversion.nested import Each
+from polyver.apis.conversion.nested import EachRule
 from polyver.apis.conversion.paths import Path
-from polyver.apis.conversion.rules import Drop, Rule
-from polyver.kube.objects.schema.structure import META_FIELDS, Structure
+from polyver.apis.conversion.rules import ConversionRule, DropRule
+from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema
 
 __all__ = [
     "NOTHING",
@@ -27,18 +27,18 @@ __all__ = [
     "strip",
 ]
 
-NOTHING = Structure()
+NOTHING = StructuralSchema()
 """Where an API server keeps no field at all."""
 
 
-def knows(place: Structure | None, name: str) -> bool:
+def knows(place: StructuralSchema | None, name: str) -> bool:
     """Whether objects at a place may have a field; without a schema they may."""
     if place is None or place.preserves or place.takes_any_key or name in place.fields:
         return True
     return place.embedded and name in META_FIELDS
 
 
-def child(place: Structure | None, name: str) -> Structure | None:
+def child(place: StructuralSchema | None, name: str) -> StructuralSchema | None:
     """What is known of a field that is known."""
     if place is None or (place.embedded and name in META_FIELDS):
         return None
@@ -48,7 +48,7 @@ def child(place: Structure | None, name: str) -> Structure | None:
     return found
 
 
-def has_path(place: Structure | None, path: Path) -> bool:
+def has_path(place: StructuralSchema | None, path: Path) -> bool:
     """Whether objects at a place may have a field somewhere inside."""
     for name in path:
         if not knows(place, name):
@@ -57,14 +57,14 @@ def has_path(place: Structure | None, path: Path) -> bool:
     return True
 
 
-def items(place: Structure | None) -> Structure | None:
+def items(place: StructuralSchema | None) -> StructuralSchema | None:
     """What is known of the items of a list."""
     if place is None or (place.preserves and place.items is None):
         return None
     return place.items or NOTHING
 
 
-def strip(value: Any, source: Structure | None, target: Structure | None) -> None:
+def strip(value: Any, source: StructuralSchema | None, target: StructuralSchema | None) -> None:
     """Take away what the source may have and the target may not, in place."""
     if target is None:
         return
@@ -81,7 +81,7 @@ def strip(value: Any, source: Structure | None, target: Structure | None) -> Non
             strip(item, items(source), items(target))
 
 
-def loses(source: Structure | None, target: Structure | None) -> bool:
+def loses(source: StructuralSchema | None, target: StructuralSchema | None) -> bool:
     """Whether values can have something in the source that they cannot have in the target."""
     if target is None or source is target:
         return False
@@ -102,12 +102,12 @@ def loses(source: Structure | None, target: Structure | None) -> bool:
     return any(loses(one, other) for one, other in pairs)
 
 
-def names_in(place: Structure) -> frozenset[str]:
+def names_in(place: StructuralSchema) -> frozenset[str]:
     """The fields that objects at a place have by name."""
     return META_FIELDS.union(place.fields) if place.embedded else frozenset(place.fields)
 
 
-def is_open(place: Structure) -> bool:
+def is_open(place: StructuralSchema) -> bool:
     """Whether objects at a place may have fields with any name."""
     return place.preserves or place.takes_any_key
 
@@ -130,8 +130,12 @@ class _Named:
 
 
 def implied(
-    rules: Sequence[Rule], source: Structure | None, target: Structure | None, *, root: bool
-) -> Iterator[Rule]:
+    rules: Sequence[ConversionRule],
+    source: StructuralSchema | None,
+    target: StructuralSchema | None,
+    *,
+    root: bool,
+) -> Iterator[ConversionRule]:
     """The rules for fields that no rule names and one of the versions lacks."""
     if source is None or target is None:
         return iter(())
@@ -141,8 +145,13 @@ def implied(
 
 
 def _implied(
-    at: Path, source: Structure, target: Structure, named: _Named, *, root: bool = False
-) -> Iterator[Rule]:
+    at: Path,
+    source: StructuralSchema,
+    target: StructuralSchema,
+    named: _Named,
+    *,
+    root: bool = False,
+) -> Iterator[ConversionRule]:
     for name in {**source.fields, **target.fields}:
         path = (*at, name)
         if root and name in META_FIELDS:
@@ -156,7 +165,9 @@ def _implied(
             yield from _alone(path, other, named.targets, added=True)
 
 
-def _within(path: Path, one: Structure, other: Structure, named: _Named) -> Iterator[Rule]:
+def _within(
+    path: Path, one: StructuralSchema, other: StructuralSchema, named: _Named
+) -> Iterator[ConversionRule]:
     touched = path in named.sources.around or path in named.targets.around
     if not touched and not loses(one, other) and not loses(other, one):
         return
@@ -164,25 +175,27 @@ def _within(path: Path, one: Structure, other: Structure, named: _Named) -> Iter
         inside = (one.items or one.values, other.items or other.values)
         if None not in inside:
             # Blocks are made of rules, and rules of blocks.
-            from polyver.apis.conversion._block import Block
+            from polyver.apis.conversion._block import RuleBlock
 
-            yield Each(path, path, Block().bound(*inside), one.keys, other.keys)
+            yield EachRule(path, path, RuleBlock().bound(*inside), one.keys, other.keys)
     else:
         yield from _implied(path, one, other, named)
 
 
-def _is_listed(place: Structure) -> bool:
+def _is_listed(place: StructuralSchema) -> bool:
     """Whether what is inside has no names of its own: the items of a list, the values of a map."""
     listed = place.items is not None or place.values is not None
     return listed and not place.fields and not place.preserves
 
 
-def _alone(path: Path, place: Structure | None, named: _Paths, *, added: bool) -> Iterator[Rule]:
+def _alone(
+    path: Path, place: StructuralSchema | None, named: _Paths, *, added: bool
+) -> Iterator[ConversionRule]:
     """A field that one side has for itself; if rules name what is inside, the rest of that."""
     if place is None or path in named.exact:
         return
     if path not in named.around:
-        yield Drop(path, added=added, implied=True)
+        yield DropRule(path, added=added, implied=True)
         return
     for name, inside in place.fields.items():
         yield from _alone((*path, name), inside, named, added=added)

@@ -22,28 +22,32 @@ from polyver.apis.conversion._delta import (
     was,
 )
 from polyver.apis.conversion.paths import show_path
-from polyver.apis.conversion.rules import Ports, Rule, Single, restored_entry
+from polyver.apis.conversion.rules import ConversionRule, Ports, SingleFieldRule, restored_entry
 from polyver.apis.conversion.values import MISSING
 from polyver.kube.objects.converted_metadata import fresh
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.values.strings import same
 
 if TYPE_CHECKING:
-    from polyver.apis.conversion._block import Block
+    from polyver.apis.conversion._block import RuleBlock
 
-__all__ = ["Each", "Keyed", "Move", "Wrap"]
+__all__ = ["EachRule", "KeyedRule", "MoveRule", "WrapRule"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Nested(Single):
+class _Nested(SingleFieldRule):
     """A rule for a value that has rules of its own inside, or fields that a version lacks."""
 
-    inside: Block
+    inside: RuleBlock
 
-    def bound(self, source: Structure | None, target: Structure | None) -> Rule:
+    def bound(
+        self, source: StructuralSchema | None, target: StructuralSchema | None
+    ) -> ConversionRule:
         return self._bound(place_of(source, self.source), place_of(target, self.target))
 
-    def _bound(self, source: Structure | None, target: Structure | None) -> Rule:
+    def _bound(
+        self, source: StructuralSchema | None, target: StructuralSchema | None
+    ) -> ConversionRule:
         """The same rule, for values with these schemas."""
         return replace(self, inside=self.inside.bound(source, target))
 
@@ -58,7 +62,7 @@ class _Nested(Single):
 
 
 @dataclass(frozen=True, eq=False)
-class Move(_Nested):
+class MoveRule(_Nested):
     """A field that has another name or place, or other fields inside."""
 
     name: ClassVar[str] = "move"
@@ -77,12 +81,14 @@ class Move(_Nested):
 
 
 @dataclass(frozen=True, eq=False)
-class Wrap(_Nested):
+class WrapRule(_Nested):
     """One value on one side, a list on the other: its first item is the one."""
 
     name: ClassVar[str] = "wrap"
 
-    def _bound(self, source: Structure | None, target: Structure | None) -> Rule:
+    def _bound(
+        self, source: StructuralSchema | None, target: StructuralSchema | None
+    ) -> ConversionRule:
         return super()._bound(source, target and target.items)
 
     def run(self, values: Ports, *, back: bool) -> Ports:
@@ -136,7 +142,7 @@ def _first(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Each(_Nested):
+class EachRule(_Nested):
     """The items of a list, or the values of a map, each by rules of its own."""
 
     name: ClassVar[str] = "each"
@@ -144,7 +150,9 @@ class Each(_Nested):
     target_keys: tuple[str, ...] = ()
     """What tells items apart, on each side; left out, what the schema says."""
 
-    def _bound(self, source: Structure | None, target: Structure | None) -> Rule:
+    def _bound(
+        self, source: StructuralSchema | None, target: StructuralSchema | None
+    ) -> ConversionRule:
         places = (_inside(source), _inside(target))
         return replace(
             self,
@@ -236,7 +244,7 @@ class Each(_Nested):
 
 
 @dataclass(frozen=True, eq=False)
-class Keyed(_Nested):
+class KeyedRule(_Nested):
     """A list of items with a key, and a map from that key."""
 
     key: str
@@ -244,7 +252,9 @@ class Keyed(_Nested):
     """The field that is the value in the map; empty: the rest of the item is."""
     name: ClassVar[str] = "keyed"
 
-    def _bound(self, source: Structure | None, target: Structure | None) -> Rule:
+    def _bound(
+        self, source: StructuralSchema | None, target: StructuralSchema | None
+    ) -> ConversionRule:
         item = source and source.items
         one = item and item.child(self.value) if self.value else item
         return super()._bound(one, target and target.values)
@@ -370,9 +380,9 @@ class Keyed(_Nested):
         return self._map(found) if type(found) is list else {}
 
 
-def _inside(place: Structure | None) -> Structure | None:
+def _inside(place: StructuralSchema | None) -> StructuralSchema | None:
     return place and (place.items or place.values)
 
 
-def _keys(place: Structure | None) -> tuple[str, ...]:
+def _keys(place: StructuralSchema | None) -> tuple[str, ...]:
     return place.keys if place is not None else ()

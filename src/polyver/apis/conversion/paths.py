@@ -13,7 +13,7 @@ from polyver.apis.conversion.values import MISSING
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 
-__all__ = ["PATTERN", "InvalidPath", "Path", "parse_path", "pick", "put", "show_path", "take"]
+__all__ = ["PATTERN", "InvalidFieldPath", "Path", "parse_path", "pick", "put", "show_path", "take"]
 
 Path = tuple[str, ...]
 
@@ -24,7 +24,7 @@ PATTERN: Final = rf"^(?:{_PLAIN.pattern}|{_QUOTED})(?:\.{_PLAIN.pattern}|{_QUOTE
 """What texts match that can be read as paths."""
 
 
-class InvalidPath(PolyverError):
+class InvalidFieldPath(PolyverError):
     """A text that names no field."""
 
     def __init__(self, text: str) -> None:
@@ -44,13 +44,13 @@ def parse_path(text: str) -> Path:
     while at < len(text):
         found = _STEP.match(text, at)
         if found is None or (text[at] == ".") is (at == 0 or found[1] is None):
-            raise InvalidPath(text)
+            raise InvalidFieldPath(text)
         names.append(found[1] if found[1] is not None else re.sub(r"\\(.)", r"\1", found[2]))
         at = found.end()
         if at < len(text) and text[at] not in ".[":
-            raise InvalidPath(text)
+            raise InvalidFieldPath(text)
     if not names:
-        raise InvalidPath(text)
+        raise InvalidFieldPath(text)
     return tuple(names)
 
 

@@ -9,14 +9,21 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from polyver.apis.conversion._block import Block, InvalidRules
+from polyver.apis.conversion._block import InvalidRules, RuleBlock
 from polyver.apis.conversion._building import InvalidRule, Rules
-from polyver.apis.conversion.paths import InvalidPath
+from polyver.apis.conversion.paths import InvalidFieldPath
 from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
 from polyver.kube.objects import Document, objects_of
 from polyver.kube.objects.codec import prepare
 
-__all__ = ["GROUP", "KIND", "Declared", "DeclaredEdge", "read_conversion", "read_conversions"]
+__all__ = [
+    "GROUP",
+    "KIND",
+    "DeclaredConversion",
+    "DeclaredEdge",
+    "read_conversion",
+    "read_conversions",
+]
 
 GROUP, KIND = "polyver.dev", "Conversion"
 
@@ -27,11 +34,11 @@ class DeclaredEdge:
 
     source: str
     target: str
-    block: Block
+    block: RuleBlock
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredConversion:
     """What a Conversion says of a kind."""
 
     name: str
@@ -72,13 +79,13 @@ class _Conversion(Struct):
 prepare(_Conversion)
 
 
-def read_conversions(documents: Iterable[Document]) -> Iterator[Declared]:
+def read_conversions(documents: Iterable[Document]) -> Iterator[DeclaredConversion]:
     """The Conversions among manifests."""
     for document in objects_of(documents, GROUP, KIND):
         yield read_conversion(document)
 
 
-def read_conversion(document: Document) -> Declared:
+def read_conversion(document: Document) -> DeclaredConversion:
     """One Conversion."""
     found = document.read(_Conversion)
     spec = found.spec
@@ -99,7 +106,7 @@ def read_conversion(document: Document) -> Declared:
         DeclaredEdge(edge.source, edge.target, _block(document.part("spec", "edges", number)))
         for number, edge in enumerate(spec.edges)
     ]
-    return Declared(
+    return DeclaredConversion(
         found.metadata.name,
         spec.group,
         spec.kind,
@@ -126,7 +133,7 @@ def _check_tree(document: Document, spec: _Spec) -> None:
         raise document.error(error.fact, "spec", "edges") from None
 
 
-def _block(edge: Document) -> Block:
+def _block(edge: Document) -> RuleBlock:
     rules = Rules()
     read_rules(edge, rules)
     return rules.block()
@@ -148,7 +155,7 @@ def read_rules(holder: Document, rules: Rules) -> None:
             )
         try:
             _READERS[name](part.part(name), rules)
-        except (InvalidRule, InvalidRules, InvalidPath) as error:
+        except (InvalidRule, InvalidRules, InvalidFieldPath) as error:
             raise part.error(error.fact, name, hint=error.hint) from None
 
 

@@ -16,19 +16,19 @@ from polyver.apis.conversion._delta import Guard, Lost, was
 from polyver.apis.conversion.paths import Path, show_path
 from polyver.apis.conversion.values import MISSING, Type, cast, fingerprint, scaled
 from polyver.kube.objects.converted_metadata import fresh
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.values.strings import same
 
 __all__ = [
-    "Cast",
-    "Const",
-    "Drop",
+    "CastRule",
+    "ConstRule",
+    "ConversionRule",
+    "DropRule",
     "Ports",
-    "Rule",
-    "Scale",
-    "Single",
-    "Split",
-    "Values",
+    "ScaleRule",
+    "SingleFieldRule",
+    "SplitRule",
+    "ValuesRule",
     "restored_entry",
 ]
 
@@ -36,7 +36,7 @@ Ports = tuple[Any, ...]
 """What is at the paths that a rule reads or writes, MISSING where there is nothing."""
 
 
-class Rule(ABC):
+class ConversionRule(ABC):
     """What connects fields of the version `from` with fields of the version `to`."""
 
     name: ClassVar[str]
@@ -55,7 +55,9 @@ class Rule(ABC):
         """What it reads, and what it writes, in a direction."""
         return (self.targets, self.sources) if back else (self.sources, self.targets)
 
-    def bound(self, source: Structure | None, target: Structure | None) -> Rule:
+    def bound(
+        self, source: StructuralSchema | None, target: StructuralSchema | None
+    ) -> ConversionRule:
         """The same rule, for versions with these schemas."""
         return self
 
@@ -99,7 +101,7 @@ def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Single(Rule):
+class SingleFieldRule(ConversionRule):
     """A rule between one field and one other."""
 
     source: Path
@@ -115,7 +117,7 @@ class Single(Rule):
 
 
 @dataclass(frozen=True, eq=False)
-class Values(Single):
+class ValuesRule(SingleFieldRule):
     """Words that are called otherwise."""
 
     words: Mapping[Any, Any]
@@ -137,7 +139,7 @@ class Values(Single):
 
 
 @dataclass(frozen=True, eq=False)
-class Cast(Single):
+class CastRule(SingleFieldRule):
     """A value of another type."""
 
     source_type: Type
@@ -150,7 +152,7 @@ class Cast(Single):
 
 
 @dataclass(frozen=True, eq=False)
-class Scale(Single):
+class ScaleRule(SingleFieldRule):
     """A number in another unit."""
 
     factor: Fraction
@@ -165,7 +167,7 @@ class Scale(Single):
 
 
 @dataclass(frozen=True, eq=False)
-class Split(Rule):
+class SplitRule(ConversionRule):
     """A text that is several fields on the other side, joined by a separator."""
 
     source: Path
@@ -212,7 +214,7 @@ class Split(Rule):
 
 
 @dataclass(frozen=True, eq=False)
-class Drop(Rule):
+class DropRule(ConversionRule):
     """A field that only one of the versions has."""
 
     at: Path
@@ -239,7 +241,7 @@ class Drop(Rule):
 
 
 @dataclass(frozen=True, eq=False)
-class Const(Rule):
+class ConstRule(ConversionRule):
     """A field of `to` whose one value is what not having it means in `from`."""
 
     at: Path

@@ -15,13 +15,13 @@ from polyver.kube.objects.status import Cause
 from polyver.languages.values.names import dns_1035_label_problems, dns_subdomain_problems
 
 if TYPE_CHECKING:
-    from polyver.apis.declaring._hooks import Hook
-    from polyver.apis.declaring._kind import Declared, Kind
+    from polyver.apis.declaring._hooks import KindHook
+    from polyver.apis.declaring._kind import DeclaredVersion, Kind
 
 __all__ = ["check_hooks", "complete"]
 
 
-def complete(kind: Kind, declared: Sequence[Declared]) -> Definition:
+def complete(kind: Kind, declared: Sequence[DeclaredVersion]) -> Definition:
     """The definition of a kind, all of which was checked."""
     _check_names(kind)
     if kind.carry:
@@ -61,7 +61,7 @@ def _check_carry(kind: Kind) -> None:
         raise _wrong(kind, fact, hint="name one such as carry")
 
 
-def _with_carry(kind: Kind, declared: Declared) -> Mapping[str, Any] | None:
+def _with_carry(kind: Kind, declared: DeclaredVersion) -> Mapping[str, Any] | None:
     """The schema of a version, with the field that the kind reserves for what is carried."""
     schema = declared.version.schema
     if not kind.carry or schema is None:
@@ -77,7 +77,7 @@ def _with_carry(kind: Kind, declared: Declared) -> Mapping[str, Any] | None:
 _CARRY = "What other versions of this object have and this one lacks. Conversion keeps it here."
 
 
-def check_hooks(kind: str, hooks: Iterable[Hook], classes: Mapping[str, type | None]) -> None:
+def check_hooks(kind: str, hooks: Iterable[KindHook], classes: Mapping[str, type | None]) -> None:
     """Whether every hook is for a version that there is, and takes objects of that version."""
     for hook in hooks:
         if hook.version not in classes:
@@ -88,7 +88,7 @@ def check_hooks(kind: str, hooks: Iterable[Hook], classes: Mapping[str, type | N
             raise InvalidKind(fact, hint="have it take the class of that version, or a dict")
 
 
-def _shown(declared: Declared) -> str:
+def _shown(declared: DeclaredVersion) -> str:
     return f"{declared.version.name} ({shown_name(declared.cls)})"
 
 
@@ -96,7 +96,7 @@ def _wrong(kind: Kind, fact: str, *, hint: str = "") -> InvalidKind:
     return InvalidKind(f"{kind.kind} {fact}", at=kind.place, hint=hint)
 
 
-def _stored(kind: Kind, declared: Sequence[Declared]) -> Declared:
+def _stored(kind: Kind, declared: Sequence[DeclaredVersion]) -> DeclaredVersion:
     if len(declared) == 1 and declared[0].storage is not False:
         return declared[0]
     found = [each for each in declared if each.storage]
@@ -130,7 +130,7 @@ def _check_names(kind: Kind) -> None:
         raise _wrong(kind, f"has the strategy {kind.strategy}", hint='there is "None", or none')
 
 
-def _check_version(declared: Declared) -> None:
+def _check_version(declared: DeclaredVersion) -> None:
     version, place = declared.version, shown_name(declared.cls)
     if problems := dns_1035_label_problems(version.name):
         raise InvalidKind(f'"{version.name}" is not a version: {problems[0]}', at=place)

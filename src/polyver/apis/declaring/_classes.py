@@ -7,10 +7,10 @@ from typing import Any, NotRequired, TypedDict
 
 import msgspec
 
-from polyver.apis.declaring._field_schemas import Place, apply, described
-from polyver.apis.declaring._fields import Fields, Given, fields_of, flavour, shown_name
+from polyver.apis.declaring._field_schemas import FieldSchema, apply, described
+from polyver.apis.declaring._fields import DeclaredField, Fields, fields_of, flavour, shown_name
 from polyver.apis.declaring._markers import ABSENT, FieldOptions, marks_of
-from polyver.apis.declaring._objects import Part, is_part, make_part, plain
+from polyver.apis.declaring._objects import DeclaredObject, is_part, make_part, plain
 from polyver.apis.declaring._sources import docstring
 from polyver.apis.declaring._types import read_hint
 from polyver.apis.definition import InvalidKind
@@ -31,13 +31,13 @@ class ClassReader:
         """`names` are those around the class, which hints written as text may use."""
         self._names = names
         self._open: list[type] = []
-        self._read: dict[type, Place] = {}
+        self._read: dict[type, FieldSchema] = {}
 
-    def read(self, cls: type, at: str) -> Place:
+    def read(self, cls: type, at: str) -> FieldSchema:
         """A class that a field has for its type."""
         if is_part(cls):
-            assert issubclass(cls, Part)
-            return Place(dict(cls.__schema__), cls, at)
+            assert issubclass(cls, DeclaredObject)
+            return FieldSchema(dict(cls.__schema__), cls, at)
         if cls in self._open:
             fact = f"{shown_name(cls)} contains itself, and a schema cannot"
             raise InvalidKind(fact, at=at, hint="use apis.Anything where it does")
@@ -46,7 +46,7 @@ class ClassReader:
             place = self._typed_dict(cls) if flavour(cls) == "typed dict" else self.part(cls)
             self._read[cls] = place
         found = self._read[cls]
-        return Place(dict(found.schema), found.python, at)
+        return FieldSchema(dict(found.schema), found.python, at)
 
     def _check(self, cls: type, at: str) -> None:
         around = [vars(base).values() for each in self._open for base in each.__mro__]
@@ -56,19 +56,21 @@ class ClassReader:
         hint = "if it is a class of yours, put @apis.part above it" if _is_ours(cls) else ""
         raise InvalidKind(fact, at=at, hint=hint)
 
-    def part(self, cls: type) -> Place:
+    def part(self, cls: type) -> FieldSchema:
         """A class that is part of objects."""
         places = self._places(cls)
         schema = self._schema(cls, places, {})
-        return Place(schema, self._made(cls, places, schema, {}), shown_name(cls))
+        return FieldSchema(schema, self._made(cls, places, schema, {}), shown_name(cls))
 
-    def _typed_dict(self, cls: type) -> Place:
+    def _typed_dict(self, cls: type) -> FieldSchema:
         places = self._places(cls)
         fields = {place.name: NotRequired[place.python | None] for place in places.values()}
         made = TypedDict(cls.__name__, fields)  # type: ignore[misc]
-        return Place(self._schema(cls, places, {}), made, shown_name(cls))
+        return FieldSchema(self._schema(cls, places, {}), made, shown_name(cls))
 
-    def whole(self, cls: type, *, status: bool | None, about: dict[str, Any]) -> type[Part]:
+    def whole(
+        self, cls: type, *, status: bool | None, about: dict[str, Any]
+    ) -> type[DeclaredObject]:
         """The class of whole objects, which have metadata and say what they are."""
         places = self._places(cls)
         for name, wanted in _ROOT.items():
@@ -80,10 +82,10 @@ class ClassReader:
             # It is dropped from what clients create, so nobody could be made to give it.
             places["status"].optional = True
         schema = self._schema(cls, places, _ROOT)
-        metadata = Place({}, dict[str, Any], shown_name(cls), optional=True, name="metadata")
+        metadata = FieldSchema({}, dict[str, Any], shown_name(cls), optional=True, name="metadata")
         return self._made(cls, {"metadata": metadata, **places}, schema, about)
 
-    def _places(self, cls: type) -> dict[str, Place]:
+    def _places(self, cls: type) -> dict[str, FieldSchema]:
         if "__init__" in vars(cls) and flavour(cls) == "plain":
             fact = "a class of objects is made with keywords, and cannot have an __init__"
             raise InvalidKind(fact, at=shown_name(cls))
@@ -98,7 +100,7 @@ class ClassReader:
                 raise InvalidKind(f"{name} cannot be a field", at=place.at)
         return places
 
-    def _place(self, given: Given, cls: type) -> Place:
+    def _place(self, given: DeclaredField, cls: type) -> FieldSchema:
         at = f"{shown_name(cls)}.{given.name}"
         place = read_hint(given.hint, at, self)
         place.schema = described(place.schema, given.doc)
@@ -114,7 +116,7 @@ class ClassReader:
         return place
 
     def _schema(
-        self, cls: type, places: Mapping[str, Place], more: Mapping[str, Any]
+        self, cls: type, places: Mapping[str, FieldSchema], more: Mapping[str, Any]
     ) -> dict[str, Any]:
         fields = {**more, **{place.name: place.schema for place in places.values()}}
         needed = [
@@ -125,7 +127,7 @@ class ClassReader:
         schema: dict[str, Any] = {"type": "object"}
         schema |= {"properties": fields} if fields else {}
         schema |= {"required": needed} if needed else {}
-        whole = Place(described(schema, docstring(cls)), cls, shown_name(cls))
+        whole = FieldSchema(described(schema, docstring(cls)), cls, shown_name(cls))
         for mark in marks_of(cls):
             apply(whole, mark)
         return whole.schema
@@ -133,10 +135,10 @@ class ClassReader:
     def _made(
         self,
         cls: type,
-        places: Mapping[str, Place],
+        places: Mapping[str, FieldSchema],
         schema: dict[str, Any],
         about: dict[str, Any],
-    ) -> type[Part]:
+    ) -> type[DeclaredObject]:
         body = {**self._body(cls, places), **about, "__schema__": schema, "__declared__": cls}
         body |= {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
         body["__doc__"] = vars(cls).get("__doc__")
@@ -144,7 +146,7 @@ class ClassReader:
         keys = {name: place.name for name, place in places.items() if name != place.name}
         return make_part(cls.__name__, fields, keys, body)
 
-    def _body(self, cls: type, places: Mapping[str, Place]) -> dict[str, Any]:
+    def _body(self, cls: type, places: Mapping[str, FieldSchema]) -> dict[str, Any]:
         """What a class has besides its fields: methods, properties, classes inside of it."""
         ours = [base for base in reversed(cls.__mro__) if base not in (object, Fields)]
         if flavour(cls) != "plain":
@@ -157,7 +159,7 @@ class ClassReader:
         }
 
 
-def _is_in(value: object, known: Mapping[type, Place]) -> bool:
+def _is_in(value: object, known: Mapping[type, FieldSchema]) -> bool:
     return isinstance(value, type) and value in known
 
 
@@ -165,7 +167,7 @@ def _is_ours(cls: type) -> bool:
     return bool(vars(cls).get("__annotations__"))
 
 
-def _held(place: Place) -> tuple[Any, Any]:
+def _held(place: FieldSchema) -> tuple[Any, Any]:
     """The type and the default of a field in objects."""
     if not place.takes_null:
         return place.python | None, None
@@ -174,7 +176,7 @@ def _held(place: Place) -> tuple[Any, Any]:
     return place.python | None | msgspec.UnsetType, ABSENT
 
 
-def _data(place: Place) -> Any:
+def _data(place: FieldSchema) -> Any:
     """A default as plain data."""
     try:
         data = plain(place.default)

@@ -12,9 +12,9 @@ from typing import Any, get_args
 
 import msgspec
 
-from polyver.apis.conversion import Converter, DeclaredEdge, FunctionEdge, Known, Rules
+from polyver.apis.conversion import Converter, DeclaredEdge, FunctionEdge, PrunedObject, Rules
 from polyver.apis.declaring._fields import shown_name
-from polyver.apis.declaring._hooks import Hook, make_hook
+from polyver.apis.declaring._hooks import KindHook, make_hook
 from polyver.apis.declaring._objects import from_own, is_part, to_object
 from polyver.apis.definition import Definition, InvalidKind
 from polyver.core import InvalidTree, PolyverError, listed
@@ -30,7 +30,7 @@ AnyEdge = DeclaredEdge | FunctionEdge
 class _Way:
     """A function for one direction."""
 
-    hook: Hook
+    hook: KindHook
     convert: Function
     """The function on plain data."""
 
@@ -133,7 +133,7 @@ class Edges:
 # Functions.
 
 
-def _plain(hook: Hook, source: str, target: str) -> Function:
+def _plain(hook: KindHook, source: str, target: str) -> Function:
     """A function on plain data, whatever the user's takes and returns."""
 
     def convert(obj: Object) -> Object:
@@ -157,7 +157,9 @@ def _data(made: Any, name: str, version: str, source: Object) -> Object:
         raise TypeError(f"{name} returned {found}, not one of {version}")
     needed = {*type(made).__schema__.get("required", ())} - source.keys()
     plain = to_object(made)
-    return Known({k: each for k, each in plain.items() if k not in needed or not _is_hollow(each)})
+    return PrunedObject(
+        {k: each for k, each in plain.items() if k not in needed or not _is_hollow(each)}
+    )
 
 
 def _is_hollow(value: Any) -> bool:

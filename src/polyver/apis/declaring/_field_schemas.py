@@ -21,14 +21,14 @@ from polyver.apis.declaring._markers import (
 )
 from polyver.apis.definition import InvalidKind
 
-__all__ = ["PRESERVE", "Place", "apply", "described"]
+__all__ = ["PRESERVE", "FieldSchema", "apply", "described"]
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _RULES = "x-kubernetes-validations"
 
 
 @dataclass(slots=True)
-class Place:
+class FieldSchema:
     """What may stand somewhere, made bit by bit from a type and what stands beside it."""
 
     schema: dict[str, Any]
@@ -56,7 +56,7 @@ def described(schema: dict[str, Any], text: str) -> dict[str, Any]:
     return {"description": text, **{k: v for k, v in schema.items() if k != "description"}}
 
 
-def apply(place: Place, mark: object) -> None:
+def apply(place: FieldSchema, mark: object) -> None:
     """Add what stands beside a type; what is meant for others is passed over."""
     if getattr(mark, "__is_annotated_types_grouped_metadata__", False):
         assert hasattr(mark, "__iter__")
@@ -71,32 +71,32 @@ def apply(place: Place, mark: object) -> None:
         _limit(place, name, value)
 
 
-def _field(place: Place, mark: FieldOptions) -> None:
+def _field(place: FieldSchema, mark: FieldOptions) -> None:
     place.name = mark.name or place.name
     if mark.default is not ABSENT:
         place.default = mark.default
     place.schema = described(place.schema | dict(mark.schema), mark.description)
 
 
-def _rule(place: Place, mark: Rule) -> None:
+def _rule(place: FieldSchema, mark: Rule) -> None:
     place.schema[_RULES] = [*place.schema.get(_RULES, ()), mark.schema]
 
 
-def _nullable(place: Place, _: NullMarker) -> None:
+def _nullable(place: FieldSchema, _: NullMarker) -> None:
     place.schema["nullable"] = True
     place.optional = False
 
 
-def _resource(place: Place, _: ResourceMarker) -> None:
+def _resource(place: FieldSchema, _: ResourceMarker) -> None:
     place.schema["x-kubernetes-embedded-resource"] = True
 
 
-def _list_set(place: Place, mark: ListSet) -> None:
+def _list_set(place: FieldSchema, mark: ListSet) -> None:
     _of_type(place, mark, "array")
     place.schema["x-kubernetes-list-type"] = "set"
 
 
-def _list_map(place: Place, mark: ListMap) -> None:
+def _list_map(place: FieldSchema, mark: ListMap) -> None:
     _of_type(place, mark, "array")
     if not mark.keys:
         raise place.wrong("a ListMap needs the names of its keys")
@@ -104,26 +104,26 @@ def _list_map(place: Place, mark: ListMap) -> None:
     place.schema["x-kubernetes-list-map-keys"] = list(mark.keys)
 
 
-def _owned(place: Place, mark: Atomic | Granular) -> None:
+def _owned(place: FieldSchema, mark: Atomic | Granular) -> None:
     atomic = isinstance(mark, Atomic)
     _of_type(place, mark, *(("array", "object") if atomic else ("object",)))
     kind = "list" if place.schema["type"] == "array" else "map"
     place.schema[f"x-kubernetes-{kind}-type"] = "atomic" if atomic else "granular"
 
 
-def _preserve(place: Place, mark: Preserve) -> None:
+def _preserve(place: FieldSchema, mark: Preserve) -> None:
     _of_type(place, mark, "object")
     place.schema[PRESERVE] = True
 
 
-def _of_type(place: Place, mark: object, *types: str) -> None:
+def _of_type(place: FieldSchema, mark: object, *types: str) -> None:
     found = place.schema.get("type", "")
     if found not in types:
         wanted = " or ".join(_PLURALS[each] for each in types)
         raise place.wrong(f"{mark!r} is for {wanted}, and this is {_WORDS[found]}")
 
 
-_OURS: dict[type, Callable[[Place, Any], None]] = {
+_OURS: dict[type, Callable[[FieldSchema, Any], None]] = {
     FieldOptions: _field,
     Rule: _rule,
     NullMarker: _nullable,
@@ -169,7 +169,7 @@ def _limits(mark: object) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _limit(place: Place, name: str, value: Any) -> None:
+def _limit(place: FieldSchema, name: str, value: Any) -> None:
     if name in _TEXTS:
         _text(place, name, value)
     elif not math.isfinite(value):
@@ -188,7 +188,7 @@ def _limit(place: Place, name: str, value: Any) -> None:
         _set(place, f"{name[:3]}{length}", value)
 
 
-def _text(place: Place, name: str, value: str) -> None:
+def _text(place: FieldSchema, name: str, value: str) -> None:
     if name == "description":
         place.schema = described(place.schema, value)
         return
@@ -198,12 +198,12 @@ def _text(place: Place, name: str, value: str) -> None:
     _set(place, name, value)
 
 
-def _set(place: Place, keyword: str, value: Any) -> None:
+def _set(place: FieldSchema, keyword: str, value: Any) -> None:
     if place.schema.get(keyword, value) != value:
         raise place.wrong(f"{keyword} is both {place.schema[keyword]} and {value}")
     place.schema[keyword] = value
 
 
-def _misplaced(place: Place, name: str, wanted: str) -> InvalidKind:
+def _misplaced(place: FieldSchema, name: str, wanted: str) -> InvalidKind:
     found = _WORDS[place.schema.get("type", "")]
     return place.wrong(f"{name} is for {wanted}, and this is {found}")

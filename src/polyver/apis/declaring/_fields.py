@@ -15,7 +15,7 @@ from polyver.apis.declaring._markers import ABSENT
 from polyver.apis.declaring._sources import docs_of
 from polyver.apis.definition import InvalidKind
 
-__all__ = ["Fields", "Given", "fields_of", "flavour", "shown_name"]
+__all__ = ["DeclaredField", "Fields", "fields_of", "flavour", "shown_name"]
 
 
 @dataclass_transform(kw_only_default=True)
@@ -24,7 +24,7 @@ class Fields:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Given:
+class DeclaredField:
     """A field as it was written."""
 
     name: str
@@ -49,18 +49,18 @@ def flavour(cls: type) -> str:
     return "dataclass" if dataclasses.is_dataclass(cls) else "plain"
 
 
-def fields_of(cls: type, names: Mapping[str, Any]) -> list[Given]:
+def fields_of(cls: type, names: Mapping[str, Any]) -> list[DeclaredField]:
     """The fields of a class in their order, those of classes that it is made from first."""
     defaults = {"typed dict": _missing, "struct": _struct, "dataclass": _dataclass}
     known = defaults.get(flavour(cls), _plain)(cls)
-    found: dict[str, Given] = {}
+    found: dict[str, DeclaredField] = {}
     for base in reversed(cls.__mro__ if flavour(cls) != "typed dict" else (cls,)):
         docs = docs_of(base)
         for name, hint in _hints(base, names).items():
             if get_origin(hint) is ClassVar or hint is ClassVar or name.startswith("_"):
                 continue
             key, default = known.get(name, (_key(name), ABSENT))
-            found[name] = Given(name, hint, default, key, docs.get(name, ""))
+            found[name] = DeclaredField(name, hint, default, key, docs.get(name, ""))
     return list(found.values())
 
 

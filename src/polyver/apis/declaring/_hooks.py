@@ -17,7 +17,7 @@ from polyver.apis.declaring._objects import NotAsDeclared, from_object, is_part,
 from polyver.apis.definition import InvalidKind
 from polyver.core.plain import Object
 
-__all__ = ["Hook", "Outcome", "Problem", "defaulted", "make_hook", "problems"]
+__all__ = ["KindHook", "Outcome", "Problem", "defaulted", "make_hook", "problems"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class KindHook:
     """A function of the kind's author, for one version."""
 
     version: str
@@ -73,7 +73,7 @@ class Hook:
 
 def make_hook(
     version: str, function: Callable[..., Any], names: Mapping[str, Any], *, most: int
-) -> Hook:
+) -> KindHook:
     """A hook, as the hints and arguments of its function have it."""
     known = getattr(function, "__globals__", {})
     try:
@@ -86,13 +86,13 @@ def make_hook(
         wanted = "the object" if most == 1 else "the object, or the object and the old one"
         raise InvalidKind(f"{shown_name(function)} must take {wanted}")
     hint = given[0].annotation
-    return Hook(version, function, hint if is_part(hint) else None, len(given))
+    return KindHook(version, function, hint if is_part(hint) else None, len(given))
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def defaulted(hooks: Iterable[Hook], obj: Mapping[str, Any]) -> Object:
+def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
     """An object with what the hooks fill in; fields that their class does not name stay."""
     found: Object = dict(obj)
     for hook in hooks:
@@ -123,7 +123,7 @@ def _changed(whole: Any, before: Any, after: Any) -> Any:
 
 
 def problems(
-    hooks: Iterable[Hook], obj: Mapping[str, Any], old: Mapping[str, Any] | None
+    hooks: Iterable[KindHook], obj: Mapping[str, Any], old: Mapping[str, Any] | None
 ) -> list[Problem]:
     """All that the hooks find wrong with an object; a hook may also raise ValueError."""
     found: list[Problem] = []
@@ -137,7 +137,7 @@ def problems(
     return list(dict.fromkeys(found))
 
 
-def _arguments(hook: Hook, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Any]:
+def _arguments(hook: KindHook, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Any]:
     given = [hook.taken(obj)]
     if hook.arguments > 1:
         given.append(None if old is None else hook.taken(old))

@@ -13,9 +13,9 @@ from polyver.apis.declaring import _checks, _hooks
 from polyver.apis.declaring._classes import ClassReader
 from polyver.apis.declaring._edges import Edges, check_strategy, edges_missing
 from polyver.apis.declaring._fields import shown_name
-from polyver.apis.declaring._hooks import Hook, Problem
+from polyver.apis.declaring._hooks import KindHook, Problem
 from polyver.apis.declaring._markers import Field, FieldOptions
-from polyver.apis.declaring._objects import NotAsDeclared, Part, from_object
+from polyver.apis.declaring._objects import DeclaredObject, NotAsDeclared, from_object
 from polyver.apis.definition import (
     Column,
     DefinedVersion,
@@ -30,17 +30,17 @@ from polyver.core import listed
 from polyver.core.plain import Object
 from polyver.kube.objects import load_manifests
 
-__all__ = ["Declared", "Kind", "part", "read_kinds"]
+__all__ = ["DeclaredVersion", "Kind", "part", "read_kinds"]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredVersion:
     """A version and the class that declares it."""
 
-    cls: type[Part]
+    cls: type[DeclaredObject]
     version: DefinedVersion
     storage: bool | None
     """As it was said; None leaves it to the number of versions."""
@@ -93,11 +93,11 @@ class Kind:
             tuple(short_names),
             tuple(categories),
         )
-        self._declared: dict[str, Declared] = {}
-        self._defaults: list[Hook] = []
-        self._checks: list[Hook] = []
+        self._declared: dict[str, DeclaredVersion] = {}
+        self._defaults: list[KindHook] = []
+        self._checks: list[KindHook] = []
         self._reconcile: Callable[..., Any] | None = None
-        self._takes: Hook | None = None
+        self._takes: KindHook | None = None
         self._edges = Edges(group)
         self._converter: Converter | None = None
         self._definition: Definition | None = None
@@ -178,7 +178,7 @@ class Kind:
                 scale=scale,
                 selectable=tuple(selectable),
             )
-            self._declared[name] = Declared(made, version, storage, hub)
+            self._declared[name] = DeclaredVersion(made, version, storage, hub)
             self._definition = None
             found: type[T] = made
             return found
@@ -289,7 +289,7 @@ class Kind:
         return self._hook(version, self._checks, 2, _around(sys._getframe(1)))
 
     def _hook(
-        self, version: str, hooks: list[Hook], most: int, names: Mapping[str, Any]
+        self, version: str, hooks: list[KindHook], most: int, names: Mapping[str, Any]
     ) -> Callable[[F], F]:
         def register(function: F) -> F:
             hooks.append(_hooks.make_hook(version, function, names, most=most))
@@ -327,7 +327,7 @@ class Kind:
         return function
 
     @property
-    def controller_takes(self) -> Hook:
+    def controller_takes(self) -> KindHook:
         """How it takes objects: in the version whose class it names, else in the stored one."""
         assert self._takes is not None
         return self._takes

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import msgspec
 
 from polyver.apis.definition import InvalidKind
+from polyver.core.annotated import Description
 
 __all__ = [
     "ABSENT",
@@ -111,13 +112,6 @@ class Format:
     """A format that the API server knows: `int32`, `duration`, `uuid`, `byte`, `ipv4`, …."""
 
     format: str
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What `kubectl explain` says; a docstring says it as well."""
-
-    description: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from polyver.kube.objects.codec import prepare
 from polyver.languages.values.manifests import dotted, problem_of
 
 __all__ = [
+    "DeclaredObject",
     "NotAsDeclared",
-    "Part",
     "Time",
     "from_object",
     "from_own",
@@ -72,7 +72,7 @@ class _Declared(type(msgspec.Struct)):  # type: ignore[misc]
         pass
 
 
-class Part(msgspec.Struct, metaclass=_Declared, kw_only=True):
+class DeclaredObject(msgspec.Struct, metaclass=_Declared, kw_only=True):
     """Objects, and parts of them, of a declared class: made with keywords, compared by value."""
 
     __schema__: ClassVar[Schema]
@@ -81,18 +81,18 @@ class Part(msgspec.Struct, metaclass=_Declared, kw_only=True):
     """The class as it was written."""
 
 
-prepare(Part)
+prepare(DeclaredObject)
 
 
 def make_part(
     name: str, fields: Mapping[str, tuple[Any, Any]], names: Mapping[str, str], body: dict[str, Any]
-) -> type[Part]:
+) -> type[DeclaredObject]:
     """A class of parts: its fields with types and defaults, and what they are called in data."""
     hints = {field: hint for field, (hint, _) in fields.items()}
     defaults = {field: default for field, (_, default) in fields.items()}
-    made: type[Part] = _Declared(
+    made: type[DeclaredObject] = _Declared(
         name,
-        (Part,),
+        (DeclaredObject,),
         {**body, "__annotations__": hints, **defaults},
         kw_only=True,
         omit_defaults=True,

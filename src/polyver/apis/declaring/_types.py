@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, Union, get_args, get_origin
 
 import msgspec
 
-from polyver.apis.declaring._field_schemas import PRESERVE, Place, apply
+from polyver.apis.declaring._field_schemas import PRESERVE, FieldSchema, apply
 from polyver.apis.declaring._markers import ABSENT
 from polyver.apis.declaring._objects import Time
 from polyver.apis.definition import InvalidKind
@@ -48,14 +48,14 @@ _INSTEAD = {
 class Classes(Protocol):
     """Who reads the classes that hints name."""
 
-    def read(self, cls: type, at: str) -> Place: ...
+    def read(self, cls: type, at: str) -> FieldSchema: ...
 
 
-def read_hint(hint: Any, at: str, classes: Classes) -> Place:
+def read_hint(hint: Any, at: str, classes: Classes) -> FieldSchema:
     """What a hint says."""
     if isinstance(hint, type) and hint in _SCALARS:
         schema, python = _SCALARS[hint]
-        return Place(dict(schema), python, at)
+        return FieldSchema(dict(schema), python, at)
     same = getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)
     if same is not None and not isinstance(hint, type):
         return read_hint(same, at, classes)  # NewType and `type X = …`
@@ -71,24 +71,24 @@ def read_hint(hint: Any, at: str, classes: Classes) -> Place:
     raise InvalidKind(f"{_shown(hint)} is not a type for a field", at=at, hint=instead)
 
 
-def _annotated(hint: Any, at: str, classes: Classes) -> Place:
+def _annotated(hint: Any, at: str, classes: Classes) -> FieldSchema:
     place = read_hint(hint.__origin__, at, classes)
     for mark in hint.__metadata__:
         apply(place, mark)
     return place
 
 
-def _wrapped(hint: Any, at: str, classes: Classes) -> Place:
+def _wrapped(hint: Any, at: str, classes: Classes) -> FieldSchema:
     """Required[…], NotRequired[…] and Final[…], which say nothing of the type."""
     return read_hint(get_args(hint)[0], at, classes)
 
 
-def _union(hint: Any, at: str, classes: Classes) -> Place:
+def _union(hint: Any, at: str, classes: Classes) -> FieldSchema:
     given = get_args(hint)
     members = [each for each in given if each not in _NONE]
     if {*members} == {int, str}:
         schema = {_INT_OR_STRING: True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
-        place = Place(schema, int | str, at)
+        place = FieldSchema(schema, int | str, at)
     elif {*members} == {int, float}:
         place = read_hint(float, at, classes)
     elif len(members) == 1:
@@ -100,7 +100,7 @@ def _union(hint: Any, at: str, classes: Classes) -> Place:
     return place
 
 
-def _literal(hint: Any, at: str, _: Classes) -> Place:
+def _literal(hint: Any, at: str, _: Classes) -> FieldSchema:
     values = list(get_args(hint))
     # Any text is read, so that an object from before a value was taken away is.
     place = _choice(values, None, at)
@@ -108,23 +108,23 @@ def _literal(hint: Any, at: str, _: Classes) -> Place:
     return place
 
 
-def _choice(values: Sequence[Any], python: Any, at: str) -> Place:
+def _choice(values: Sequence[Any], python: Any, at: str) -> FieldSchema:
     kinds = {type(value) for value in values}
     if len(kinds) != 1 or not kinds <= {str, int, bool}:
         fact = "the values to choose from must all be texts, or all whole numbers"
         raise InvalidKind(fact, at=at)
     schema = {**_SCALARS[kinds.pop()][0], "enum": list(values)}
-    return Place(schema, python, at)
+    return FieldSchema(schema, python, at)
 
 
-def _list(hint: Any, at: str, classes: Classes) -> Place:
+def _list(hint: Any, at: str, classes: Classes) -> FieldSchema:
     inside = _inside(get_args(hint)[0], f"{at}[]", classes)
-    return Place(
+    return FieldSchema(
         {"type": "array", "items": inside.schema}, types.GenericAlias(list, (_held(inside),)), at
     )
 
 
-def _map(hint: Any, at: str, classes: Classes) -> Place:
+def _map(hint: Any, at: str, classes: Classes) -> FieldSchema:
     key, value = get_args(hint)
     if key is not str:
         raise InvalidKind(f"the keys of {_shown(hint)} are not texts", at=at)
@@ -132,10 +132,10 @@ def _map(hint: Any, at: str, classes: Classes) -> Place:
         return read_hint(dict, at, classes)
     inside = _inside(value, f"{at}{{}}", classes)
     schema = {"type": "object", "additionalProperties": inside.schema}
-    return Place(schema, types.GenericAlias(dict, (str, _held(inside))), at)
+    return FieldSchema(schema, types.GenericAlias(dict, (str, _held(inside))), at)
 
 
-def _inside(hint: Any, at: str, classes: Classes) -> Place:
+def _inside(hint: Any, at: str, classes: Classes) -> FieldSchema:
     place = read_hint(hint, at, classes)
     if place.optional:
         raise place.wrong("what is in a list or map cannot be left out", "write apis.Nullable[…]")
@@ -144,11 +144,11 @@ def _inside(hint: Any, at: str, classes: Classes) -> Place:
     return place
 
 
-def _held(place: Place) -> Any:
+def _held(place: FieldSchema) -> Any:
     return place.python | None if place.takes_null and place.python is not Any else place.python
 
 
-_FORMS: Mapping[Any, Callable[[Any, str, Classes], Place]] = {
+_FORMS: Mapping[Any, Callable[[Any, str, Classes], FieldSchema]] = {
     typing.Annotated: _annotated,
     typing.Required: _wrapped,
     typing.NotRequired: _wrapped,

@@ -3,17 +3,17 @@
 Hypothesis is imported when objects are drawn, and not before: it is a tool of developers.
 """
 
-from polyver.apis.trials._behaviour import Before, compare_behaviour
+from polyver.apis.trials._behaviour import EarlierConversions, compare_behaviour
 from polyver.apis.trials._generated_objects import MissingHypothesis
-from polyver.apis.trials._run import Checked, Progress, check
-from polyver.apis.trials._subject import Subject
+from polyver.apis.trials._run import ConversionCheckResult, Progress, check
+from polyver.apis.trials._subject import CheckedKind
 
 __all__ = [
-    "Before",
-    "Checked",
+    "CheckedKind",
+    "ConversionCheckResult",
+    "EarlierConversions",
     "MissingHypothesis",
     "Progress",
-    "Subject",
     "check",
     "compare_behaviour",
 ]

@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from polyver.apis.checking import RULES, Example, Finding, guessed, words_of
+from polyver.apis.checking import RULES, ConversionFinding, Counterexample, guessed, words_of
 from polyver.apis.conversion.paths import show_path
 from polyver.apis.conversion.values import MISSING
 from polyver.apis.trials._generated_objects import Mixer, drawn
 from polyver.apis.trials._shrinking import shrunk
-from polyver.apis.trials._subject import Subject
+from polyver.apis.trials._subject import CheckedKind
 from polyver.apis.trials._trials import plain_path, shown_value
 from polyver.core.plain import Object
 from polyver.kube.objects.schema import Schema, compile_schema
 from polyver.languages.values.strings import same
 
-__all__ = ["Before", "compare_behaviour"]
+__all__ = ["EarlierConversions", "compare_behaviour"]
 
 _DRAWN = 40
 _SHRINKING = 1000
@@ -31,7 +31,7 @@ _MOST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class EarlierConversions:
     """The conversions of a kind as they were."""
 
     versions: tuple[str, ...]
@@ -40,7 +40,7 @@ class Before:
     """Returns an object in another version as it is stored, and as clients see it."""
 
     @classmethod
-    def of(cls, subject: Subject) -> Before:
+    def of(cls, subject: CheckedKind) -> EarlierConversions:
         """Return the conversions of a kind that this process has loaded."""
         converter = subject.converter
 
@@ -74,17 +74,17 @@ class _Change:
     path: str
     was: Any
     now: Any
-    example: Example
+    example: Counterexample
 
 
 def compare_behaviour(
-    subject: Subject,
-    before: Before,
+    subject: CheckedKind,
+    before: EarlierConversions,
     *,
     examples: int,
     seed: int,
     progress: Callable[[int], None] = lambda _: None,
-) -> Iterator[Finding]:
+) -> Iterator[ConversionFinding]:
     """Find what is seen otherwise by the new conversions, each with the smallest object."""
     versions = [each for each in subject.converter.versions if each in before.versions]
     if len(versions) < 2 or not examples:
@@ -98,7 +98,9 @@ def compare_behaviour(
     yield from run.findings()
 
 
-def _mixer(subject: Subject, before: Before, version: str, examples: int, seed: int) -> Mixer:
+def _mixer(
+    subject: CheckedKind, before: EarlierConversions, version: str, examples: int, seed: int
+) -> Mixer:
     converter = subject.converter
     known = before.schemas.get(version) or subject.schemas.get(version)
     schema = known or guessed(converter, version)
@@ -112,8 +114,8 @@ def _mixer(subject: Subject, before: Before, version: str, examples: int, seed: 
 class _Run:
     """What was found until now."""
 
-    subject: Subject
-    before: Before
+    subject: CheckedKind
+    before: EarlierConversions
     found: dict[tuple[str, str], tuple[_Way, _Change]] = field(default_factory=dict)
     """By the version that is looked at, and the field."""
     ways: dict[tuple[str, str], set[tuple[str, ...]]] = field(default_factory=dict)
@@ -161,12 +163,12 @@ class _Run:
             now = converter.visible(converter.convert(given, way.target))
         except Exception as error:  # the same
             text = " ".join(str(error).split()) or type(error).__name__
-            yield _Change("", MISSING, text, Example(obj, was))
+            yield _Change("", MISSING, text, Counterexample(obj, was))
             return
         for path, one, other in _differences(was, now, ()):
-            yield _Change(plain_path(show_path(path)), one, other, Example(obj, was, now))
+            yield _Change(plain_path(show_path(path)), one, other, Counterexample(obj, was, now))
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[ConversionFinding]:
         rule = RULES["view-changed"]
         for key, (way, change) in self.found.items():
             more = len(self.ways[key]) - 1
@@ -176,7 +178,7 @@ class _Run:
             if not change.path:
                 fact = f"{where}it could be read in {way.target}, and cannot: {change.now}"
             also = f" (and on {more} more way{'s' * (more > 1)})" if more else ""
-            yield Finding(
+            yield ConversionFinding(
                 self.subject.name,
                 rule.name,
                 rule.severity,

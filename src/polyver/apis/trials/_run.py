@@ -10,7 +10,7 @@ from typing import Any
 
 from polyver.apis.checking import (
     RULES,
-    Finding,
+    ConversionFinding,
     Ledger,
     Observed,
     fitting,
@@ -24,14 +24,22 @@ from polyver.apis.conversion.paths import pick
 from polyver.apis.conversion.values import MISSING
 from polyver.apis.trials._generated_objects import Mixer, drawn
 from polyver.apis.trials._shrinking import shrunk
-from polyver.apis.trials._subject import Subject
-from polyver.apis.trials._trials import Broken, Edit, Trial, Tries, edited, plain_path, run_trial
+from polyver.apis.trials._subject import CheckedKind
+from polyver.apis.trials._trials import (
+    ConversionCache,
+    ConversionTrial,
+    Edit,
+    TrialFailure,
+    edited,
+    plain_path,
+    run_trial,
+)
 from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema import Schema
 from polyver.languages.values.strings import same
 
-__all__ = ["Checked", "Progress", "check"]
+__all__ = ["ConversionCheckResult", "Progress", "check"]
 
 Progress = Callable[[int], None]
 _DRAWN = 40
@@ -44,10 +52,10 @@ _SLOW = ("compiled", "edited", "defaults")
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class ConversionCheckResult:
     """What was found out about the conversions of a kind."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ConversionFinding, ...]
     ledgers: tuple[Ledger, ...]
     objects: int
     """How many were tried."""
@@ -56,31 +64,33 @@ class Checked:
 
 def check(
     kind: Any, *, examples: int = 500, seed: int = 0, progress: Progress = lambda _: None
-) -> Checked:
+) -> ConversionCheckResult:
     """Check a kind, or what converts one: its rules, its ledger, and the law on many objects.
 
     `progress` is called with the number of objects that were tried since it was called before.
     """
-    subject = Subject.of(kind)
+    subject = CheckedKind.of(kind)
     run = _Run(subject, seed)
     if examples and len(subject.converter.versions) > 1:
         run.draw(examples)
         run.try_all(examples, progress)
     findings = [*fitting(subject.converter, subject.schemas, subject.name), *run.findings()]
     placed = tuple(replace(each, place=subject.place) for each in findings)
-    return Checked(placed, tuple(run.ledgers()), run.tried, seed)
+    return ConversionCheckResult(placed, tuple(run.ledgers()), run.tried, seed)
 
 
 @dataclass(slots=True)
 class _Run:
     """The objects of one check, and what went wrong with them."""
 
-    subject: Subject
+    subject: CheckedKind
     seed: int
     tried: int = 0
     mixers: dict[str, Mixer] = field(default_factory=dict)
     schemas: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    broken: dict[tuple[str, tuple[str, ...]], tuple[Trial, Broken]] = field(default_factory=dict)
+    broken: dict[tuple[str, tuple[str, ...]], tuple[ConversionTrial, TrialFailure]] = field(
+        default_factory=dict
+    )
     observed: dict[tuple[str, str], Observed] = field(default_factory=dict)
 
     def draw(self, examples: int) -> None:
@@ -108,7 +118,7 @@ class _Run:
             progress(1)
 
     def _try(self, version: str, obj: Object, chance: random.Random) -> None:
-        tries = Tries(self.subject.converter, obj)
+        tries = ConversionCache(self.subject.converter, obj)
         for trial in self._trials(version, tries, chance):
             broken = run_trial(tries, trial)
             if broken is not None:
@@ -119,47 +129,51 @@ class _Run:
                 if made is not None:
                     seen.see(obj, made)
 
-    def _trials(self, version: str, tries: Tries, chance: random.Random) -> Iterator[Trial]:
+    def _trials(
+        self, version: str, tries: ConversionCache, chance: random.Random
+    ) -> Iterator[ConversionTrial]:
         """All ways with every stop for the first objects, then one of each for an object."""
         versions = tries.converter.versions
         others = [each for each in versions if each != version]
         stop = chance.choice(others)
         back = chance.choice([each for each in versions if each != stop])
         if self.tried >= _THOROUGH:
-            yield Trial("direct", (version, stop))
-            yield Trial("law", (version, stop, back))
+            yield ConversionTrial("direct", (version, stop))
+            yield ConversionTrial("law", (version, stop, back))
             yield from self._edges(version, tries)
             yield from self._slow(chance.choice(_SLOW), (version, stop, back), tries, chance)
             return
         for target in others:
-            yield Trial("direct", (version, target))
+            yield ConversionTrial("direct", (version, target))
         for each in others:
-            yield from (Trial("law", (version, each, last)) for last in versions if last != each)
+            yield from (
+                ConversionTrial("law", (version, each, last)) for last in versions if last != each
+            )
         yield from self._edges(version, tries)
         for name in _SLOW:
             yield from self._slow(name, (version, stop, back), tries, chance)
 
-    def _edges(self, version: str, tries: Tries) -> Iterator[Trial]:
+    def _edges(self, version: str, tries: ConversionCache) -> Iterator[ConversionTrial]:
         """Edges that are functions: those of rules are as stable as what they cannot express."""
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)
             if version in ends and isinstance(edge.forward, ByFunctions):
-                yield Trial("stable", ends if version == edge.source else ends[::-1])
+                yield ConversionTrial("stable", ends if version == edge.source else ends[::-1])
 
     def _slow(
-        self, name: str, way: tuple[str, str, str], tries: Tries, chance: random.Random
-    ) -> Iterator[Trial]:
+        self, name: str, way: tuple[str, str, str], tries: ConversionCache, chance: random.Random
+    ) -> Iterator[ConversionTrial]:
         """What takes longer, on one way."""
         version, stop, _ = way
         if name == "compiled":
-            yield Trial(name, (version, stop))
-            yield Trial(name, way)
+            yield ConversionTrial(name, (version, stop))
+            yield ConversionTrial(name, way)
         elif name == "defaults":
-            yield Trial(name, (version, stop))
+            yield ConversionTrial(name, (version, stop))
         elif (there := tries.reached(version, stop)) is not None:
             several = _EDITS if self.tried < _THOROUGH else 1
             for edit in self._edits(there, stop, chance, most=several):
-                yield Trial(name, way, edit)
+                yield ConversionTrial(name, way, edit)
 
     def _edits(
         self, obj: Object, version: str, chance: random.Random, *, most: int
@@ -187,23 +201,25 @@ class _Run:
 
     # What went wrong
 
-    def _note(self, trial: Trial, broken: Broken, obj: Object) -> None:
+    def _note(self, trial: ConversionTrial, broken: TrialFailure, obj: Object) -> None:
         key = (broken.rule, broken.way if broken.rule != "invalid" else (*broken.way, broken.path))
         if key in self.broken:
             return
         small, trial = self._smallest(trial, broken, obj)
-        again = run_trial(Tries(self.subject.converter, small), trial)
+        again = run_trial(ConversionCache(self.subject.converter, small), trial)
         self.broken[key] = (trial, again or broken)
 
-    def _smallest(self, trial: Trial, broken: Broken, obj: Object) -> tuple[Object, Trial]:
+    def _smallest(
+        self, trial: ConversionTrial, broken: TrialFailure, obj: Object
+    ) -> tuple[Object, ConversionTrial]:
         """The smallest object that shows the same, and the smallest edit."""
         schema = self.subject.converter.schemas.get(trial.way[0])
         must_fit = schema is not None and not schema.validate(obj)
 
-        def shows(trial: Trial, obj: Object) -> bool:
+        def shows(trial: ConversionTrial, obj: Object) -> bool:
             if must_fit and schema is not None and schema.validate(obj):
                 return False
-            found = run_trial(Tries(self.subject.converter, obj), trial)
+            found = run_trial(ConversionCache(self.subject.converter, obj), trial)
             return found is not None and _sort(found) == _sort(broken)
 
         small = shrunk(obj, lambda each: shows(trial, each))
@@ -211,20 +227,20 @@ class _Run:
         if edit is None or edit.value is MISSING:
             return small, trial
 
-        def with_value(value: Any) -> Trial:
+        def with_value(value: Any) -> ConversionTrial:
             return replace(trial, edit=Edit(edit.path, value))
 
         def shows_edit(value: Any) -> bool:
-            there = Tries(self.subject.converter, small).after(*trial.way[:2])
+            there = ConversionCache(self.subject.converter, small).after(*trial.way[:2])
             allowed = self._is_allowed(there, Edit(edit.path, value), trial.way[1])
             return allowed and shows(with_value(value), small)
 
         best = shrunk({"": edit.value}, lambda each: "" in each and shows_edit(each[""]))
         return small, with_value(best[""])
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[ConversionFinding]:
         """One for each field that is wrong, on the shortest way that shows it."""
-        grouped: dict[tuple[str, str], list[Broken]] = {}
+        grouped: dict[tuple[str, str], list[TrialFailure]] = {}
         for _, broken in self.broken.values():
             grouped.setdefault((broken.rule, plain_path(broken.path)), []).append(broken)
         for (rule, path), several in grouped.items():
@@ -232,7 +248,7 @@ class _Run:
             known = RULES[rule]
             more = len({each.way for each in several}) - 1
             ways = f" (and on {more} more way{'s' * (more > 1)})" if more else ""
-            yield Finding(
+            yield ConversionFinding(
                 self.subject.name,
                 rule,
                 known.severity,
@@ -253,7 +269,7 @@ class _Run:
                 yield self.observed[pair].ledger()
 
 
-def _sort(broken: Broken) -> tuple[str, ...]:
+def _sort(broken: TrialFailure) -> tuple[str, ...]:
     """What must be the same for two mistakes to be the same."""
     same_path = (plain_path(broken.path),) if broken.rule == "invalid" else ()
     return (broken.rule, *broken.way, *same_path)

@@ -9,13 +9,13 @@ from typing import Any
 from polyver.apis.conversion import Converter
 from polyver.apis.declaring import Kind
 
-__all__ = ["Subject"]
+__all__ = ["CheckedKind"]
 
 Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class CheckedKind:
     """A kind with several versions, and what connects them."""
 
     converter: Converter
@@ -25,9 +25,9 @@ class Subject:
     place: str = ""
 
     @classmethod
-    def of(cls, kind: Kind | Converter | Subject) -> Subject:
+    def of(cls, kind: Kind | Converter | CheckedKind) -> CheckedKind:
         """What is to be checked of a kind; a Converter alone says nothing of its schemas."""
-        if isinstance(kind, Subject):
+        if isinstance(kind, CheckedKind):
             return kind
         if isinstance(kind, Converter):
             return cls(kind, name=f"{kind.kind} of {kind.group}")

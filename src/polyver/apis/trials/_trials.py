@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from polyver.apis.checking import Example
+from polyver.apis.checking import Counterexample
 from polyver.apis.conversion import Converter
 from polyver.apis.conversion.hops import ByFunctions
 from polyver.apis.conversion.paths import parse_path, pick, put, show_path, take
@@ -23,7 +23,16 @@ from polyver.kube.objects import encode_json
 from polyver.kube.objects.converted_metadata import check_identity, check_kept, fresh, restored
 from polyver.languages.values.strings import same, shown
 
-__all__ = ["Broken", "Edit", "Trial", "Tries", "edited", "plain_path", "run_trial", "shown_value"]
+__all__ = [
+    "ConversionCache",
+    "ConversionTrial",
+    "Edit",
+    "TrialFailure",
+    "edited",
+    "plain_path",
+    "run_trial",
+    "shown_value",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ConversionTrial:
     """What is tried: the versions of the way, the first of which is the object's."""
 
     name: str
@@ -44,14 +53,14 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class TrialFailure:
     """What came out otherwise than it must."""
 
     rule: str
     way: tuple[str, ...]
     path: str
     fact: str
-    example: Example
+    example: Counterexample
 
 
 class _Failed(Exception):
@@ -63,7 +72,7 @@ class _Failed(Exception):
         self.way = way
 
 
-class Tries:
+class ConversionCache:
     """One object, and what it becomes on the ways that were tried already."""
 
     def __init__(self, converter: Converter, obj: Object) -> None:
@@ -87,7 +96,7 @@ class Tries:
             return None
 
 
-def run_trial(tries: Tries, trial: Trial) -> Broken | None:
+def run_trial(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
     """Try something with an object."""
     try:
         return TRIALS[trial.name](tries, trial)
@@ -97,7 +106,7 @@ def run_trial(tries: Tries, trial: Trial) -> Broken | None:
         text = " ".join(str(error).split())
         said = text if isinstance(error, PolyverError) else f"{type(error).__name__}: {text}"
         fact = f"it cannot be converted: {said.rstrip(': ')}"
-        return Broken("fails", failed.way, at, fact, Example(tries.obj))
+        return TrialFailure("fails", failed.way, at, fact, Counterexample(tries.obj))
 
 
 def _converted(converter: Converter, obj: Object, version: str, way: tuple[str, ...]) -> Object:
@@ -107,7 +116,7 @@ def _converted(converter: Converter, obj: Object, version: str, way: tuple[str, 
         raise _Failed(error, way) from error
 
 
-def _direct(tries: Tries, trial: Trial) -> Broken | None:
+def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
     """What an API server asks of a converted object, and the schema of its version."""
     converter, obj = tries.converter, tries.obj
     source, target = trial.way
@@ -115,19 +124,25 @@ def _direct(tries: Tries, trial: Trial) -> Broken | None:
     made = tries.after(*trial.way)
     if not same(obj, before):
         return _different(
-            converter, "law", trial.way, Example(before, before, obj), "what is given is changed:"
+            converter,
+            "law",
+            trial.way,
+            Counterexample(before, before, obj),
+            "what is given is changed:",
         )
     wrong = _identity(converter, obj, made, target)
     if wrong is not None:
         path, fact = wrong
-        return Broken("identity", trial.way, path, fact, Example(before, got=made))
+        return TrialFailure("identity", trial.way, path, fact, Counterexample(before, got=made))
     schema = converter.schemas.get(target)
     said = _called(converter, obj, made, trial.way)
     kept = fresh(said)
     pruned = schema.prune(kept) if schema is not None else []
     if pruned:
         fact = f"{target} has no such field, and an API server drops it"
-        return Broken("pruned", trial.way, pruned[0], fact, Example(before, kept, said))
+        return TrialFailure(
+            "pruned", trial.way, pruned[0], fact, Counterexample(before, kept, said)
+        )
     return _invalid(converter, trial.way, obj, fresh(made)) if source in converter.schemas else None
 
 
@@ -159,7 +174,7 @@ def _identity(
 
 def _invalid(
     converter: Converter, way: tuple[str, ...], obj: Object, made: Object
-) -> Broken | None:
+) -> TrialFailure | None:
     """What the schema of the target refuses after filling in its defaults."""
     if way[1] not in converter.schemas or converter.schemas[way[0]].validate(obj):
         return None
@@ -169,10 +184,10 @@ def _invalid(
     if not causes:
         return None
     fact = f"{way[1]} refuses it: {causes[0].message}"
-    return Broken("invalid", way, causes[0].field, fact, Example(obj, got=made))
+    return TrialFailure("invalid", way, causes[0].field, fact, Counterexample(obj, got=made))
 
 
-def _law(tries: Tries, trial: Trial) -> Broken | None:
+def _law(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
     """By a stop or directly, an object arrives as the same."""
     source, stop, target = trial.way
     expected = tries.after(source, target) if source != target else tries.obj
@@ -180,17 +195,19 @@ def _law(tries: Tries, trial: Trial) -> Broken | None:
     if same(expected, got):
         return None
     said = f"by way of {stop}" if source != target else f"after a stop in {stop}"
-    return _different(tries.converter, "law", trial.way, Example(tries.obj, expected, got), said)
+    return _different(
+        tries.converter, "law", trial.way, Counterexample(tries.obj, expected, got), said
+    )
 
 
 def _different(
-    converter: Converter, rule: str, way: tuple[str, ...], example: Example, said: str
-) -> Broken:
+    converter: Converter, rule: str, way: tuple[str, ...], example: Counterexample, said: str
+) -> TrialFailure:
     path, one, other = _difference(example.expected, example.got, ())
     fact = f"{said} it is {shown_value(other)}, and should be {shown_value(one)}"
     if path == converter.keeping.path:
         fact = f"{said} something else is carried"
-    return Broken(rule, way, show_path(path), fact, example)
+    return TrialFailure(rule, way, show_path(path), fact, example)
 
 
 def _difference(one: Any, other: Any, path: tuple[str, ...]) -> tuple[tuple[str, ...], Any, Any]:
@@ -216,7 +233,7 @@ def shown_value(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _compiled(tries: Tries, trial: Trial) -> Broken | None:
+def _compiled(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
     """The compiled rules do what the interpreter does, on plain data and on JSON."""
     converter, given = tries.converter, tries.after(*trial.way[:-1])
     source, target = trial.way[-2:]
@@ -230,12 +247,12 @@ def _compiled(tries: Tries, trial: Trial) -> Broken | None:
     expected = {**made, "apiVersion": f"{converter.group}/{target}"}
     for found, name in ((got, "compiled"), (raw, "compiled and from bytes")):
         if not same(expected, found):
-            example = Example(given, expected, found)
+            example = Counterexample(given, expected, found)
             return _different(converter, "compiled", (source, target), example, name)
     return None
 
 
-def _edited(tries: Tries, trial: Trial) -> Broken | None:
+def _edited(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
     """What somebody writes at a stop is there when they look again, and in other versions, too."""
     source, stop, other = trial.way
     edit = trial.edit
@@ -249,12 +266,16 @@ def _edited(tries: Tries, trial: Trial) -> Broken | None:
     if not same(expected, found):
         path, one, now = _difference(expected, found, ())
         said = f"and read in {other} it is {shown_value(now)}, and should be {shown_value(one)}"
-        example = Example(tries.obj, expected, found, given)
-        return Broken("edit-lost", trial.way, show_path(path), f"{_edit_of(trial)} {said}", example)
+        example = Counterexample(tries.obj, expected, found, given)
+        return TrialFailure(
+            "edit-lost", trial.way, show_path(path), f"{_edit_of(trial)} {said}", example
+        )
     return _unseen(tries, trial, given, there)
 
 
-def _unseen(tries: Tries, trial: Trial, given: Object, there: Object) -> Broken | None:
+def _unseen(
+    tries: ConversionCache, trial: ConversionTrial, given: Object, there: Object
+) -> TrialFailure | None:
     """What others see of an edit is what they would see if nothing had been carried."""
     _, stop, other = trial.way
     edit, way = trial.edit, (*trial.way, stop)
@@ -267,8 +288,8 @@ def _unseen(tries: Tries, trial: Trial, given: Object, there: Object) -> Broken 
     if same(_filled(expected), _filled(found)):
         return None
     said = f"{other} still says that it is {shown_value(found)}, and not {shown_value(expected)}"
-    example = Example(tries.obj, visible(plain), visible(there), given)
-    return Broken(
+    example = Counterexample(tries.obj, visible(plain), visible(there), given)
+    return TrialFailure(
         "edit-lost", trial.way, show_path(edit.path), f"{_edit_of(trial)} {said}", example
     )
 
@@ -281,12 +302,12 @@ def _filled(value: Any) -> Any:
     return {name: each for name, each in kept.items() if each is not MISSING} or MISSING
 
 
-def _edit_of(trial: Trial) -> str:
+def _edit_of(trial: ConversionTrial) -> str:
     assert trial.edit is not None
     return f"after {show_path(trial.edit.path)} was changed in {trial.way[1]}"
 
 
-def _stable(tries: Tries, trial: Trial) -> Broken | None:
+def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
     """What an edge makes of an object it makes again after going back, with nothing carried."""
     source, target = trial.way
     [forth] = tries.converter.tree.way(source, target)
@@ -302,7 +323,11 @@ def _stable(tries: Tries, trial: Trial) -> Broken | None:
         return None
     said = f"after going back to {source} and forth again, with nothing carried,"
     return _different(
-        tries.converter, "unstable", (source, target), Example(tries.obj, expected, got), said
+        tries.converter,
+        "unstable",
+        (source, target),
+        Counterexample(tries.obj, expected, got),
+        said,
     )
 
 
@@ -317,7 +342,7 @@ def edited(obj: Object, edit: Edit) -> Object | None:
     return made
 
 
-def _defaults(tries: Tries, trial: Trial) -> Broken | None:
+def _defaults(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
     """Defaults that are filled in at a stop cost nothing of what is carried."""
     source, stop = trial.way
     converter, schemas = tries.converter, tries.converter.schemas
@@ -337,11 +362,13 @@ def _defaults(tries: Tries, trial: Trial) -> Broken | None:
             said = f"with the defaults of {stop}"
             now, was = (shown_value(pick(each, path)) for each in (got, expected))
             fact = f"{said} it is {now}, and was {was}"
-            return Broken("default-loses", trial.way, text, fact, Example(given, expected, got))
+            return TrialFailure(
+                "default-loses", trial.way, text, fact, Counterexample(given, expected, got)
+            )
     return None
 
 
-TRIALS: Mapping[str, Callable[[Tries, Trial], Broken | None]] = {
+TRIALS: Mapping[str, Callable[[ConversionCache, ConversionTrial], TrialFailure | None]] = {
     "direct": _direct,
     "law": _law,
     "compiled": _compiled,

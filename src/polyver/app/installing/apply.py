@@ -19,12 +19,12 @@ from polyver.app.installing.options import (
     OWN,
     RUNNER,
     Installation,
-    Named,
+    ObjectName,
     kept_by_replicas,
     named,
 )
 from polyver.app.installing.ownership import conflicts, installed_in, is_installed, is_kept, refusal
-from polyver.cli.exit_codes import Refused, Unreadable
+from polyver.cli.exit_codes import RequestRefused, UnreadableInput
 from polyver.client import Client, find
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
@@ -47,8 +47,8 @@ class Installer:
     adopt: bool = False
     patience: float = 300.0
     """Seconds for replicas to take over from those of before."""
-    _found: dict[Named, Object | None] = field(default_factory=dict)
-    _forced: set[Named] = field(default_factory=set)
+    _found: dict[ObjectName, Object | None] = field(default_factory=dict)
+    _forced: set[ObjectName] = field(default_factory=set)
 
     async def install(self, installation: Installation, wanted: Sequence[Object]) -> None:
         """Apply all, and remove what an earlier installation had and this one has not."""
@@ -61,12 +61,12 @@ class Installer:
         for each in first:
             await self._apply(each)
         if later:
-            await self._rolled_out(Named("Deployment", NAME, installation.namespace))
+            await self._rolled_out(ObjectName("Deployment", NAME, installation.namespace))
             for each in later:
                 await self._apply(each)
         await self._prune(installation, {named(each) for each in wanted})
 
-    async def _find(self, name: Named) -> Object | None:
+    async def _find(self, name: ObjectName) -> Object | None:
         try:
             return await find(self.client, name.resource, name.name, name.namespace)
         except ApiError as error:
@@ -76,17 +76,17 @@ class Installer:
 
     def _refuse_second(self, installation: Installation) -> None:
         """Conversions are for the whole cluster, and so is who serves them."""
-        other = installed_in(self._found[Named("ClusterRoleBinding", NAME)])
+        other = installed_in(self._found[ObjectName("ClusterRoleBinding", NAME)])
         if other and other != installation.namespace:
             fact = f"polyver is installed in namespace {other}"
             hint = f"nothing was applied; `polyver uninstall --namespace {other}` comes first"
-            raise Refused(fact, at=self.place, hint=hint)
+            raise RequestRefused(fact, at=self.place, hint=hint)
 
     def _refuse_going(self) -> None:
         for name, obj in self._found.items():
             if obj is not None and "deletionTimestamp" in obj["metadata"]:
                 hint = "nothing was applied; try again when it is gone"
-                raise Refused(f"{name} is being deleted", at=self.place, hint=hint)
+                raise RequestRefused(f"{name} is being deleted", at=self.place, hint=hint)
 
     async def _taken(self, installation: Installation) -> list[Object]:
         """What has the names of what replicas will make, and is somebody else's."""
@@ -112,16 +112,18 @@ class Installer:
         if problem := refusal(strange, changed, self.place):
             raise problem
 
-    def _is_used(self, name: Named) -> bool:
+    def _is_used(self, name: ObjectName) -> bool:
         """A namespace of somebody else is a place, and stays as it is."""
         obj = self._found[name]
         return name.kind == "Namespace" and obj is not None and not is_installed(obj)
 
-    def _can_be_tried(self, name: Named) -> bool:
-        there = not name.namespace or self._found[Named("Namespace", name.namespace)] is not None
+    def _can_be_tried(self, name: ObjectName) -> bool:
+        there = (
+            not name.namespace or self._found[ObjectName("Namespace", name.namespace)] is not None
+        )
         return there and not self._is_used(name)
 
-    async def _tried(self, content: Object, name: Named) -> dict[str, list[str]]:
+    async def _tried(self, content: Object, name: ObjectName) -> dict[str, list[str]]:
         """The fields that somebody else owns, if that is in the way."""
         try:
             await self._applied(content, name, dry_run=True)
@@ -166,26 +168,26 @@ class Installer:
             same = _revision(before) == _revision(after)
             self.tell(f"{name} {'unchanged' if same else 'changed'}")
 
-    async def _applied(self, content: Object, name: Named, *, dry_run: bool = False) -> Object:
+    async def _applied(self, content: Object, name: ObjectName, *, dry_run: bool = False) -> Object:
         force = name in self._forced
         return await self.client.apply(
             name.resource, content, manager=INSTALLER, force=force, dry_run=dry_run
         )
 
-    async def _served(self, name: Named) -> None:
+    async def _served(self, name: ObjectName) -> None:
         async def is_served() -> bool:
             conditions = (await self._find(name) or {}).get("status", {}).get("conditions") or ()
             found = {each["type"]: each for each in conditions}
             if found.get("NamesAccepted", {}).get("status") == "False":
                 fact = f"{name} is not accepted: {found['NamesAccepted'].get('message', '')}"
-                raise Unreadable(fact, at=self.place)
+                raise UnreadableInput(fact, at=self.place)
             return bool(found.get("Established", {}).get("status") == "True")
 
         if not await until(is_served, _SERVED_WITHIN):
             fact = f"{name} is not served after {_SERVED_WITHIN:.0f} s"
-            raise Unreadable(fact, at=self.place)
+            raise UnreadableInput(fact, at=self.place)
 
-    async def _rolled_out(self, name: Named) -> None:
+    async def _rolled_out(self, name: ObjectName) -> None:
         async def is_done() -> bool:
             obj = await self._find(name)
             return obj is not None and _is_rolled_out(obj)
@@ -196,9 +198,9 @@ class Installer:
         if not await until(is_done, self.patience):
             fact = f"{name} is not up to date after {self.patience:.0f} s"
             hint = "definitions with new versions are as before; look at its pods and try again"
-            raise Unreadable(fact, at=self.place, hint=hint)
+            raise UnreadableInput(fact, at=self.place, hint=hint)
 
-    async def _prune(self, installation: Installation, wanted: set[Named]) -> None:
+    async def _prune(self, installation: Installation, wanted: set[ObjectName]) -> None:
         for obj, name in await owned(self.client, installation.namespace):
             if name in wanted:
                 continue
@@ -208,23 +210,23 @@ class Installer:
             await self._remove(name, obj["metadata"]["uid"])
             self.tell(f"{name} removed")
 
-    async def _remove(self, name: Named, uid: str) -> None:
+    async def _remove(self, name: ObjectName, uid: str) -> None:
         try:
             await self.client.delete(name.resource, name.name, name.namespace, uid=uid)
         except ApiError as error:
             if error.code not in (404, 409):  # gone, or another one by now
                 raise self._failure(name, "removed", error, "all else is done") from None
 
-    def _failure(self, name: Named, act: str, error: ApiError, hint: str) -> Unreadable:
+    def _failure(self, name: ObjectName, act: str, error: ApiError, hint: str) -> UnreadableInput:
         at = error.at or self.place
-        return Unreadable(f"{name} cannot be {act}: {error.message}", at=at, hint=hint)
+        return UnreadableInput(f"{name} cannot be {act}: {error.message}", at=at, hint=hint)
 
 
-async def owned(client: Client, namespace: str) -> list[tuple[Object, Named]]:
+async def owned(client: Client, namespace: str) -> list[tuple[Object, ObjectName]]:
     """What an installation consists of on a server, definitions last."""
-    found: list[tuple[Object, Named]] = []
+    found: list[tuple[Object, ObjectName]] = []
     for kind in (*OWN, CRDS):
-        resource = Named(kind, "").resource
+        resource = ObjectName(kind, "").resource
         selector = f"{_MANAGED_BY}={LABELS[_MANAGED_BY]}"
         inside = namespace if resource.namespaced else ""
         there = (await client.list(resource, inside, labels=selector)).items

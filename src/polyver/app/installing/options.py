@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from polyver.client import Resource
+from polyver.client import GroupVersionResource
 from polyver.core.plain import Object
 from polyver.kube.objects.webhooks import Webhook
 
@@ -26,7 +26,7 @@ __all__ = [
     "RUNNER",
     "SELECTOR",
     "Installation",
-    "Named",
+    "ObjectName",
     "kept_by_replicas",
     "manifest",
     "named",
@@ -52,22 +52,26 @@ SELECTOR = {"app.kubernetes.io/name": NAME}
 _RBAC, _HOOKS = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 CRDS = "CustomResourceDefinition"
 _RESOURCES = {
-    "Namespace": Resource("", "v1", "namespaces", namespaced=False),
-    CRDS: Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
-    "ServiceAccount": Resource("", "v1", "serviceaccounts"),
-    "ClusterRole": Resource(_RBAC, "v1", "clusterroles", namespaced=False),
-    "ClusterRoleBinding": Resource(_RBAC, "v1", "clusterrolebindings", namespaced=False),
-    "Role": Resource(_RBAC, "v1", "roles"),
-    "RoleBinding": Resource(_RBAC, "v1", "rolebindings"),
-    "Service": Resource("", "v1", "services"),
-    "PodDisruptionBudget": Resource("policy", "v1", "poddisruptionbudgets"),
-    "Deployment": Resource("apps", "v1", "deployments"),
-    "Secret": Resource("", "v1", "secrets"),
-    "Lease": Resource("coordination.k8s.io", "v1", "leases"),
-    "MutatingWebhookConfiguration": Resource(
+    "Namespace": GroupVersionResource("", "v1", "namespaces", namespaced=False),
+    CRDS: GroupVersionResource(
+        "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
+    ),
+    "ServiceAccount": GroupVersionResource("", "v1", "serviceaccounts"),
+    "ClusterRole": GroupVersionResource(_RBAC, "v1", "clusterroles", namespaced=False),
+    "ClusterRoleBinding": GroupVersionResource(
+        _RBAC, "v1", "clusterrolebindings", namespaced=False
+    ),
+    "Role": GroupVersionResource(_RBAC, "v1", "roles"),
+    "RoleBinding": GroupVersionResource(_RBAC, "v1", "rolebindings"),
+    "Service": GroupVersionResource("", "v1", "services"),
+    "PodDisruptionBudget": GroupVersionResource("policy", "v1", "poddisruptionbudgets"),
+    "Deployment": GroupVersionResource("apps", "v1", "deployments"),
+    "Secret": GroupVersionResource("", "v1", "secrets"),
+    "Lease": GroupVersionResource("coordination.k8s.io", "v1", "leases"),
+    "MutatingWebhookConfiguration": GroupVersionResource(
         _HOOKS, "v1", "mutatingwebhookconfigurations", namespaced=False
     ),
-    "ValidatingWebhookConfiguration": Resource(
+    "ValidatingWebhookConfiguration": GroupVersionResource(
         _HOOKS, "v1", "validatingwebhookconfigurations", namespaced=False
     ),
 }
@@ -113,10 +117,10 @@ class Installation:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ObjectName:
     """An object on a server, wherever it is.
 
-    >>> print(Named("Service", "polyver", "polyver-system"))
+    >>> print(ObjectName("Service", "polyver", "polyver-system"))
     Service polyver-system/polyver
     """
 
@@ -129,20 +133,23 @@ class Named:
         return f"{self.kind} {inside}{self.name}"
 
     @property
-    def resource(self) -> Resource:
+    def resource(self) -> GroupVersionResource:
         return _RESOURCES[self.kind]
 
 
-def named(obj: Mapping[str, Any], kind: str = "") -> Named:
+def named(obj: Mapping[str, Any], kind: str = "") -> ObjectName:
     """What an object is called; lists leave the kind of their items out."""
     metadata = obj["metadata"]
-    return Named(kind or obj["kind"], metadata["name"], metadata.get("namespace", ""))
+    return ObjectName(kind or obj["kind"], metadata["name"], metadata.get("namespace", ""))
 
 
-def kept_by_replicas(namespace: str) -> list[Named]:
+def kept_by_replicas(namespace: str) -> list[ObjectName]:
     """What `polyver run` makes and keeps: nothing else may have these names."""
-    configurations = [Named(kind, NAME) for kind in CONFIGURATIONS]
-    secret, lease = Named("Secret", CERTIFICATES, namespace), Named("Lease", NAME, namespace)
+    configurations = [ObjectName(kind, NAME) for kind in CONFIGURATIONS]
+    secret, lease = (
+        ObjectName("Secret", CERTIFICATES, namespace),
+        ObjectName("Lease", NAME, namespace),
+    )
     return [*configurations, secret, lease]
 
 

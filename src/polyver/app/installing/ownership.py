@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from polyver.app.installing.options import INSTALLER, NAME, RUNNER, Named, named
-from polyver.cli.exit_codes import Refused
+from polyver.app.installing.options import INSTALLER, NAME, RUNNER, ObjectName, named
+from polyver.cli.exit_codes import RequestRefused
 from polyver.core import listed
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
@@ -74,8 +74,8 @@ def converted_by(crds: Iterable[Object], namespace: str) -> Iterator[Object]:
 
 
 def refusal(
-    strange: Sequence[Object], owned: Mapping[Named, Mapping[str, Sequence[str]]], at: str
-) -> Refused | None:
+    strange: Sequence[Object], owned: Mapping[ObjectName, Mapping[str, Sequence[str]]], at: str
+) -> RequestRefused | None:
     """Why nothing is applied: objects of others, and fields that others have changed."""
     facts = []
     if strange:
@@ -86,7 +86,9 @@ def refusal(
         facts.append(f"changed by others: {listed(each)}")
     if not facts:
         return None
-    return Refused("; ".join(facts), at=at, hint="nothing was applied; --adopt takes them over")
+    return RequestRefused(
+        "; ".join(facts), at=at, hint="nothing was applied; --adopt takes them over"
+    )
 
 
 def _owned(fields: Mapping[str, Sequence[str]]) -> str:

@@ -11,10 +11,17 @@ from dataclasses import dataclass
 from polyver.apis.controllers.conversions import FINALIZER
 from polyver.apis.conversion_kind import CONVERSIONS, versions_in_use
 from polyver.app.installing.apply import owned, until
-from polyver.app.installing.options import CONFIGURATIONS, CRDS, NAME, OWN, Named, kept_by_replicas
+from polyver.app.installing.options import (
+    CONFIGURATIONS,
+    CRDS,
+    NAME,
+    OWN,
+    ObjectName,
+    kept_by_replicas,
+)
 from polyver.app.installing.ownership import converted_by, installed_in, is_kept
-from polyver.cli.exit_codes import Refused, Unreadable
-from polyver.client import Client, Resource, find
+from polyver.cli.exit_codes import RequestRefused, UnreadableInput
+from polyver.client import Client, GroupVersionResource, find
 from polyver.core import listed
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
@@ -24,11 +31,11 @@ __all__ = ["Remover"]
 _ROLES = "ClusterRoleBinding"
 _GONE_WITHIN = 120.0
 """Pods take 45 s to end, and API servers theirs to notice."""
-Part = tuple[Object, Named]
+Part = tuple[Object, ObjectName]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class _ExistingInstallation:
     """What is there of an installation."""
 
     parts: list[Part]
@@ -37,7 +44,7 @@ class Found:
     """The definitions that were installed."""
     converted: list[str]
     """The definitions that it converts and that stay, with the versions that are in use."""
-    strange: list[Named]
+    strange: list[ObjectName]
     """What has the names of its objects, and is somebody else's."""
 
 
@@ -64,25 +71,25 @@ class Remover:
                 await self._ask(found.crds)
             await self._remove(found, with_objects=with_objects)
         except ApiError as error:
-            raise Unreadable(error.message, at=error.at or self.place) from None
+            raise UnreadableInput(error.message, at=error.at or self.place) from None
 
     # What is there.
 
-    async def _look(self, *, with_objects: bool) -> Found:
+    async def _look(self, *, with_objects: bool) -> _ExistingInstallation:
         installed = await owned(self.client, self.namespace)
         kept, strange = await self._kept()
         crds = [each for each in installed if each[1].kind == CRDS]
         going = {name.name for _, name in crds} if with_objects else set()
-        listing = await self.client.list(Named(CRDS, "").resource)
+        listing = await self.client.list(ObjectName(CRDS, "").resource)
         staying = [
             f"{each['metadata']['name']} ({', '.join(versions_in_use(each))})"
             for each in converted_by(listing.items, self.namespace)
             if each["metadata"]["name"] not in going
         ]
         parts = [each for each in installed if each[1].kind != CRDS]
-        return Found([*kept, *parts], crds, staying, strange)
+        return _ExistingInstallation([*kept, *parts], crds, staying, strange)
 
-    async def _kept(self) -> tuple[list[Part], list[Named]]:
+    async def _kept(self) -> tuple[list[Part], list[ObjectName]]:
         kept, strange = [], []
         for name in kept_by_replicas(self.namespace):
             obj = await find(self.client, name.resource, name.name, name.namespace)
@@ -96,16 +103,18 @@ class Remover:
 
     async def _refuse_elsewhere(self) -> None:
         """There is one installation on a cluster; of which namespace, its role tells."""
-        binding = Named(_ROLES, NAME)
+        binding = ObjectName(_ROLES, NAME)
         other = installed_in(await find(self.client, binding.resource, binding.name))
         if other and other != self.namespace:
             hint = f"write --namespace {other}"
-            raise Refused(f"polyver is installed in namespace {other}", at=self.place, hint=hint)
+            raise RequestRefused(
+                f"polyver is installed in namespace {other}", at=self.place, hint=hint
+            )
 
-    def _refuse(self, found: Found, *, force: bool) -> None:
+    def _refuse(self, found: _ExistingInstallation, *, force: bool) -> None:
         if not found.parts and not found.crds:
             fact = f"polyver is not installed in namespace {self.namespace}"
-            raise Refused(fact, at=self.place, hint="--namespace names another")
+            raise RequestRefused(fact, at=self.place, hint="--namespace names another")
         if found.converted and not force:
             kinds = listed(found.converted, most=len(found.converted))
             fact = f"kinds that are converted by this installation need attention first: {kinds}"
@@ -114,12 +123,12 @@ class Remover:
                 "version and delete its Conversion, or have its CustomResourceDefinition name "
                 "another webhook; with --force only the stored version of each can be read"
             )
-            raise Refused(fact, at=self.place, hint=hint)
+            raise RequestRefused(fact, at=self.place, hint=hint)
 
     async def _ask(self, crds: Sequence[Part]) -> None:
         told = [f"{await self._count(crd)} of {name.name}" for crd, name in crds]
         fact = f"objects would be deleted with their definitions: {listed(told)}"
-        raise Refused(fact, at=self.place, hint="nothing was removed; --yes does it")
+        raise RequestRefused(fact, at=self.place, hint="nothing was removed; --yes does it")
 
     async def _count(self, crd: Object) -> int:
         count, more = 0, ""
@@ -131,7 +140,7 @@ class Remover:
 
     # Removing.
 
-    async def _remove(self, found: Found, *, with_objects: bool) -> None:
+    async def _remove(self, found: _ExistingInstallation, *, with_objects: bool) -> None:
         if with_objects:
             # While controllers run: they remove their finalizers from the objects, and convert.
             for part in found.crds:
@@ -148,7 +157,7 @@ class Remover:
             await self._again()
         await self._tell_what_stays(found, with_objects=with_objects)
 
-    async def _delete(self, obj: Object, name: Named, *, wait: bool = False) -> None:
+    async def _delete(self, obj: Object, name: ObjectName, *, wait: bool = False) -> None:
         uid = obj["metadata"]["uid"]
         if self.dry_run:
             self.tell(f"{name} would be removed")
@@ -164,12 +173,12 @@ class Remover:
             await self._until_gone(name, uid)
         self.tell(f"{name} removed")
 
-    async def _until_gone(self, name: Named, uid: str) -> None:
+    async def _until_gone(self, name: ObjectName, uid: str) -> None:
         reported, looks = "", 0
 
         async def is_gone() -> bool:
             nonlocal reported, looks
-            if name == Named(CRDS, CONVERSIONS.definition().name):
+            if name == ObjectName(CRDS, CONVERSIONS.definition().name):
                 await self._free_conversions()
             found = await find(self.client, name.resource, name.name, name.namespace)
             if found is None or found["metadata"]["uid"] != uid:
@@ -183,9 +192,9 @@ class Remover:
         if not await until(is_gone, self.patience):
             fact = f"{name} is still there after {self.patience:.0f} s, waiting for {reported}"
             hint = "the rest was not removed; the same command goes on from here"
-            raise Unreadable(fact, at=self.place, hint=hint)
+            raise UnreadableInput(fact, at=self.place, hint=hint)
 
-    async def _left(self, obj: Object, name: Named) -> str:
+    async def _left(self, obj: Object, name: ObjectName) -> str:
         """Return a description of what delays the deletion of an object."""
         if name.kind != CRDS:
             return "its pods"
@@ -203,7 +212,7 @@ class Remover:
         """Take polyver's finalizer off all Conversions: nobody is left who would do it."""
         if self.dry_run:
             return
-        resource = Resource(
+        resource = GroupVersionResource(
             CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
         )
         try:
@@ -215,7 +224,7 @@ class Remover:
         for each in found:
             await self._free(resource, each)
 
-    async def _free(self, resource: Resource, conversion: Object) -> None:
+    async def _free(self, resource: GroupVersionResource, conversion: Object) -> None:
         metadata = conversion["metadata"]
         there = metadata.get("finalizers") or []
         if FINALIZER not in there:
@@ -234,13 +243,13 @@ class Remover:
         for obj, name in (await self._kept())[0]:
             await self._delete(obj, name)
 
-    async def _tell_what_stays(self, found: Found, *, with_objects: bool) -> None:
+    async def _tell_what_stays(self, found: _ExistingInstallation, *, with_objects: bool) -> None:
         for name in found.strange:
             self.tell(f"{name} is left: it is somebody else's")
         if not with_objects:
             for _, name in found.crds:
                 self.tell(f"{name} is left, with its objects")
-        place = Named("Namespace", self.namespace)
+        place = ObjectName("Namespace", self.namespace)
         if await find(self.client, place.resource, place.name) is not None:
             self.tell(f"{place} is left")
 
@@ -249,11 +258,13 @@ def _in_order(parts: Sequence[Part], kinds: Sequence[str]) -> list[Part]:
     return [part for kind in kinds for part in parts if part[1].kind == kind]
 
 
-def _resource(crd: Object) -> Resource:
+def _resource(crd: Object) -> GroupVersionResource:
     spec = crd["spec"]
     version = next(each["name"] for each in spec["versions"] if each["served"])
     namespaced = spec["scope"] == "Namespaced"
-    return Resource(spec["group"], version, spec["names"]["plural"], namespaced=namespaced)
+    return GroupVersionResource(
+        spec["group"], version, spec["names"]["plural"], namespaced=namespaced
+    )
 
 
 def _held(obj: Object) -> str:

@@ -22,7 +22,14 @@ from polyver.core import listed
 from polyver.kube.objects import load_manifests
 from polyver.kube.objects.codec import prepare
 
-__all__ = ["Access", "Cluster", "Exec", "User", "find_access", "read_access"]
+__all__ = [
+    "ClusterAccess",
+    "KubeconfigCluster",
+    "KubeconfigExec",
+    "KubeconfigUser",
+    "find_access",
+    "read_access",
+]
 
 _LARGEST = 16 * 1024 * 1024
 T = TypeVar("T", bound="_Entry")
@@ -31,24 +38,24 @@ T = TypeVar("T", bound="_Entry")
 # lightkube's models leave out what would change who asks, or whom: these fields are not optional.
 
 
-class Exec(models.UserExec):
+class KubeconfigExec(models.UserExec):
     """A program that tells who we are."""
 
     interactive: str = msgspec.field(name="interactiveMode", default="")
     wants_cluster: bool = msgspec.field(name="provideClusterInfo", default=False)
 
 
-class User(models.User):
+class KubeconfigUser(models.User):
     """Who asks."""
 
-    exec: Exec | None = None
+    exec: KubeconfigExec | None = None
     acts_as: str | None = msgspec.field(name="as", default=None)
     acts_as_uid: str | None = msgspec.field(name="as-uid", default=None)
     acts_as_groups: list[str] | None = msgspec.field(name="as-groups", default=None)
     acts_as_extra: dict[str, list[str]] | None = msgspec.field(name="as-user-extra", default=None)
 
 
-class Cluster(models.Cluster):
+class KubeconfigCluster(models.Cluster):
     """Who is asked."""
 
     server: str = ""
@@ -57,11 +64,11 @@ class Cluster(models.Cluster):
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ClusterAccess:
     """One cluster and one user of it."""
 
-    cluster: Cluster = field(repr=False)
-    user: User = field(repr=False)
+    cluster: KubeconfigCluster = field(repr=False)
+    user: KubeconfigUser = field(repr=False)
     place: str
     """Where this was found, for those who have to change it."""
     context: str = ""
@@ -77,13 +84,13 @@ class Access:
         return msgspec.json.encode(self.cluster), msgspec.json.encode(self.user)
 
 
-def read_access(cluster: bytes, user: bytes, *, place: str) -> Access:
+def read_access(cluster: bytes, user: bytes, *, place: str) -> ClusterAccess:
     """Return an access that another process sent as JSON, by `Access.encoded`."""
-    return Access(_decode_cluster(cluster), _decode_user(user), place)
+    return ClusterAccess(_decode_cluster(cluster), _decode_user(user), place)
 
 
-_decode_cluster = msgspec.json.Decoder(Cluster).decode
-_decode_user = msgspec.json.Decoder(User).decode
+_decode_cluster = msgspec.json.Decoder(KubeconfigCluster).decode
+_decode_user = msgspec.json.Decoder(KubeconfigUser).decode
 
 
 def find_access(
@@ -93,7 +100,7 @@ def find_access(
     environ: Mapping[str, str] | None = None,
     home: Path | None = None,
     account: Path = Path(SERVICE_ACCOUNT),
-) -> Access:
+) -> ClusterAccess:
     """What kubectl would use here: a kubeconfig, KUBECONFIG, `~/.kube/config`, or the pod's own."""
     environ = os.environ if environ is None else environ
     named = _named(kubeconfig, environ)
@@ -144,11 +151,11 @@ class _Entry(Struct):
 
 
 class _ClusterEntry(_Entry):
-    cluster: Cluster | None = None
+    cluster: KubeconfigCluster | None = None
 
 
 class _UserEntry(_Entry):
-    user: User | None = None
+    user: KubeconfigUser | None = None
 
 
 class _ContextEntry(_Entry):
@@ -170,12 +177,12 @@ class _Merged:
     """All kubeconfigs as one; of entries with the same name the first counts."""
 
     files: list[str] = field(default_factory=list)
-    clusters: dict[str, Cluster] = field(default_factory=dict)
-    users: dict[str, User] = field(default_factory=dict)
+    clusters: dict[str, KubeconfigCluster] = field(default_factory=dict)
+    users: dict[str, KubeconfigUser] = field(default_factory=dict)
     contexts: dict[str, tuple[models.Context, str]] = field(default_factory=dict)
     current: str = ""
 
-    def access(self, wanted: str) -> Access:
+    def access(self, wanted: str) -> ClusterAccess:
         name = wanted or self.current
         if not name:
             hint = f"name one of {listed(sorted(self.contexts))}"
@@ -189,8 +196,8 @@ class _Merged:
             raise NoAccess(f"there is no cluster {context.cluster}", at=place)
         if context.user and context.user not in self.users:
             raise NoAccess(f"there is no user {context.user}", at=place)
-        user = self.users[context.user] if context.user else User()
-        access = Access(self.clusters[context.cluster], user, place, name)
+        user = self.users[context.user] if context.user else KubeconfigUser()
+        access = ClusterAccess(self.clusters[context.cluster], user, place, name)
         _check(access)
         return access if not context.namespace else _with_namespace(access, context.namespace)
 
@@ -198,8 +205,8 @@ class _Merged:
         return NoAccess(fact, at=listed(self.files) or "no kubeconfig", hint=hint)
 
 
-def _with_namespace(access: Access, namespace: str) -> Access:
-    return Access(access.cluster, access.user, access.place, access.context, namespace)
+def _with_namespace(access: ClusterAccess, namespace: str) -> ClusterAccess:
+    return ClusterAccess(access.cluster, access.user, access.place, access.context, namespace)
 
 
 def _read(path: Path) -> tuple[Path, _Config]:
@@ -225,22 +232,24 @@ def _merged(configs: Iterable[tuple[Path, _Config]]) -> _Merged:
         merged.files.append(str(path))
         merged.current = merged.current or config.current or ""
         for each in config.clusters or ():
-            merged.clusters.setdefault(each.name, _cluster_in(each.cluster or Cluster(), folder))
+            merged.clusters.setdefault(
+                each.name, _cluster_in(each.cluster or KubeconfigCluster(), folder)
+            )
         for one in config.users or ():
-            merged.users.setdefault(one.name, _user_in(one.user or User(), folder))
+            merged.users.setdefault(one.name, _user_in(one.user or KubeconfigUser(), folder))
         for entry in config.contexts or ():
             if entry.context is not None:
                 merged.contexts.setdefault(entry.name, (entry.context, str(path)))
     return merged
 
 
-def _cluster_in(cluster: Cluster, folder: Path) -> Cluster:
+def _cluster_in(cluster: KubeconfigCluster, folder: Path) -> KubeconfigCluster:
     """With the paths that are meant; what is written in the file itself counts before a path."""
     file = None if cluster.certificate_auth_data else _absolute(cluster.certificate_auth, folder)
     return replace(cluster, certificate_auth=file)
 
 
-def _user_in(user: User, folder: Path) -> User:
+def _user_in(user: KubeconfigUser, folder: Path) -> KubeconfigUser:
     program = user.exec
     if program is not None and os.sep in program.command:
         program = replace(program, command=str(folder / program.command))
@@ -257,7 +266,7 @@ def _absolute(file: str | None, folder: Path) -> str | None:
     return str(folder / file) if file else None
 
 
-def _check(access: Access) -> None:
+def _check(access: ClusterAccess) -> None:
     """What can be known to be wrong before anything is asked."""
     cluster, user = access.cluster, access.user
     if not _is_url(cluster.server):
@@ -285,7 +294,7 @@ def _is_url(server: str) -> bool:
     return url.scheme in ("https", "http") and bool(url.host) and not url.query
 
 
-def _check_encoded(access: Access) -> None:
+def _check_encoded(access: ClusterAccess) -> None:
     fields: Sequence[tuple[str, str | None]] = [
         ("certificate-authority-data", access.cluster.certificate_auth_data),
         ("client-certificate-data", access.user.client_cert_data),
@@ -301,14 +310,14 @@ def _check_encoded(access: Access) -> None:
 # The service account of a pod
 
 
-def _of_pod(account: Path, environ: Mapping[str, str]) -> Access | None:
+def _of_pod(account: Path, environ: Mapping[str, str]) -> ClusterAccess | None:
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port or not (account / "token").exists():
         return None
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
-    return Access(
-        Cluster(server=server, certificate_auth=str(account / "ca.crt")),
-        User(token_file=str(account / "token")),
+    return ClusterAccess(
+        KubeconfigCluster(server=server, certificate_auth=str(account / "ca.crt")),
+        KubeconfigUser(token_file=str(account / "token")),
         f"the service account in {account}",
         namespace=_namespace(account / "namespace"),
     )

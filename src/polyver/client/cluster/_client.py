@@ -21,14 +21,14 @@ import httpx2
 
 from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
 from polyver.client._informer import Change, Informer
-from polyver.client.cluster._access import Access
+from polyver.client.cluster._access import ClusterAccess
 from polyver.client.cluster._commands import PROTOCOLS, Channels, executed
-from polyver.client.cluster._connections import Connections, Lent
-from polyver.client.cluster._limits import Limits
+from polyver.client.cluster._connections import Connections, LeasedConnections
+from polyver.client.cluster._limits import ClientLimits
 from polyver.client.cluster._problems import NoAccess, Unauthorized, Unreachable, Untrusted
 from polyver.client.cluster._websocket import BadFrame, accepted, new_key
-from polyver.client.interface import CRDS, Discovery, Executed, Resource
-from polyver.client.rest import Answer, Ask, BadAnswer, RestClient, path_of
+from polyver.client.interface import CRDS, Discovery, Executed, GroupVersionResource
+from polyver.client.rest import BadAnswer, ClientRequest, ClientResponse, RestClient, path_of
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
@@ -44,9 +44,9 @@ _LOST = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError, httpx2
 # What tells that kinds have come or gone. Servers publish them a little later than they say so.
 _DEFINING = (
     CRDS,
-    Resource("apiregistration.k8s.io", "v1", "apiservices", namespaced=False),
+    GroupVersionResource("apiregistration.k8s.io", "v1", "apiservices", namespaced=False),
 )
-_PODS = Resource("", "v1", "pods")
+_PODS = GroupVersionResource("", "v1", "pods")
 _LOOK_AGAIN = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 _PATIENT = Backoff(first=1.0, most=300.0)
 
@@ -59,18 +59,18 @@ class ClusterClient(RestClient):
 
     def __init__(
         self,
-        access: Access,
+        access: ClusterAccess,
         *,
         agent: str = "polyver",
         clock: Clock | None = None,
-        limits: Limits | None = None,
+        limits: ClientLimits | None = None,
         interval: float = 60.0,
     ) -> None:
         super().__init__()
         self.access = access
         self._agent = agent
         self._clock = clock or SystemClock()
-        self._limits = limits or Limits()
+        self._limits = limits or ClientLimits()
         self._interval = interval
         self.longest_line = self._limits.line
         self._connections = Connections(access, clock=self._clock, limits=self._limits)
@@ -138,7 +138,7 @@ class ClusterClient(RestClient):
             ("sec-websocket-protocol", ", ".join(PROTOCOLS)),
         )
         path = path_of(_PODS, pod, namespace, "exec")
-        ask = Ask("GET", path, query, accept="*/*", further=further)
+        ask = ClientRequest("GET", path, query, accept="*/*", further=further)
         await self._connections.ready()
         try:
             async with self._opened(ask, watching=True) as response:
@@ -155,7 +155,7 @@ class ClusterClient(RestClient):
 
     async def logs(self, pod: str, namespace: str, *, container: str, limit: int) -> bytes:
         query = urlencode({"container": container, "limitBytes": str(limit)})
-        ask = Ask("GET", path_of(_PODS, pod, namespace, "log"), query, accept="*/*")
+        ask = ClientRequest("GET", path_of(_PODS, pod, namespace, "log"), query, accept="*/*")
         answer = await self._send(ask)
         if not 200 <= answer.status < 300:
             raise self._refused(ask, answer)
@@ -167,7 +167,7 @@ class ClusterClient(RestClient):
         # Apart from each other, so that watches that began together do not end together.
         return max(int(self._limits.silence * (0.9 - 0.4 * chance())), 1)
 
-    def _refused(self, ask: Ask, answer: Answer) -> ApiError:
+    def _refused(self, ask: ClientRequest, answer: ClientResponse) -> ApiError:
         refused = super()._refused(ask, answer)
         if refused.code != 401:
             return refused
@@ -178,7 +178,7 @@ class ClusterClient(RestClient):
     def _place(self) -> str:
         return f"{self.access.server}, {self.access.place}"
 
-    async def _send(self, ask: Ask) -> Answer:
+    async def _send(self, ask: ClientRequest) -> ClientResponse:
         await self._connections.ready()
         try:
             async with asyncio.timeout(self._limits.request):
@@ -186,7 +186,7 @@ class ClusterClient(RestClient):
         except TimeoutError:
             raise self._late(ask) from None
 
-    async def _sent(self, ask: Ask, *, again: bool) -> Answer:
+    async def _sent(self, ask: ClientRequest, *, again: bool) -> ClientResponse:
         try:
             async with self._opened(ask) as response:
                 return await self._whole(ask, response)
@@ -198,7 +198,7 @@ class ClusterClient(RestClient):
             raise self._unreachable(ask, error) from error
         return await self._sent(ask, again=False)
 
-    async def _pieces(self, ask: Ask) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, ask: ClientRequest) -> AsyncGenerator[bytes, None]:
         await self._connections.ready()
         async with AsyncExitStack() as undo:
             try:
@@ -216,7 +216,9 @@ class ClusterClient(RestClient):
                 raise self._unreachable(ask, error) from error
 
     @asynccontextmanager
-    async def _opened(self, ask: Ask, *, watching: bool = False) -> AsyncIterator[httpx2.Response]:
+    async def _opened(
+        self, ask: ClientRequest, *, watching: bool = False
+    ) -> AsyncIterator[httpx2.Response]:
         """The answer as it begins, asked for again where that is what the server wants."""
         renewed, waits = False, 0
         began = self._clock.time()
@@ -238,10 +240,12 @@ class ClusterClient(RestClient):
             if wait is not None:
                 await sleep(self._clock, wait)
 
-    async def _renewed(self, lent: Lent) -> bool:
+    async def _renewed(self, lent: LeasedConnections) -> bool:
         return await self._connections.renewed(lent.shown)
 
-    async def _begun(self, ask: Ask, lent: Lent, *, watching: bool) -> httpx2.Response:
+    async def _begun(
+        self, ask: ClientRequest, lent: LeasedConnections, *, watching: bool
+    ) -> httpx2.Response:
         client = lent.watches if watching else lent.requests
         read = self._limits.silence if watching else self._limits.request
         limits = self._limits
@@ -265,14 +269,18 @@ class ClusterClient(RestClient):
         finally:
             await making.close()
 
-    def _headers(self, ask: Ask, lent: Lent, *, watching: bool) -> list[tuple[str, str]]:
+    def _headers(
+        self, ask: ClientRequest, lent: LeasedConnections, *, watching: bool
+    ) -> list[tuple[str, str]]:
         found = [*ask.headers.items(), ("user-agent", self._agent), *self._acting]
         found.append(("accept-encoding", "identity" if watching else "gzip"))
         if lent.shown.authorization:
             found.append(("authorization", lent.shown.authorization))
         return found
 
-    def _pause(self, ask: Ask, response: httpx2.Response, waits: int, began: float) -> float | None:
+    def _pause(
+        self, ask: ClientRequest, response: httpx2.Response, waits: int, began: float
+    ) -> float | None:
         """How long the server asks to wait before the same is asked again, if that makes sense.
 
         What was turned away with 429 was not begun. Of a write that is answered with 503 nobody
@@ -286,7 +294,7 @@ class ClusterClient(RestClient):
         left = began + self._limits.request - self._clock.time()
         return wait if wait <= min(_LONGEST_WAIT, left / 2) else None
 
-    async def _whole(self, ask: Ask, response: httpx2.Response) -> Answer:
+    async def _whole(self, ask: ClientRequest, response: httpx2.Response) -> ClientResponse:
         pieces, size = [], 0
         async for piece in response.aiter_bytes():
             pieces.append(piece)
@@ -295,15 +303,15 @@ class ClusterClient(RestClient):
                 fact = f"the answer has more than {self._limits.answer} bytes"
                 raise BadAnswer(fact, at=str(ask))
         headers = {name: response.headers[name] for name in response.headers}
-        return Answer(response.status_code, b"".join(pieces), headers)
+        return ClientResponse(response.status_code, b"".join(pieces), headers)
 
     # Failures
 
-    def _late(self, ask: Ask) -> Unreachable:
+    def _late(self, ask: ClientRequest) -> Unreachable:
         fact = f"{ask} was not answered within {self._limits.request:g} s"
         return Unreachable(fact, at=self._place)
 
-    def _unreachable(self, ask: Ask, error: httpx2.HTTPError) -> Unreachable:
+    def _unreachable(self, ask: ClientRequest, error: httpx2.HTTPError) -> Unreachable:
         cause = _cause(error)
         if isinstance(cause, ssl.SSLCertVerificationError):
             fact = f"the certificate of the server is not trusted: {cause.verify_message}"
@@ -365,7 +373,7 @@ def _reason(cause: BaseException, error: httpx2.HTTPError) -> str:
     return said or str(cause) or str(error) or type(cause).__name__
 
 
-def _acting(access: Access) -> list[tuple[str, str]]:
+def _acting(access: ClusterAccess) -> list[tuple[str, str]]:
     user = access.user
     if not user.acts_as:
         if user.acts_as_uid or user.acts_as_groups or user.acts_as_extra:

@@ -14,12 +14,16 @@ from lightkube.config import models
 from lightkube.config.client_adapter import verify_cluster
 
 from polyver.client._clock import Clock
-from polyver.client.cluster._access import Access
-from polyver.client.cluster._credentials import Credentials, Material, Shown
-from polyver.client.cluster._limits import Limits
+from polyver.client.cluster._access import ClusterAccess
+from polyver.client.cluster._credentials import (
+    CredentialProvider,
+    PresentedCredentials,
+    TlsMaterial,
+)
+from polyver.client.cluster._limits import ClientLimits
 from polyver.client.cluster._problems import NoAccess
 
-__all__ = ["Connections", "Lent"]
+__all__ = ["Connections", "LeasedConnections"]
 
 _IDLE = 30.0
 
@@ -27,7 +31,7 @@ _IDLE = 30.0
 class _Pool:
     """The connections of one pair of certificates; closed when it is retired and nobody has it."""
 
-    def __init__(self, material: Material, access: Access, limits: Limits) -> None:
+    def __init__(self, material: TlsMaterial, access: ClusterAccess, limits: ClientLimits) -> None:
         self.material = material
         tls = _tls(material, access)
         self.requests = _client(tls, access, limits, most=limits.connections)
@@ -42,33 +46,33 @@ class _Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
+class LeasedConnections:
     """Connections for one request, and what to show on them."""
 
     requests: httpx2.AsyncClient
     watches: httpx2.AsyncClient
-    shown: Shown
+    shown: PresentedCredentials
 
 
 class Connections:
     """What requests go over; belongs to one event loop."""
 
-    def __init__(self, access: Access, *, clock: Clock, limits: Limits) -> None:
+    def __init__(self, access: ClusterAccess, *, clock: Clock, limits: ClientLimits) -> None:
         self._access = access
         self._limits = limits
-        self._credentials = Credentials(access, clock=clock, limits=limits)
+        self._credentials = CredentialProvider(access, clock=clock, limits=limits)
         self._pool: _Pool | None = None
-        self._unusable: Material | None = None
+        self._unusable: TlsMaterial | None = None
         self._closed = False
 
     @asynccontextmanager
-    async def lend(self) -> AsyncIterator[Lent]:
+    async def lend(self) -> AsyncIterator[LeasedConnections]:
         """Connections for as long as the body runs."""
         shown = await self._credentials.shown()
         pool = await self._current(shown.material)
         pool.users += 1
         try:
-            yield Lent(pool.requests, pool.watches, shown)
+            yield LeasedConnections(pool.requests, pool.watches, shown)
         finally:
             pool.users -= 1
             await pool.close_if_done()
@@ -77,7 +81,7 @@ class Connections:
         """Know who asks: a program that has to ask a person may take longer than a request."""
         await self._credentials.shown()
 
-    async def renewed(self, refused: Shown) -> bool:
+    async def renewed(self, refused: PresentedCredentials) -> bool:
         """Whether there is something else to show than what was refused."""
         return await self._credentials.renewed(refused)
 
@@ -86,7 +90,7 @@ class Connections:
         self._closed = True
         await self._retire()
 
-    async def _current(self, material: Material) -> _Pool:
+    async def _current(self, material: TlsMaterial) -> _Pool:
         if self._closed:
             raise RuntimeError("this client is closed")
         if self._pool is not None and material in (self._pool.material, self._unusable):
@@ -111,7 +115,7 @@ class Connections:
 
 
 def _client(
-    tls: ssl.SSLContext, access: Access, limits: Limits, *, most: int
+    tls: ssl.SSLContext, access: ClusterAccess, limits: ClientLimits, *, most: int
 ) -> httpx2.AsyncClient:
     try:
         return httpx2.AsyncClient(
@@ -137,7 +141,7 @@ def _is_near(server: str) -> bool:
         return False
 
 
-def _tls(material: Material, access: Access) -> ssl.SSLContext:
+def _tls(material: TlsMaterial, access: ClusterAccess) -> ssl.SSLContext:
     cluster = models.Cluster(
         certificate_auth_data=_encoded(material.authority), insecure=access.cluster.insecure
     )
@@ -151,7 +155,7 @@ def _tls(material: Material, access: Access) -> ssl.SSLContext:
         raise NoAccess(fact, at=access.place) from None
 
 
-def _named(access: Access) -> str:
+def _named(access: ClusterAccess) -> str:
     """Name the files that certificates are from, as far as they are from files."""
     files = (access.cluster.certificate_auth, access.user.client_cert, access.user.client_key)
     return ", ".join(each for each in files if each) or "the certificates"

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from polyver.client._clock import Clock
-from polyver.client.cluster._access import Access
-from polyver.client.cluster._exec import Told, run_plugin
-from polyver.client.cluster._limits import Limits
+from polyver.client.cluster._access import ClusterAccess
+from polyver.client.cluster._exec import ExecCredential, run_plugin
+from polyver.client.cluster._limits import ClientLimits
 from polyver.client.cluster._problems import NoAccess
 
-__all__ = ["Credentials", "Material", "Shown"]
+__all__ = ["CredentialProvider", "PresentedCredentials", "TlsMaterial"]
 
 _LARGEST = 1024 * 1024
 
 
-class Material(NamedTuple):
+class TlsMaterial(NamedTuple):
     """What connections are made with, all PEM: other material needs other connections."""
 
     authority: bytes = b""
@@ -33,28 +33,28 @@ class Material(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PresentedCredentials:
     """What a server is shown."""
 
-    material: Material
+    material: TlsMaterial
     authorization: str = ""
 
 
-class Credentials:
+class CredentialProvider:
     """What is shown to the server of an access, always as it is now."""
 
-    def __init__(self, access: Access, *, clock: Clock, limits: Limits) -> None:
+    def __init__(self, access: ClusterAccess, *, clock: Clock, limits: ClientLimits) -> None:
         self._access = access
         self._clock = clock
         self._limits = limits
-        self._shown: Shown | None = None
-        self._told: Told | None = None
+        self._shown: PresentedCredentials | None = None
+        self._told: ExecCredential | None = None
         self._until = 0.0
         self._problem: NoAccess | None = None
         self._next_run = 0.0
         self._lock = asyncio.Lock()
 
-    async def shown(self) -> Shown:
+    async def shown(self) -> PresentedCredentials:
         """What is to be shown now."""
         if self._shown is not None and self._clock.time() < self._until:
             return self._shown
@@ -64,7 +64,7 @@ class Credentials:
             assert self._shown is not None
             return self._shown
 
-    async def renewed(self, refused: Shown) -> bool:
+    async def renewed(self, refused: PresentedCredentials) -> bool:
         """Whether there is something else to show than what a server has refused."""
         async with self._lock:
             if self._shown == refused:
@@ -84,7 +84,7 @@ class Credentials:
             # Files are replaced one after the other: what was good is good until it is refused.
         self._until = self._clock.time() + self._limits.look
 
-    async def _run(self) -> Told:
+    async def _run(self) -> ExecCredential:
         """Run the program; however many ask, and however often it fails, only so often."""
         if self._problem is not None and self._clock.time() < self._next_run:
             raise self._problem.with_traceback(None)
@@ -97,14 +97,14 @@ class Credentials:
         finally:
             self._next_run = self._clock.time() + self._limits.look
 
-    def _read(self) -> Shown:
+    def _read(self) -> PresentedCredentials:
         user = self._access.user
         authority, certificate, key = self._material()
         if self._told is not None:
             told = self._told
-            own = Material(authority, told.certificate or certificate, told.key or key)
-            return Shown(own, f"Bearer {told.token}" if told.token else "")
-        shown = Shown(Material(authority, certificate, key))
+            own = TlsMaterial(authority, told.certificate or certificate, told.key or key)
+            return PresentedCredentials(own, f"Bearer {told.token}" if told.token else "")
+        shown = PresentedCredentials(TlsMaterial(authority, certificate, key))
         if user.token_file:
             token = self._file(user.token_file, "tokenFile").decode(errors="replace").strip()
             named = f"tokenFile {user.token_file}"
@@ -117,9 +117,9 @@ class Credentials:
             return replace(shown, authorization=f"Basic {pair}")
         return shown
 
-    def _material(self) -> Material:
+    def _material(self) -> TlsMaterial:
         cluster, user = self._access.cluster, self._access.user
-        return Material(
+        return TlsMaterial(
             self._pem(
                 cluster.certificate_auth_data, cluster.certificate_auth, "certificate-authority"
             ),
@@ -147,7 +147,7 @@ class Credentials:
         return content
 
 
-def _header(token: str, named: str, access: Access) -> str:
+def _header(token: str, named: str, access: ClusterAccess) -> str:
     if not token.isascii() or not token.isprintable() or " " in token:
         raise NoAccess(f"{named} holds characters that no token has", at=access.place)
     return token

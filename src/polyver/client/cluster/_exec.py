@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Struct
 
 from polyver.client._clock import Clock
-from polyver.client.cluster._access import Access, Exec
+from polyver.client.cluster._access import ClusterAccess, KubeconfigExec
 from polyver.client.cluster._problems import NoAccess
 from polyver.kube.objects.codec import encode_json
 
-__all__ = ["Told", "run_plugin"]
+__all__ = ["ExecCredential", "run_plugin"]
 
 _API = "client.authentication.k8s.io"
 _VERSIONS = tuple(f"{_API}/{version}" for version in ("v1", "v1beta1", "v1alpha1"))
@@ -26,7 +26,7 @@ _EARLY = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ExecCredential:
     """What a program has told."""
 
     token: str = ""
@@ -54,7 +54,7 @@ class _Credential(Struct, rename="camel"):
 _credential = msgspec.json.Decoder(_Credential)
 
 
-async def run_plugin(access: Access, clock: Clock, *, within: float) -> Told:
+async def run_plugin(access: ClusterAccess, clock: Clock, *, within: float) -> ExecCredential:
     """Run the program of a user; what is wrong with it is told with what it said."""
     program = access.user.exec
     assert program is not None
@@ -71,7 +71,7 @@ async def run_plugin(access: Access, clock: Clock, *, within: float) -> Told:
     return _told(told, program, place, clock)
 
 
-def _told(found: _Credential, program: Exec, place: str, clock: Clock) -> Told:
+def _told(found: _Credential, program: KubeconfigExec, place: str, clock: Clock) -> ExecCredential:
     if found.kind != "ExecCredential" or found.api_version != program.apiVersion:
         shown = f"{found.api_version} {found.kind}".strip()
         raise NoAccess(
@@ -86,10 +86,10 @@ def _told(found: _Credential, program: Exec, place: str, clock: Clock) -> Told:
     if until is not None and until <= clock.now():
         raise NoAccess(f"what it told has expired at {until:%Y-%m-%dT%H:%M:%SZ}", at=place)
     pair = status.client_certificate_data.encode(), status.client_key_data.encode()
-    return Told(status.token, *pair, until)
+    return ExecCredential(status.token, *pair, until)
 
 
-async def _run(program: Exec, access: Access, place: str, within: float) -> bytes:
+async def _run(program: KubeconfigExec, access: ClusterAccess, place: str, within: float) -> bytes:
     pipe = asyncio.subprocess.PIPE
     try:
         process = await asyncio.create_subprocess_exec(
@@ -121,7 +121,7 @@ async def _run(program: Exec, access: Access, place: str, within: float) -> byte
     return output
 
 
-def _environment(program: Exec, access: Access) -> dict[str, str]:
+def _environment(program: KubeconfigExec, access: ClusterAccess) -> dict[str, str]:
     spec: dict[str, object] = {"interactive": bool(sys.stdin and sys.stdin.isatty())}
     if program.wants_cluster:
         cluster = access.cluster

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Limits"]
+__all__ = ["ClientLimits"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ClientLimits:
     """Bounds on time, connections and sizes."""
 
     connect: float = 10.0

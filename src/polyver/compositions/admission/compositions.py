@@ -35,24 +35,24 @@ from polyver.compositions.kinds import (
 from polyver.compositions.names import DELETED_BY_FORCE
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import Cause, forbidden, invalid
-from polyver.webhook.configurations import Wanted
+from polyver.webhook.configurations import AdmissionRegistration
 
 if TYPE_CHECKING:
-    from polyver.kube.server.admission import Review
+    from polyver.kube.server.admission import AdmissionRequest
 
 __all__ = [
     "COMPOSITIONS_WANTED",
-    "Composed",
     "CompositeDefinitionChecks",
     "CompositionChecks",
+    "CompositionLookup",
     "CompositionRevisionChecks",
 ]
 
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE")
 COMPOSITIONS_WANTED: Final = tuple(
-    Wanted(
+    AdmissionRegistration(
         "checks",
         group=COMPOSITION_GROUP,
         plural=kind.names.plural,
@@ -66,7 +66,7 @@ COMPOSITIONS_WANTED: Final = tuple(
 """What API servers are to ask about."""
 
 
-class Composed(Protocol):
+class CompositionLookup(Protocol):
     """What is there, as far as it can be told before a write."""
 
     async def crd(self, definition: str) -> Object | None:
@@ -91,14 +91,14 @@ class _Checks:
 
     plural: str
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         known = (COMPOSITION_GROUP, self.plural)
         return (kind.group, kind.plural) == known and operation in _OPERATIONS
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         pass
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if review.subresource:
             return
         if review.operation == "DELETE":
@@ -112,10 +112,10 @@ class _Checks:
     def _is_changed(self, new: Object, old: Object) -> bool:
         return bool(new["spec"] != old["spec"])
 
-    async def _check(self, review: Review, new: Object) -> None:
+    async def _check(self, review: AdmissionRequest, new: Object) -> None:
         raise NotImplementedError
 
-    async def _check_removal(self, review: Review, old: Object) -> None:
+    async def _check_removal(self, review: AdmissionRequest, old: Object) -> None:
         raise NotImplementedError
 
 
@@ -124,10 +124,10 @@ class CompositeDefinitionChecks(_Checks):
 
     plural = DEFINITIONS.names.plural
 
-    def __init__(self, composed: Composed) -> None:
+    def __init__(self, composed: CompositionLookup) -> None:
         self._composed = composed
 
-    async def _check(self, review: Review, new: Object) -> None:
+    async def _check(self, review: AdmissionRequest, new: Object) -> None:
         _refuse(review, check_definition(new))
         crd = await self._composed.crd(review.name)
         if review.old is None:
@@ -137,7 +137,7 @@ class CompositeDefinitionChecks(_Checks):
             _refuse(review, check_stored(new, crd, await self._composed.composites(crd)))
         review.warnings += unheeded_fields(new)
 
-    async def _check_removal(self, review: Review, old: Object) -> None:
+    async def _check_removal(self, review: AdmissionRequest, old: Object) -> None:
         crd = await self._composed.crd(review.name)
         if crd is not None and is_owned(crd, old):
             _refuse_use(review, await self._composed.composites(crd), "with it would go {}")
@@ -148,15 +148,15 @@ class CompositionChecks(_Checks):
 
     plural = COMPOSITIONS.names.plural
 
-    def __init__(self, composed: Composed, *, several: bool = True) -> None:
+    def __init__(self, composed: CompositionLookup, *, several: bool = True) -> None:
         self._composed = composed
         self._several = several
 
-    async def _check(self, review: Review, new: Object) -> None:
+    async def _check(self, review: AdmissionRequest, new: Object) -> None:
         _refuse(review, check_composition(new, several=self._several))
         review.warnings += composition_warnings(new)
 
-    async def _check_removal(self, review: Review, old: Object) -> None:
+    async def _check_removal(self, review: AdmissionRequest, old: Object) -> None:
         del old
         users = await self._composed.users(await self._composed.revisions(review.name))
         _refuse_use(review, {each for some in users.values() for each in some}, "it is used by {}")
@@ -167,7 +167,7 @@ class CompositionRevisionChecks(_Checks):
 
     plural = COMPOSITION_REVISIONS.names.plural
 
-    def __init__(self, composed: Composed, *, several: bool = True) -> None:
+    def __init__(self, composed: CompositionLookup, *, several: bool = True) -> None:
         self._composed = composed
         self._several = several
 
@@ -175,7 +175,7 @@ class CompositionRevisionChecks(_Checks):
         labels = (each["metadata"].get("labels") for each in (new, old))
         return super()._is_changed(new, old) or len({str(each) for each in labels}) > 1
 
-    async def _check(self, review: Review, new: Object) -> None:
+    async def _check(self, review: AdmissionRequest, new: Object) -> None:
         found = await self._composed.revisions(composition_of(review.old or new))
         others = [
             known_composition_revision(each)
@@ -185,7 +185,7 @@ class CompositionRevisionChecks(_Checks):
         refusals = check_composition_revision(new, review.old, others, several=self._several)
         _refuse(review, refusals)
 
-    async def _check_removal(self, review: Review, old: Object) -> None:
+    async def _check_removal(self, review: AdmissionRequest, old: Object) -> None:
         users = await self._composed.users([old])
         _refuse_use(review, users.get(review.name, ()), "it is used by {}")
 
@@ -194,12 +194,12 @@ def _new(obj: Object) -> Object:
     return {**obj, "metadata": {**obj["metadata"], "uid": obj["metadata"].get("uid", "")}}
 
 
-def _refuse(review: Review, refusals: Sequence[PolyverError]) -> None:
+def _refuse(review: AdmissionRequest, refusals: Sequence[PolyverError]) -> None:
     if refusals:
         raise invalid(review.kind, review.name, [*map(_cause, refusals)])
 
 
-def _refuse_use(review: Review, users: Iterable[str], how: str) -> None:
+def _refuse_use(review: AdmissionRequest, users: Iterable[str], how: str) -> None:
     if users := sorted(users):
         hint = f"the annotation {DELETED_BY_FORCE}=true deletes it all the same"
         problem = f"{how.format(listed(users))}; {hint}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, PACKAGES, STORED
 from polyver.compositions.names import FORCED
 from polyver.compositions.packages import (
-    Use,
+    StepFunctionUse,
     check_package,
     check_revision,
     function_of,
@@ -23,17 +23,17 @@ from polyver.compositions.packages import (
 )
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import Cause, forbidden, invalid
-from polyver.webhook.configurations import Wanted
+from polyver.webhook.configurations import AdmissionRegistration
 
 if TYPE_CHECKING:
-    from polyver.kube.server.admission import Review
+    from polyver.kube.server.admission import AdmissionRequest
 
 __all__ = [
     "PACKAGES_WANTED",
+    "FunctionLookup",
     "FunctionRevisionChecks",
-    "Installed",
     "PackageChecks",
 ]
 
@@ -41,8 +41,8 @@ _PLURALS: Final = frozenset(kind.names.plural for kind in PACKAGES)
 _WRITES = ("CREATE", "UPDATE")
 
 
-def _wanted(plural: str, *operations: str) -> Wanted:
-    return Wanted(
+def _wanted(plural: str, *operations: str) -> AdmissionRegistration:
+    return AdmissionRegistration(
         "checks",
         group=GROUP,
         plural=plural,
@@ -60,7 +60,7 @@ PACKAGES_WANTED: Final = (
 """What API servers are to ask about."""
 
 
-class Installed(Protocol):
+class FunctionLookup(Protocol):
     """What is there, as far as it can be told before a write."""
 
     async def function(self, name: str) -> Object | None:
@@ -71,12 +71,12 @@ class Installed(Protocol):
         """The FunctionRevisions of a function."""
         ...
 
-    async def uses(self, function: str) -> Sequence[Use]:
+    async def uses(self, function: str) -> Sequence[StepFunctionUse]:
         """The steps of compositions that call a function."""
         ...
 
 
-async def _users(installed: Installed, function: str) -> Mapping[str, tuple[str, ...]]:
+async def _users(installed: FunctionLookup, function: str) -> Mapping[str, tuple[str, ...]]:
     """Who selects which revision, and is not to lose it."""
     found = await installed.function(function)
     if found is None or not read_function(found).strict:
@@ -88,18 +88,18 @@ async def _users(installed: Installed, function: str) -> Mapping[str, tuple[str,
 class PackageChecks:
     """Refuses packages that break a rule, and to delete functions that somebody uses."""
 
-    def __init__(self, installed: Installed, *, several: bool = True) -> None:
+    def __init__(self, installed: FunctionLookup, *, several: bool = True) -> None:
         self._installed = installed
         self._several = several
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         known = kind.group == GROUP and kind.plural in _PLURALS
         return known and operation in (*_WRITES, "DELETE")
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         pass
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if review.subresource:
             return
         if review.operation == "DELETE":
@@ -117,7 +117,7 @@ class PackageChecks:
             fact = f"a {review.kind.kind} is checked and kept, and nothing is installed"
             review.warnings.append(f"{fact}: only functions are")
 
-    async def _check_removal(self, review: Review) -> None:
+    async def _check_removal(self, review: AdmissionRequest) -> None:
         if review.kind.plural == FUNCTIONS.names.plural:
             users = await _users(self._installed, review.name)
             _refuse_use(review, {name for each in users.values() for name in each})
@@ -126,17 +126,17 @@ class PackageChecks:
 class FunctionRevisionChecks:
     """Revisions change their state and their number alone, and stay while somebody uses them."""
 
-    def __init__(self, installed: Installed) -> None:
+    def __init__(self, installed: FunctionLookup) -> None:
         self._installed = installed
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         known = (GROUP, FUNCTION_REVISIONS.names.plural)
         return (kind.group, kind.plural) == known and operation in (*_WRITES, "DELETE")
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         pass
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if review.subresource:
             return
         if review.operation == "DELETE":
@@ -154,7 +154,7 @@ class FunctionRevisionChecks:
         if old is not None and _is_deactivated(new, old) and not _is_forced(new, old):
             await self._check_use(review, old)
 
-    async def _check_use(self, review: Review, old: Object) -> None:
+    async def _check_use(self, review: AdmissionRequest, old: Object) -> None:
         users = await _users(self._installed, function_of(old))
         _refuse_use(review, users.get(review.name, ()))
 
@@ -174,7 +174,7 @@ def _is_forced(new: Object, old: Object) -> bool:
     return bool(said) and said != before
 
 
-def _refuse_use(review: Review, users: Iterable[str]) -> None:
+def _refuse_use(review: AdmissionRequest, users: Iterable[str]) -> None:
     if users := sorted(users):
         raise forbidden(review.kind, review.name, f"it is selected by {listed(users)}")
 

@@ -19,7 +19,7 @@ from polyver.compositions.calls._failures import (
     unavailable,
 )
 from polyver.compositions.calls.endpoints import Endpoint, is_address
-from polyver.compositions.calls.errors import Failure, FunctionFailed
+from polyver.compositions.calls.errors import CallFailure, FunctionFailed
 
 __all__ = [
     "Channel",
@@ -64,7 +64,7 @@ def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> C
     """
     if not is_address(endpoint.address):
         fact = f"has no address: {endpoint.address!r} is not HOST:PORT"
-        raise FunctionFailed(Failure.UNREACHABLE, fact, revision=endpoint.revision)
+        raise FunctionFailed(CallFailure.UNREACHABLE, fact, revision=endpoint.revision)
     options: list[tuple[str, int | str]] = [
         *_OPTIONS,
         ("grpc.max_send_message_length", most_sent),
@@ -107,15 +107,15 @@ def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
     """What a status means."""
     code, details = error.code(), error.details() or ""
     if is_other_protocol(details):
-        return Meaning(Failure.BROKEN, "does not speak gRPC")
+        return Meaning(CallFailure.BROKEN, "does not speak gRPC")
     match code:
         case Code.DEADLINE_EXCEEDED:
-            return Meaning(Failure.DEADLINE, f"did not answer within {within:g}s", sent=True)
+            return Meaning(CallFailure.DEADLINE, f"did not answer within {within:g}s", sent=True)
         case Code.UNAVAILABLE:
             return unavailable(details, secure=endpoint.trust is not None)
         case Code.RESOURCE_EXHAUSTED:
             return exhausted(details)
         case Code.UNIMPLEMENTED:
             said = f"neither v1 nor v1beta1: {short(details)}"
-            return Meaning(Failure.BROKEN, f"does not speak the function protocol, {said}")
-    return Meaning(Failure.FAILED, f"failed: {code.name}: {short(details) or 'without a word'}")
+            return Meaning(CallFailure.BROKEN, f"does not speak the function protocol, {said}")
+    return Meaning(CallFailure.FAILED, f"failed: {code.name}: {short(details) or 'without a word'}")

@@ -6,10 +6,10 @@ from polyver.compositions.calls._channels import Code, RpcError, answered, open_
 from polyver.compositions.calls.endpoints import Endpoint
 from polyver.compositions.calls.protocol import METHODS
 
-__all__ = ["Connection"]
+__all__ = ["FunctionConnection"]
 
 
-class Connection:
+class FunctionConnection:
     """Made with the first call, and again when it is lost."""
 
     def __init__(self, endpoint: Endpoint, *, most_sent: int, most_received: int) -> None:

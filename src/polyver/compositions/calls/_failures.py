@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from polyver.compositions.calls.errors import Failure
+from polyver.compositions.calls.errors import CallFailure
 
 __all__ = ["Meaning", "exhausted", "is_other_protocol", "short", "unavailable"]
 
@@ -29,7 +29,7 @@ _MOST_TOLD = 300
 class Meaning:
     """A failure, what the function does or did, and how often such a call is tried."""
 
-    failure: Failure
+    failure: CallFailure
     fact: str
     tries: int = 1
     sent: bool = False
@@ -44,16 +44,16 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
     Refused | shows a certificate that is not believed: expired
     """
     if found := _refused(details):
-        return Meaning(Failure.REFUSED, found)
+        return Meaning(CallFailure.REFUSED, found)
     if not details.startswith(_CONNECTING):
         fact = f"cannot be reached: {short(details)}"
-        return Meaning(Failure.UNREACHABLE, fact, tries=2, sent=True)
+        return Meaning(CallFailure.UNREACHABLE, fact, tries=2, sent=True)
     if details.endswith(_ENDED_AT_ONCE):
-        return Meaning(Failure.REFUSED, _CLOSED[secure], tries=3)
+        return Meaning(CallFailure.REFUSED, _CLOSED[secure], tries=3)
     if "Connection refused" in details:
         fact = "is not there: nobody listens at its address"
-        return Meaning(Failure.UNREACHABLE, fact, tries=3)
-    return Meaning(Failure.UNREACHABLE, f"cannot be reached: {short(details)}", tries=3)
+        return Meaning(CallFailure.UNREACHABLE, fact, tries=3)
+    return Meaning(CallFailure.UNREACHABLE, f"cannot be reached: {short(details)}", tries=3)
 
 
 def _refused(details: str) -> str:
@@ -71,8 +71,8 @@ def exhausted(details: str) -> Meaning:
         what = "the answer" if "CLIENT: Received" in details else "the request"
         size, most = f"{int(found[1]):,}", f"{int(found[2]):,}"
         fact = f"was called in vain: {what} has {size} bytes, and {most} are allowed"
-        return Meaning(Failure.TOO_LARGE, fact)
-    return Meaning(Failure.FAILED, f"failed: RESOURCE_EXHAUSTED: {short(details)}")
+        return Meaning(CallFailure.TOO_LARGE, fact)
+    return Meaning(CallFailure.FAILED, f"failed: RESOURCE_EXHAUSTED: {short(details)}")
 
 
 def is_other_protocol(details: str) -> bool:

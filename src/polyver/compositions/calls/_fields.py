@@ -10,25 +10,29 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, Generic, Protocol, TypeVar
 
-from polyver.compositions.calls._message_errors import MessageError, Unreadable, Unwritable
+from polyver.compositions.calls._message_errors import (
+    MessageError,
+    UnreadableMessage,
+    UnwritableMessage,
+)
 from polyver.compositions.calls._slow_structs import BYTES, VARINT, entry, known, text, varint
 from polyver.compositions.calls._structs import dump_struct, load_struct
-from polyver.kube.objects.protobuf_wire import Field, MalformedError
+from polyver.kube.objects.protobuf_wire import MalformedError, WireField
 
 __all__ = [
-    "Duration",
-    "Listed",
-    "Mapped",
+    "BytesContent",
+    "DurationContent",
+    "EnumField",
+    "ExplicitPresenceField",
+    "ImplicitPresenceField",
+    "MapField",
     "Message",
-    "Number",
-    "Numbers",
-    "Octets",
-    "One",
-    "Only",
-    "Slot",
-    "Structure",
-    "Text",
-    "Whole",
+    "MessageField",
+    "RepeatedEnumField",
+    "RepeatedField",
+    "SingleFieldContent",
+    "StringContent",
+    "StructContent",
 ]
 
 T = TypeVar("T")
@@ -42,7 +46,7 @@ class Content(Protocol):
     def load(self, data: bytes) -> Any: ...
 
 
-class Slot(Protocol):
+class MessageField(Protocol):
     """A field of a message."""
 
     number: int
@@ -53,14 +57,16 @@ class Slot(Protocol):
     def write(self, value: Any) -> Iterable[bytes]:
         """The parts of which the field consists; none if there is nothing to say."""
 
-    def read(self, found: list[Field]) -> Any:
+    def read(self, found: list[WireField]) -> Any:
         """The value, from every time that the field is there, which is once at least."""
 
 
 class Message(Generic[T]):
     """A message that is a value of some type here."""
 
-    def __init__(self, made: Callable[..., T], *slots: Slot, either: Collection[int] = ()) -> None:
+    def __init__(
+        self, made: Callable[..., T], *slots: MessageField, either: Collection[int] = ()
+    ) -> None:
         """Of the fields in `either`, only one is there: that which stands last."""
         self._made = made
         self._slots = slots
@@ -77,7 +83,7 @@ class Message(Generic[T]):
         return b"".join(parts)
 
     def load(self, data: bytes) -> T:
-        found: dict[int, list[Field]] = {}
+        found: dict[int, list[WireField]] = {}
         for field in known(data, "message", self._wires):
             if field.number in self._either:
                 for other in self._either - {field.number}:
@@ -96,20 +102,20 @@ class Message(Generic[T]):
 # Contents.
 
 
-class Text:
+class StringContent:
     """A text."""
 
     def dump(self, value: str) -> bytes:
         try:
             return value.encode()
         except UnicodeEncodeError:
-            raise Unwritable("half of a surrogate pair has no form in UTF-8") from None
+            raise UnwritableMessage("half of a surrogate pair has no form in UTF-8") from None
 
     def load(self, data: bytes) -> str:
         return text(data)
 
 
-class Octets:
+class BytesContent:
     """Bytes."""
 
     def dump(self, value: bytes) -> bytes:
@@ -119,7 +125,7 @@ class Octets:
         return data
 
 
-class Structure:
+class StructContent:
     """Plain data."""
 
     def dump(self, value: dict[str, Any]) -> bytes:
@@ -129,7 +135,7 @@ class Structure:
         return load_struct(data)
 
 
-class Duration:
+class DurationContent:
     """Seconds, of which protobuf writes the whole ones and billionths apart."""
 
     _WIRES: Mapping[int, tuple[int, ...]] = {1: (VARINT,), 2: (VARINT,)}
@@ -151,10 +157,10 @@ class Duration:
 _ALL = (1 << 64) - 1
 
 
-class Only:
+class SingleFieldContent:
     """A message of which one field is all that matters: its value stands for the message."""
 
-    def __init__(self, slot: Slot, empty: Callable[[], Any]) -> None:
+    def __init__(self, slot: MessageField, empty: Callable[[], Any]) -> None:
         self._slot = slot
         self._empty = empty
 
@@ -188,20 +194,20 @@ class _Lengthy:
         return self._tag + varint(len(content)) + content
 
 
-class One(_Lengthy):
+class ExplicitPresenceField(_Lengthy):
     """A field that is there once, or not: None means that it is not there."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         return () if value is None else (self._part(self._content.dump(value)),)
 
-    def read(self, found: list[Field]) -> Any:
-        if isinstance(self._content, Text | Octets):
+    def read(self, found: list[WireField]) -> Any:
+        if isinstance(self._content, StringContent | BytesContent):
             return self._content.load(_payload(found[-1]))
         # What is there twice is put together, which is what bytes side by side mean.
         return self._content.load(b"".join(map(_payload, found)))
 
 
-class Whole(One):
+class ImplicitPresenceField(ExplicitPresenceField):
     """The same for what is always something: what is empty is not written."""
 
     def write(self, value: Any) -> Iterable[bytes]:
@@ -209,7 +215,7 @@ class Whole(One):
         return (self._part(content),) if content else ()
 
 
-class Listed(_Lengthy):
+class RepeatedField(_Lengthy):
     """A field that is there once for each item."""
 
     def write(self, value: Any) -> Iterable[bytes]:
@@ -221,7 +227,7 @@ class Listed(_Lengthy):
                 raise error.inside(f"[{place}]") from None
         return parts
 
-    def read(self, found: list[Field]) -> tuple[Any, ...]:
+    def read(self, found: list[WireField]) -> tuple[Any, ...]:
         items = []
         for place, field in enumerate(found):
             try:
@@ -231,7 +237,7 @@ class Listed(_Lengthy):
         return tuple(items)
 
 
-class Mapped(_Lengthy):
+class MapField(_Lengthy):
     """A field that is there once for each key."""
 
     def write(self, value: Any) -> Iterable[bytes]:
@@ -245,7 +251,7 @@ class Mapped(_Lengthy):
         parts = (b"\x0a", varint(len(name)), name, b"\x12", varint(len(content)), content)
         return self._part(b"".join(parts))
 
-    def read(self, found: list[Field]) -> dict[str, Any]:
+    def read(self, found: list[WireField]) -> dict[str, Any]:
         items: dict[str, Any] = {}
         for field in found:
             key, content = entry(_payload(field))
@@ -256,10 +262,10 @@ class Mapped(_Lengthy):
         return items
 
 
-_TEXT = Text()
+_TEXT = StringContent()
 
 
-class Number:
+class EnumField:
     """A field with one of some numbers that have names; a number without one counts as 0."""
 
     wires: tuple[int, ...] = (VARINT,)
@@ -272,14 +278,14 @@ class Number:
     def write(self, value: Any) -> Iterable[bytes]:
         return (_head(self.number, VARINT), varint(value)) if value else ()
 
-    def read(self, found: list[Field]) -> Any:
+    def read(self, found: list[WireField]) -> Any:
         return self._named(found[-1].integer(self.name, 32))
 
     def _named(self, chosen: int) -> IntEnum:
         return self._names(chosen if chosen in self._names._value2member_map_ else 0)
 
 
-class Numbers(Number):
+class RepeatedEnumField(EnumField):
     """A field with several of them, written together; some may write each apart."""
 
     wires: tuple[int, ...] = (BYTES, VARINT)
@@ -288,13 +294,13 @@ class Numbers(Number):
         together = b"".join(map(varint, value))
         return (_head(self.number, BYTES), varint(len(together)), together) if together else ()
 
-    def read(self, found: list[Field]) -> Any:
+    def read(self, found: list[WireField]) -> Any:
         try:
             numbers = [each for field in found for each in field.unpacked()]
         except MalformedError as error:
-            raise Unreadable(str(error)) from None
+            raise UnreadableMessage(str(error)) from None
         return tuple(self._named(each.integer(self.name, 32)) for each in numbers)
 
 
-def _payload(field: Field) -> bytes:
+def _payload(field: WireField) -> bytes:
     return field.bytes("value")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["MessageError", "Unreadable", "Unwritable"]
+__all__ = ["MessageError", "UnreadableMessage", "UnwritableMessage"]
 
 
 class MessageError(Exception):
@@ -29,9 +29,9 @@ class MessageError(Exception):
         return "".join(steps).removeprefix(".")
 
 
-class Unreadable(MessageError):
+class UnreadableMessage(MessageError):
     """Bytes that are no such message."""
 
 
-class Unwritable(MessageError):
+class UnwritableMessage(MessageError):
     """A value that the protocol cannot carry as it is."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from polyver.compositions.calls._message_errors import Unreadable
-from polyver.kube.objects.protobuf_wire import Field, MalformedError, fields
+from polyver.compositions.calls._message_errors import UnreadableMessage
+from polyver.kube.objects.protobuf_wire import MalformedError, WireField, fields
 
 __all__ = [
     "BYTES",
@@ -58,7 +58,7 @@ def text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise Unreadable("a text is not UTF-8") from None
+        raise UnreadableMessage("a text is not UTF-8") from None
 
 
 def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
@@ -69,19 +69,19 @@ def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
         key, content = entry(field.bytes("fields"))
         try:
             found[key] = _value(content, depth)
-        except Unreadable as error:
+        except UnreadableMessage as error:
             raise error.inside(key) from None
     return found
 
 
-def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> Iterator[Field]:
+def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> Iterator[WireField]:
     """The fields that mean something: written otherwise than they should be, they mean nothing."""
     try:
         for field in fields(data, message):
             if field.wire in wires.get(field.number, ()):
                 yield field
     except MalformedError as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableMessage(str(error)) from None
 
 
 def entry(data: bytes) -> tuple[str, bytes]:
@@ -119,12 +119,12 @@ def _list(data: bytes, depth: int) -> list[Any]:
     for field in known(data, "ListValue", _ITEMS):
         try:
             found.append(_value(field.bytes("values"), depth))
-        except Unreadable as error:
+        except UnreadableMessage as error:
             raise error.inside(f"[{len(found)}]") from None
     return found
 
 
-def _scalar(field: Field) -> Any:
+def _scalar(field: WireField) -> Any:
     match field.number:
         case 1:
             return None
@@ -137,10 +137,10 @@ def _scalar(field: Field) -> Any:
 
 def _finite(double: float) -> int | float:
     if not math.isfinite(double):
-        raise Unreadable(f"{double} has no form in JSON")
+        raise UnreadableMessage(f"{double} has no form in JSON")
     return number(double)
 
 
 def _check_depth(depth: int) -> None:
     if depth > DEEPEST:
-        raise Unreadable("it is nested too deeply")
+        raise UnreadableMessage("it is nested too deeply")

@@ -10,7 +10,7 @@ import math
 import struct
 from typing import Any
 
-from polyver.compositions.calls._message_errors import Unreadable, Unwritable
+from polyver.compositions.calls._message_errors import UnreadableMessage, UnwritableMessage
 from polyver.compositions.calls._slow_structs import DEEPEST, load_slowly, number, varint
 from polyver.core.plain import Object
 
@@ -51,7 +51,7 @@ def dump_struct(value: Object) -> bytes:
     try:
         return _dumped(value)
     except RecursionError:
-        raise Unwritable("it is nested too deeply") from None
+        raise UnwritableMessage("it is nested too deeply") from None
 
 
 def _dumped(value: Object) -> bytes:
@@ -60,7 +60,7 @@ def _dumped(value: Object) -> bytes:
         try:
             name = _keys.get(key) or _key(key)
             content = _dumped_value(inner)
-        except Unwritable as error:
+        except UnwritableMessage as error:
             raise error.inside(str(key)) from None
         size = len(content)
         entry = name + (_values[size] if size < _READY else _head(_VALUE, size)) + content
@@ -92,7 +92,7 @@ def _dumped_list(value: list[Any]) -> bytes:
     for place, inner in enumerate(value):
         try:
             content = _dumped_value(inner)
-        except Unwritable as error:
+        except UnwritableMessage as error:
             raise error.inside(f"[{place}]") from None
         size = len(content)
         parts.append(_fields[size] if size < _READY else _head(_FIELD, size))
@@ -112,7 +112,7 @@ def _dumped_scalar(value: Any) -> bytes:
             return _tagged_double(b"\x11", value)
         case float():
             if not math.isfinite(value):
-                raise Unwritable(f"{value} has no form in JSON")
+                raise UnwritableMessage(f"{value} has no form in JSON")
             return _tagged_double(b"\x11", value)
     return _dumped_value(_plain(value))
 
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
     for kind in kinds:
         if isinstance(value, kind):
             return kind(value)
-    raise Unwritable(f"a {type(value).__name__} has no form in JSON")
+    raise UnwritableMessage(f"a {type(value).__name__} has no form in JSON")
 
 
 def _check_integer(value: int) -> None:
@@ -133,14 +133,14 @@ def _check_integer(value: int) -> None:
     except OverflowError:
         same = False
     if not same:
-        raise Unwritable(
+        raise UnwritableMessage(
             f"{value} cannot be sent: functions get numbers as doubles, which are exact up to 2^53"
         )
 
 
 def _key(key: object) -> bytes:
     if not isinstance(key, str):
-        raise Unwritable(f"a {type(key).__name__} is no key in JSON")
+        raise UnwritableMessage(f"a {type(key).__name__} is no key in JSON")
     content = _encoded(key)
     written = _head(_FIELD, len(content)) + content
     if len(content) <= _LONGEST_KEY and len(_keys) < _MOST_KEYS:
@@ -152,7 +152,7 @@ def _encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise Unwritable("half of a surrogate pair has no form in UTF-8") from None
+        raise UnwritableMessage("half of a surrogate pair has no form in UTF-8") from None
 
 
 def _head(tag: int, size: int) -> bytes:
@@ -179,7 +179,7 @@ def load_struct(data: bytes) -> Object:
     try:
         return load_slowly(data)
     except RecursionError:
-        raise Unreadable("it is nested too deeply") from None
+        raise UnreadableMessage("it is nested too deeply") from None
 
 
 def _loaded(data: bytes, place: int, end: int, depth: int) -> Object:

@@ -24,10 +24,10 @@ __all__ = [
     "CALLER",
     "OVERLAP",
     "Authorities",
-    "Create",
-    "Drop",
-    "Issued",
-    "Signer",
+    "CreateFunctionAuthority",
+    "DropFunctionAuthority",
+    "FunctionAuthority",
+    "IssuedCertificate",
     "plan",
     "renewal",
     "renewed_at",
@@ -44,7 +44,7 @@ CALLER = "polyver"
 
 
 @dataclass(frozen=True, slots=True)
-class Signer:
+class FunctionAuthority:
     """An authority, and since when it is believed."""
 
     serial: str
@@ -53,18 +53,20 @@ class Signer:
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
+class CreateFunctionAuthority:
     """Make an authority that follows the others."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class DropFunctionAuthority:
     """Believe an authority no longer."""
 
     serial: str
 
 
-def plan(signers: Sequence[Signer], now: datetime.datetime) -> Create | Drop | None:
+def plan(
+    signers: Sequence[FunctionAuthority], now: datetime.datetime
+) -> CreateFunctionAuthority | DropFunctionAuthority | None:
     """The next step, with the oldest authority first; none if nothing is to be done now.
 
     >>> plan([], datetime.datetime(2026, 1, 1))
@@ -72,15 +74,15 @@ def plan(signers: Sequence[Signer], now: datetime.datetime) -> Create | Drop | N
     """
     for each in signers:
         if each.until <= now:
-            return Drop(each.serial)
+            return DropFunctionAuthority(each.serial)
     if not signers or signers[-1].until - now <= REPLACED_BEFORE:
-        return Create()
+        return CreateFunctionAuthority()
     oldest, newest = signers[0], signers[-1]
     settled = now - newest.since >= 2 * OVERLAP
-    return Drop(oldest.serial) if settled and oldest is not newest else None
+    return DropFunctionAuthority(oldest.serial) if settled and oldest is not newest else None
 
 
-def signing(signers: Sequence[Signer], now: datetime.datetime) -> Signer:
+def signing(signers: Sequence[FunctionAuthority], now: datetime.datetime) -> FunctionAuthority:
     """Who signs: the newest that all have had the time to hear of."""
     heard = [each for each in signers if now - each.since >= OVERLAP]
     return heard[-1] if heard else signers[0]
@@ -92,7 +94,7 @@ def renewed_at(since: datetime.datetime, until: datetime.datetime) -> datetime.d
 
 
 @dataclass(frozen=True)
-class Issued:
+class IssuedCertificate:
     """A certificate with its key, and the authorities that its holder believes."""
 
     pair: Pair
@@ -121,7 +123,7 @@ _document = msgspec.json.Decoder(_Document)
 class Authorities:
     """All that sign, or have signed; kept as one document, which is replaced as a whole."""
 
-    known: tuple[tuple[Signer, Authority], ...] = ()
+    known: tuple[tuple[FunctionAuthority, Authority], ...] = ()
 
     @classmethod
     def decode(cls, content: bytes) -> Self:
@@ -144,31 +146,31 @@ class Authorities:
     def advanced(self, now: datetime.datetime) -> Authorities:
         """With every step taken that is to be taken now; itself if there is none."""
         match plan(self._signers, now):
-            case Create():
+            case CreateFunctionAuthority():
                 made = Authority.create(f"polyver-functions {now:%Y-%m-%d}", now=now)
                 # To the second, as documents have it.
                 kept = _Kept(PemPair.of(made.pair), now.replace(microsecond=0))
                 return Authorities((*self.known, _known(kept))).advanced(now)
-            case Drop(serial):
+            case DropFunctionAuthority(serial):
                 left = tuple(each for each in self.known if each[0].serial != serial)
                 return Authorities(left).advanced(now)
         return self
 
-    def server(self, names: Collection[str], now: datetime.datetime) -> Issued:
+    def server(self, names: Collection[str], now: datetime.datetime) -> IssuedCertificate:
         """A certificate for a function that has these names."""
         # The first becomes the common name, which may have 64 letters at most.
         ordered = sorted(names, key=len)
-        return Issued(self._signing(now).server(*ordered, now=now), self.bundle)
+        return IssuedCertificate(self._signing(now).server(*ordered, now=now), self.bundle)
 
-    def client(self, now: datetime.datetime) -> Issued:
+    def client(self, now: datetime.datetime) -> IssuedCertificate:
         """A certificate for whoever calls functions."""
-        return Issued(self._signing(now).client(CALLER, now=now), self.bundle)
+        return IssuedCertificate(self._signing(now).client(CALLER, now=now), self.bundle)
 
     @property
-    def _signers(self) -> list[Signer]:
+    def _signers(self) -> list[FunctionAuthority]:
         return [signer for signer, _ in self.known]
 
-    def signer(self, now: datetime.datetime) -> Signer:
+    def signer(self, now: datetime.datetime) -> FunctionAuthority:
         """Who signs now."""
         return signing(self._signers, now)
 
@@ -185,13 +187,16 @@ class Authorities:
         return True
 
 
-def _known(kept: _Kept) -> tuple[Signer, Authority]:
+def _known(kept: _Kept) -> tuple[FunctionAuthority, Authority]:
     authority = Authority.load(kept.pair.pair)
-    return Signer(kept.pair.serial, kept.since, authority.until), authority
+    return FunctionAuthority(kept.pair.serial, kept.since, authority.until), authority
 
 
 def renewal(
-    issued: Issued, authorities: Authorities, names: Collection[str], now: datetime.datetime
+    issued: IssuedCertificate,
+    authorities: Authorities,
+    names: Collection[str],
+    now: datetime.datetime,
 ) -> str:
     """Why a certificate has to be replaced now; nothing if it has not.
 

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from polyver.compositions.calls._grpc import load_grpc
-from polyver.compositions.calls._message_errors import Unreadable, Unwritable
+from polyver.compositions.calls._message_errors import UnreadableMessage, UnwritableMessage
 from polyver.compositions.calls.endpoints import Endpoint
-from polyver.compositions.calls.errors import Failure, FunctionFailed
-from polyver.compositions.calls.metrics import Metrics
+from polyver.compositions.calls.errors import CallFailure, FunctionFailed
+from polyver.compositions.calls.metrics import CallMetrics
 from polyver.compositions.calls.protocol import decode_response, encode_request
 from polyver.compositions.messages import Request, Response
 
 if TYPE_CHECKING:
-    from polyver.compositions.calls._connections import Connection
+    from polyver.compositions.calls._connections import FunctionConnection
 
-__all__ = ["Caller", "Limits"]
+__all__ = ["Caller", "CallerLimits"]
 
 _PAUSES = (0.1, 0.5)
 """How long to wait before the second and the third try, roughly."""
@@ -35,7 +35,7 @@ _LARGE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CallerLimits:
     """How much a revision may cost."""
 
     concurrent: int = 32
@@ -51,9 +51,11 @@ class Limits:
 class Caller:
     """Calls functions over connections that are kept. It belongs to one event loop."""
 
-    def __init__(self, limits: Limits | None = None, *, metrics: Metrics | None = None) -> None:
-        self._limits = limits or Limits()
-        self.metrics = metrics or Metrics()
+    def __init__(
+        self, limits: CallerLimits | None = None, *, metrics: CallMetrics | None = None
+    ) -> None:
+        self._limits = limits or CallerLimits()
+        self.metrics = metrics or CallMetrics()
         self._lines: dict[str, _Line] = {}
         self._finishing: list[_Line] = []
         """Of revisions that were forgotten while calls of them were under way."""
@@ -116,12 +118,12 @@ class Caller:
     def _encoded(self, endpoint: Endpoint, request: Request) -> bytes:
         try:
             content = encode_request(request)
-        except Unwritable as error:
+        except UnwritableMessage as error:
             fact = f"cannot be asked: {error.problem}, at {error.at}"
-            raise _failed(endpoint, Failure.UNSENDABLE, fact) from None
+            raise _failed(endpoint, CallFailure.UNSENDABLE, fact) from None
         if (size := len(content)) > (most := self._limits.most_sent):
             fact = f"cannot be asked: the request has {size:,} bytes, and {most:,} are allowed"
-            raise _failed(endpoint, Failure.TOO_LARGE, fact)
+            raise _failed(endpoint, CallFailure.TOO_LARGE, fact)
         return content
 
 
@@ -140,11 +142,11 @@ class _Deadline:
 class _Line:
     """What the calls of one revision share: a connection, and a bound."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: CallerLimits) -> None:
         self._limits = limits
         self._turns = asyncio.Semaphore(limits.concurrent)
         self._waiting = 0
-        self._connections: list[Connection] = []
+        self._connections: list[FunctionConnection] = []
         """Those that are open; new calls get the last."""
         self._retired = self._closed = False
 
@@ -153,7 +155,7 @@ class _Line:
         """Wait until there are few enough calls at the same time."""
         if self._turns.locked() and self._waiting >= self._limits.waiting:
             fact = f"is busy: {self._waiting:,} calls wait for their turn already"
-            raise _failed(endpoint, Failure.BUSY, fact)
+            raise _failed(endpoint, CallFailure.BUSY, fact)
         self._waiting += 1
         try:
             async with asyncio.timeout_at(deadline.at):
@@ -161,7 +163,7 @@ class _Line:
         except TimeoutError:
             others = f"{self._limits.concurrent:,} other calls are under way"
             fact = f"could not be asked within {deadline.within:g}s: {others}"
-            raise _failed(endpoint, Failure.DEADLINE, fact) from None
+            raise _failed(endpoint, CallFailure.DEADLINE, fact) from None
         finally:
             self._waiting -= 1
         try:
@@ -170,16 +172,16 @@ class _Line:
             self._turns.release()
 
     @asynccontextmanager
-    async def connected(self, endpoint: Endpoint) -> AsyncIterator[Connection]:
+    async def connected(self, endpoint: Endpoint) -> AsyncIterator[FunctionConnection]:
         """The connection to where a revision is now; the one before finishes its calls."""
-        from polyver.compositions.calls._connections import Connection
+        from polyver.compositions.calls._connections import FunctionConnection
 
         if self._closed:
             raise _closed(endpoint)
         if not self._connections or self._connections[-1].endpoint != endpoint:
             limits = self._limits
             sizes = {"most_sent": limits.most_sent, "most_received": limits.most_received}
-            self._connections.append(Connection(endpoint, **sizes))
+            self._connections.append(FunctionConnection(endpoint, **sizes))
         connection = self._connections[-1]
         connection.calls += 1
         try:
@@ -243,16 +245,16 @@ async def _decoded(endpoint: Endpoint, answer: bytes) -> Response:
         if len(answer) > _LARGE:
             return await asyncio.to_thread(decode_response, answer)
         return decode_response(answer)
-    except Unreadable as error:
+    except UnreadableMessage as error:
         place = f", at {error.at}" if error.at else ""
         fact = f"answers something else than the protocol says: {error.problem}{place}"
-        raise _failed(endpoint, Failure.BROKEN, fact) from None
+        raise _failed(endpoint, CallFailure.BROKEN, fact) from None
 
 
 def _closed(endpoint: Endpoint) -> FunctionFailed:
     fact = "could not answer: the caller has closed the connection"
-    return _failed(endpoint, Failure.UNREACHABLE, fact)
+    return _failed(endpoint, CallFailure.UNREACHABLE, fact)
 
 
-def _failed(endpoint: Endpoint, failure: Failure, fact: str) -> FunctionFailed:
+def _failed(endpoint: Endpoint, failure: CallFailure, fact: str) -> FunctionFailed:
     return FunctionFailed(failure, fact, revision=endpoint.revision, address=endpoint.address)

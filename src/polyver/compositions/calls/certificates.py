@@ -16,8 +16,8 @@ from pathlib import Path
 
 from polyver.compositions.calls.authorities import (
     Authorities,
-    Issued,
-    Signer,
+    FunctionAuthority,
+    IssuedCertificate,
     renewal,
     server_names,
 )
@@ -25,7 +25,7 @@ from polyver.compositions.calls.endpoints import Trust
 from polyver.core import PolyverError
 from polyver.kube.http.files import FolderFailed, private_folder, refusal, write_file
 
-__all__ = ["CertificateFolder", "Certificates", "InvalidName"]
+__all__ = ["CertificateFolder", "FunctionCertificates", "InvalidName"]
 
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _KEPT = 2
@@ -37,12 +37,12 @@ class InvalidName(PolyverError):
 
 
 @dataclass(frozen=True)
-class Certificates:
+class FunctionCertificates:
     """What one start of a function gets: `folder` is for `--tls-certs-dir`."""
 
     revision: str
     folder: Path
-    issued: Issued
+    issued: IssuedCertificate
     names: tuple[str, ...]
 
 
@@ -50,9 +50,9 @@ class Certificates:
 class _Client:
     """What functions are shown: it is asked for with every call, and seldom changes."""
 
-    issued: Issued
+    issued: IssuedCertificate
     authorities: Authorities
-    signer: Signer
+    signer: FunctionAuthority
     until: datetime.datetime
     trusts: dict[str, Trust] = field(default_factory=dict)
 
@@ -80,7 +80,9 @@ class CertificateFolder:
         self._client: _Client | None = None
         self._lock = threading.Lock()
 
-    def issue(self, revision: str, *, now: datetime.datetime, namespace: str = "") -> Certificates:
+    def issue(
+        self, revision: str, *, now: datetime.datetime, namespace: str = ""
+    ) -> FunctionCertificates:
         """Certificates for the next start of a revision: tls.crt, tls.key and ca.crt."""
         if not _NAME.fullmatch(revision):
             raise InvalidName(f"{revision!r} cannot be the name of a revision")
@@ -91,9 +93,9 @@ class CertificateFolder:
                 folder = self._write(revision, issued)
             except OSError as error:
                 raise self._failed(error) from None
-        return Certificates(revision, folder, issued, names)
+        return FunctionCertificates(revision, folder, issued, names)
 
-    def renewal(self, certificates: Certificates, *, now: datetime.datetime) -> str:
+    def renewal(self, certificates: FunctionCertificates, *, now: datetime.datetime) -> str:
         """Why a function has to be started anew with other certificates; nothing if not."""
         with self._lock:
             return renewal(certificates.issued, self._advanced(now), certificates.names, now)
@@ -145,7 +147,7 @@ class CertificateFolder:
             hint = "move it away: functions then get certificates of a new authority"
             raise FolderFailed(f"{self._file} is not what was written there", hint=hint) from None
 
-    def _write(self, revision: str, issued: Issued) -> Path:
+    def _write(self, revision: str, issued: IssuedCertificate) -> Path:
         home = self._revisions / revision
         private_folder(self._revisions)
         private_folder(home)

@@ -6,10 +6,10 @@ from enum import StrEnum
 
 from polyver.core import PolyverError
 
-__all__ = ["Failure", "FunctionFailed"]
+__all__ = ["CallFailure", "FunctionFailed"]
 
 
-class Failure(StrEnum):
+class CallFailure(StrEnum):
     """What went wrong, as metrics and conditions name it."""
 
     UNREACHABLE = "Unreachable"
@@ -32,7 +32,7 @@ class Failure(StrEnum):
     @property
     def passes(self) -> bool:
         """Whether the same call may go well later without anyone doing anything."""
-        return self in (Failure.UNREACHABLE, Failure.DEADLINE, Failure.BUSY)
+        return self in (CallFailure.UNREACHABLE, CallFailure.DEADLINE, CallFailure.BUSY)
 
 
 class FunctionFailed(PolyverError):
@@ -40,7 +40,7 @@ class FunctionFailed(PolyverError):
 
     def __init__(
         self,
-        failure: Failure,
+        failure: CallFailure,
         fact: str,
         *,
         revision: str,

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from polyver.compositions.calls.errors import Failure
+from polyver.compositions.calls.errors import CallFailure
 from polyver.kube.http.histograms import Times
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-__all__ = ["Counts", "Metrics"]
+__all__ = ["CallCounts", "CallMetrics"]
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _MOST_REVISIONS = 1000
@@ -24,7 +24,7 @@ _SUCCESS = "Success"
 
 
 @dataclass(slots=True)
-class Counts:
+class CallCounts:
     """What became of the calls of one revision."""
 
     results: dict[str, int] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Counts:
     in_flight: int = 0
     """Calls that have begun, and wait for their turn or an answer."""
 
-    def observe(self, failure: Failure | None, seconds: float) -> None:
+    def observe(self, failure: CallFailure | None, seconds: float) -> None:
         """Count a call that has ended."""
         result = failure.value if failure else _SUCCESS
         self.results[result] = self.results.get(result, 0) + 1
@@ -48,25 +48,25 @@ class Counts:
         return self.calls - self.results.get(_SUCCESS, 0)
 
 
-class Metrics:
+class CallMetrics:
     """Counts since the start."""
 
     def __init__(self) -> None:
-        self._revisions: dict[str, Counts] = {}
+        self._revisions: dict[str, CallCounts] = {}
 
-    def of(self, revision: str) -> Counts:
+    def of(self, revision: str) -> CallCounts:
         """The counts of a revision; those beyond the most that are counted apart share theirs."""
         found = self._revisions.get(revision)
         if found is None:
             name = revision if len(self._revisions) < _MOST_REVISIONS else _OTHERS
-            found = self._revisions.setdefault(name, Counts())
+            found = self._revisions.setdefault(name, CallCounts())
         return found
 
     def forget(self, revision: str) -> None:
         """Drop the counts of a revision that is called no longer."""
         self._revisions.pop(revision, None)
 
-    def __iter__(self) -> Iterator[tuple[str, Counts]]:
+    def __iter__(self) -> Iterator[tuple[str, CallCounts]]:
         yield from self._revisions.items()
 
     def collector(self) -> Collector:
@@ -74,7 +74,7 @@ class Metrics:
         return _collector(self)
 
 
-def _collector(metrics: Metrics) -> Collector:
+def _collector(metrics: CallMetrics) -> Collector:
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,

@@ -6,20 +6,24 @@
 from __future__ import annotations
 
 from polyver.compositions.calls._fields import (
-    Duration,
-    Listed,
-    Mapped,
+    BytesContent,
+    DurationContent,
+    EnumField,
+    ExplicitPresenceField,
+    ImplicitPresenceField,
+    MapField,
     Message,
-    Number,
-    Numbers,
-    Octets,
-    One,
-    Only,
-    Structure,
-    Text,
-    Whole,
+    RepeatedEnumField,
+    RepeatedField,
+    SingleFieldContent,
+    StringContent,
+    StructContent,
 )
-from polyver.compositions.calls._message_errors import MessageError, Unreadable, Unwritable
+from polyver.compositions.calls._message_errors import (
+    MessageError,
+    UnreadableMessage,
+    UnwritableMessage,
+)
 from polyver.compositions.messages import (
     Capability,
     Condition,
@@ -42,8 +46,8 @@ from polyver.compositions.messages import (
 __all__ = [
     "METHODS",
     "MessageError",
-    "Unreadable",
-    "Unwritable",
+    "UnreadableMessage",
+    "UnwritableMessage",
     "decode_request",
     "decode_response",
     "encode_request",
@@ -56,79 +60,102 @@ METHODS = tuple(
 )
 """The newest first."""
 
-_TEXT, _BYTES, _STRUCT = Text(), Octets(), Structure()
+_TEXT, _BYTES, _STRUCT = StringContent(), BytesContent(), StructContent()
 
 _RESOURCE = Message(
     Resource,
-    Whole(1, "resource", _STRUCT),
-    Mapped(2, "connection_details", _BYTES),
-    Number(3, "ready", Ready),
+    ImplicitPresenceField(1, "resource", _STRUCT),
+    MapField(2, "connection_details", _BYTES),
+    EnumField(3, "ready", Ready),
 )
-_STATE = Message(State, Whole(1, "composite", _RESOURCE), Mapped(2, "resources", _RESOURCE))
+_STATE = Message(
+    State, ImplicitPresenceField(1, "composite", _RESOURCE), MapField(2, "resources", _RESOURCE)
+)
 
 # Messages around one field, which is all that there is to know of them.
-_RESOURCES = Only(Listed(1, "items", _RESOURCE), tuple)
-_CREDENTIALS = Only(One(1, "credential_data", Only(Mapped(1, "data", _BYTES), dict)), dict)
-_SCHEMA = Only(Whole(1, "openapi_v3", _STRUCT), dict)
-_LABELS = Only(Mapped(1, "labels", _TEXT), dict)
+_RESOURCES = SingleFieldContent(RepeatedField(1, "items", _RESOURCE), tuple)
+_CREDENTIALS = SingleFieldContent(
+    ExplicitPresenceField(
+        1, "credential_data", SingleFieldContent(MapField(1, "data", _BYTES), dict)
+    ),
+    dict,
+)
+_SCHEMA = SingleFieldContent(ImplicitPresenceField(1, "openapi_v3", _STRUCT), dict)
+_LABELS = SingleFieldContent(MapField(1, "labels", _TEXT), dict)
 
 _REQUEST = Message(
     Request,
-    Whole(
+    ImplicitPresenceField(
         1,
         "meta",
-        Message(RequestMeta, Whole(1, "tag", _TEXT), Numbers(2, "capabilities", Capability)),
+        Message(
+            RequestMeta,
+            ImplicitPresenceField(1, "tag", _TEXT),
+            RepeatedEnumField(2, "capabilities", Capability),
+        ),
     ),
-    Whole(2, "observed", _STATE),
-    Whole(3, "desired", _STATE),
-    One(4, "input", _STRUCT),
-    One(5, "context", _STRUCT),
-    Mapped(6, "extra_resources", _RESOURCES),
-    Mapped(7, "credentials", _CREDENTIALS),
-    Mapped(8, "required_resources", _RESOURCES),
-    Mapped(9, "required_schemas", _SCHEMA),
+    ImplicitPresenceField(2, "observed", _STATE),
+    ImplicitPresenceField(3, "desired", _STATE),
+    ExplicitPresenceField(4, "input", _STRUCT),
+    ExplicitPresenceField(5, "context", _STRUCT),
+    MapField(6, "extra_resources", _RESOURCES),
+    MapField(7, "credentials", _CREDENTIALS),
+    MapField(8, "required_resources", _RESOURCES),
+    MapField(9, "required_schemas", _SCHEMA),
 )
 
 _RESOURCE_SELECTOR = Message(
     ResourceSelector,
-    Whole(1, "api_version", _TEXT),
-    Whole(2, "kind", _TEXT),
-    One(3, "match_name", _TEXT),
-    One(4, "match_labels", _LABELS),
-    One(5, "namespace", _TEXT),
+    ImplicitPresenceField(1, "api_version", _TEXT),
+    ImplicitPresenceField(2, "kind", _TEXT),
+    ExplicitPresenceField(3, "match_name", _TEXT),
+    ExplicitPresenceField(4, "match_labels", _LABELS),
+    ExplicitPresenceField(5, "namespace", _TEXT),
     either=(3, 4),
 )
-_SCHEMA_SELECTOR = Message(SchemaSelector, Whole(1, "api_version", _TEXT), Whole(2, "kind", _TEXT))
+_SCHEMA_SELECTOR = Message(
+    SchemaSelector,
+    ImplicitPresenceField(1, "api_version", _TEXT),
+    ImplicitPresenceField(2, "kind", _TEXT),
+)
 _REQUIREMENTS = Message(
     Requirements,
-    Mapped(1, "extra_resources", _RESOURCE_SELECTOR),
-    Mapped(2, "resources", _RESOURCE_SELECTOR),
-    Mapped(3, "schemas", _SCHEMA_SELECTOR),
+    MapField(1, "extra_resources", _RESOURCE_SELECTOR),
+    MapField(2, "resources", _RESOURCE_SELECTOR),
+    MapField(3, "schemas", _SCHEMA_SELECTOR),
 )
 _RESULT = Message(
     Result,
-    Number(1, "severity", Severity),
-    Whole(2, "message", _TEXT),
-    One(3, "reason", _TEXT),
-    Number(4, "target", Target),
+    EnumField(1, "severity", Severity),
+    ImplicitPresenceField(2, "message", _TEXT),
+    ExplicitPresenceField(3, "reason", _TEXT),
+    EnumField(4, "target", Target),
 )
 _CONDITION = Message(
     Condition,
-    Whole(1, "type", _TEXT),
-    Number(2, "status", Status),
-    Whole(3, "reason", _TEXT),
-    One(4, "message", _TEXT),
-    Number(5, "target", Target),
+    ImplicitPresenceField(1, "type", _TEXT),
+    EnumField(2, "status", Status),
+    ImplicitPresenceField(3, "reason", _TEXT),
+    ExplicitPresenceField(4, "message", _TEXT),
+    EnumField(5, "target", Target),
 )
 _RESPONSE = Message(
     Response,
-    Whole(1, "meta", Message(ResponseMeta, Whole(1, "tag", _TEXT), One(2, "ttl", Duration()))),
-    Whole(2, "desired", _STATE),
-    Listed(3, "results", _RESULT),
-    One(4, "context", _STRUCT),
-    Whole(5, "requirements", _REQUIREMENTS),
-    Listed(6, "conditions", _CONDITION),
-    One(7, "output", _STRUCT),
+    ImplicitPresenceField(
+        1,
+        "meta",
+        Message(
+            ResponseMeta,
+            ImplicitPresenceField(1, "tag", _TEXT),
+            ExplicitPresenceField(2, "ttl", DurationContent()),
+        ),
+    ),
+    ImplicitPresenceField(2, "desired", _STATE),
+    RepeatedField(3, "results", _RESULT),
+    ExplicitPresenceField(4, "context", _STRUCT),
+    ImplicitPresenceField(5, "requirements", _REQUIREMENTS),
+    RepeatedField(6, "conditions", _CONDITION),
+    ExplicitPresenceField(7, "output", _STRUCT),
 )
 
 

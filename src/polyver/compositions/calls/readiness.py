@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polyver.compositions.calls._grpc import load_grpc
 from polyver.compositions.calls.endpoints import Endpoint
-from polyver.compositions.calls.errors import Failure, FunctionFailed
+from polyver.compositions.calls.errors import CallFailure, FunctionFailed
 from polyver.kube.objects.protobuf_wire import MalformedError, fields
 
 __all__ = ["probe"]
@@ -42,11 +42,11 @@ def _check(answer: bytes, endpoint: Endpoint) -> None:
         states = [each.integer("status") for each in fields(answer, "") if each.number == 1]
     except MalformedError as error:
         raise _failed(
-            endpoint, Failure.BROKEN, f"answers something else than its health: {error}"
+            endpoint, CallFailure.BROKEN, f"answers something else than its health: {error}"
         ) from None
     if states[-1:] != [_SERVING]:
-        raise _failed(endpoint, Failure.UNREACHABLE, "says that it is not ready")
+        raise _failed(endpoint, CallFailure.UNREACHABLE, "says that it is not ready")
 
 
-def _failed(endpoint: Endpoint, failure: Failure, fact: str) -> FunctionFailed:
+def _failed(endpoint: Endpoint, failure: CallFailure, fact: str) -> FunctionFailed:
     return FunctionFailed(failure, fact, revision=endpoint.revision, address=endpoint.address)

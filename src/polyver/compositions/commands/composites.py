@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from polyver.cli.cluster import list_all, on_cluster
-from polyver.cli.exit_codes import Found, Misused, UnknownName
-from polyver.cli.output import Format, emit, print_lines, print_table, warn
-from polyver.client import Resource, find
+from polyver.cli.exit_codes import Misused, ProblemsFound, UnknownName
+from polyver.cli.output import OutputFormat, emit, print_lines, print_table, warn
+from polyver.client import GroupVersionResource, find
 from polyver.compositions.controllers.compositions import (
     COMPOSITION_REVISIONS,
     COMPOSITIONS,
@@ -17,12 +17,12 @@ from polyver.compositions.controllers.compositions import (
 )
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, composites
 from polyver.compositions.decisions import (
-    AskedStep,
     Candidate,
-    Chosen,
-    Defined,
-    Explained,
-    Installed,
+    ChosenComposition,
+    CompositeExplanation,
+    CompositeKind,
+    FunctionLineages,
+    StepResolution,
     candidate_of,
     check_definition,
     explain,
@@ -38,12 +38,12 @@ from polyver.kube.objects.status import ApiError
 if TYPE_CHECKING:
     from polyver.capability import Refusal
     from polyver.client import Client
-    from polyver.client.cluster import Access
-    from polyver.kube.objects.kinds import Kind
+    from polyver.client.cluster import ClusterAccess
+    from polyver.kube.objects.kinds import ResourceKind
 
 __all__ = [
     "ANY",
-    "Composed",
+    "CompositionSnapshot",
     "composed_on",
     "explained_on",
     "impact_of_composition",
@@ -57,17 +57,17 @@ ANY = ("xr", "xrs", "composite", "composites")
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class CompositionSnapshot:
     """What composite resources choose from, as a cluster has it."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[ResourceKind, ...]
     """Of composite resources, in the version in which they are composed."""
-    definitions: dict[tuple[str, str], Defined]
+    definitions: dict[tuple[str, str], CompositeKind]
     candidates: tuple[Candidate, ...]
     revisions: tuple[Object, ...]
-    installed: Installed
+    installed: FunctionLineages
 
-    def explain(self, obj: Object) -> Explained:
+    def explain(self, obj: Object) -> CompositeExplanation:
         """What a composite resource has, and what it would get."""
         group = obj["apiVersion"].rpartition("/")[0]
         defined = self.definitions.get((group, obj["kind"])) or presumed_definition(obj)
@@ -75,7 +75,7 @@ class Composed:
         return explain(asking, defined, self.candidates, self.revisions, self.installed)
 
 
-async def composed_on(client: Client) -> Composed:
+async def composed_on(client: Client) -> CompositionSnapshot:
     """All that there is to choose from."""
     definitions = {}
     for each in await _all(client, DEFINITIONS):
@@ -87,16 +87,16 @@ async def composed_on(client: Client) -> Composed:
     for kind in composites(discovery):
         known = definitions.get((kind.group, kind.kind))
         kinds.append((discovery.find(known.api_version, kind.kind) if known else None) or kind)
-    return Composed(
+    return CompositionSnapshot(
         tuple(kinds),
         definitions,
         tuple(candidate_of(each) for each in await _all(client, COMPOSITIONS)),
         tuple(await _all(client, COMPOSITION_REVISIONS)),
-        Installed(await _all(client, FUNCTION_REVISIONS)),
+        FunctionLineages(await _all(client, FUNCTION_REVISIONS)),
     )
 
 
-async def _all(client: Client, resource: Resource) -> list[Object]:
+async def _all(client: Client, resource: GroupVersionResource) -> list[Object]:
     try:
         return await list_all(client, resource)
     except ApiError as error:
@@ -105,12 +105,12 @@ async def _all(client: Client, resource: Resource) -> list[Object]:
         raise
 
 
-async def composites_on(client: Client, composed: Composed) -> list[Object]:
+async def composites_on(client: Client, composed: CompositionSnapshot) -> list[Object]:
     """All composite resources, each with its kind, which servers leave out in lists."""
     return [
         {"apiVersion": kind.api_version, "kind": kind.kind, **each}
         for kind in composed.kinds
-        for each in await _all(client, Resource.of(kind))
+        for each in await _all(client, GroupVersionResource.of(kind))
     ]
 
 
@@ -118,26 +118,26 @@ async def composites_on(client: Client, composed: Composed) -> list[Object]:
 
 
 def why_composite(
-    kind: str, name: str, namespace: str, context: str, output: Format, *, explain: bool
+    kind: str, name: str, namespace: str, context: str, output: OutputFormat, *, explain: bool
 ) -> None:
     """Tell what a composite resource uses, and why."""
 
-    async def read(client: Client, access: Access) -> Explained:
+    async def read(client: Client, access: ClusterAccess) -> CompositeExplanation:
         composed = await composed_on(client)
         inside = namespace or access.namespace
         return composed.explain(await _named(client, composed, kind, name, inside))
 
     found = on_cluster(context, read)
-    if output is Format.TABLE:
+    if output is OutputFormat.TABLE:
         _print(found, explain=explain)
     else:
         emit(_data(found, explain=explain), output)
     if found.refusals:
-        raise Found("; ".join(map(str, found.refusals)))
+        raise ProblemsFound("; ".join(map(str, found.refusals)))
 
 
 async def _named(
-    client: Client, composed: Composed, kind: str, name: str, namespace: str
+    client: Client, composed: CompositionSnapshot, kind: str, name: str, namespace: str
 ) -> Object:
     wanted = [each for each in composed.kinds if kind.lower() in (*ANY, *_names(each))]
     if not wanted:
@@ -149,7 +149,9 @@ async def _named(
         raise Misused(f"{kind}/{name} is nothing to ask about", hint=hint)
     found = []
     for each in wanted:
-        obj = await find(client, Resource.of(each), name, namespace if each.namespaced else "")
+        obj = await find(
+            client, GroupVersionResource.of(each), name, namespace if each.namespaced else ""
+        )
         if obj is not None:
             found.append((each, obj))
     if not found:
@@ -165,13 +167,13 @@ async def _named(
     return obj
 
 
-def _names(kind: Kind) -> Iterator[str]:
+def _names(kind: ResourceKind) -> Iterator[str]:
     for each in (kind.kind.lower(), kind.singular, kind.plural, *kind.short_names):
         yield each
         yield f"{each}.{kind.group}"
 
 
-def _print(found: Explained, *, explain: bool) -> None:
+def _print(found: CompositeExplanation, *, explain: bool) -> None:
     print_lines(found.composite.shown)
     for kind in ("Synced", "Ready"):
         each = condition_of(found.composite.obj, kind)
@@ -199,13 +201,13 @@ class _Row:
     part: str
     asks: str
     has: str
-    answer: Chosen | Resolution | Refusal
+    answer: ChosenComposition | Resolution | Refusal
     function: str = ""
 
     @property
     def gets(self) -> str:
         match self.answer:
-            case Chosen(composition=name):
+            case ChosenComposition(composition=name):
                 return name
             case Resolution(release=release):
                 return release.name
@@ -214,7 +216,7 @@ class _Row:
     @property
     def why(self) -> str:
         answer = self.answer
-        return answer.reason if isinstance(answer, Chosen | Resolution) else answer.fact
+        return answer.reason if isinstance(answer, ChosenComposition | Resolution) else answer.fact
 
     @property
     def rejected(self) -> list[tuple[str, str]]:
@@ -230,7 +232,7 @@ class _Row:
         return found | ({"rejected": rejected} if explain else {})
 
 
-def _rows(found: Explained) -> Iterator[_Row]:
+def _rows(found: CompositeExplanation) -> Iterator[_Row]:
     composite = found.composite
     has = composite.composition
     yield _Row("composition", found.asks_composition, has, found.composition)
@@ -240,12 +242,12 @@ def _rows(found: Explained) -> Iterator[_Row]:
         yield _step_row(step)
 
 
-def _step_row(step: AskedStep) -> _Row:
+def _step_row(step: StepResolution) -> _Row:
     part, has = f"step {step.name}: {step.function}", step.used.release if step.used else ""
     return _Row(part, str(step.selector), has, step.answer, step.function)
 
 
-def _data(found: Explained, *, explain: bool) -> Object:
+def _data(found: CompositeExplanation, *, explain: bool) -> Object:
     obj, metadata = found.composite.obj, found.composite.obj["metadata"]
     composition, *rest = _rows(found)
     told: Object = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
@@ -283,7 +285,7 @@ class ImpactRow:
         return {k: v for k, v in found.items() if v} | {"why": self.why}
 
 
-def impact_rows(explained: Iterable[Explained], function: str) -> list[ImpactRow]:
+def impact_rows(explained: Iterable[CompositeExplanation], function: str) -> list[ImpactRow]:
     """The composite resources whose steps call a function."""
     return [
         ImpactRow(each.composite.shown, f"step {step.name}", row.has, row.gets, row.why)
@@ -300,17 +302,19 @@ def print_composites(rows: Sequence[ImpactRow]) -> None:
     print_table(columns, [(each.who, each.place, each.has, each.gets, each.why) for each in rows])
 
 
-async def explained_on(client: Client) -> list[Explained]:
+async def explained_on(client: Client) -> list[CompositeExplanation]:
     """Every composite resource, and what it would get."""
     composed = await composed_on(client)
     return [composed.explain(each) for each in await composites_on(client, composed)]
 
 
-def impact_of_composition(text: str, context: str, output: Format) -> None:
+def impact_of_composition(text: str, context: str, output: OutputFormat) -> None:
     """List the composite resources that have a composition or one revision of it, or get it."""
     name, _, revision = text.partition("/")[2].partition("@")
 
-    async def read(client: Client, access: Access) -> tuple[Composed, list[Explained]]:
+    async def read(
+        client: Client, access: ClusterAccess
+    ) -> tuple[CompositionSnapshot, list[CompositeExplanation]]:
         del access
         composed = await composed_on(client)
         found = [composed.explain(each) for each in await composites_on(client, composed)]
@@ -324,7 +328,7 @@ def impact_of_composition(text: str, context: str, output: Format) -> None:
     elif name not in {each.name for each in composed.candidates}:
         known = listed(sorted(each.name for each in composed.candidates)) or "none"
         raise UnknownName(f"there is no composition {name}", hint=f"known: {known}")
-    if output is not Format.TABLE:
+    if output is not OutputFormat.TABLE:
         emit({"composites": [each.data for each in rows]}, output)
     elif rows:
         print_composites(rows)
@@ -332,13 +336,13 @@ def impact_of_composition(text: str, context: str, output: Format) -> None:
         print_lines("nobody uses it")
 
 
-def _has(explained: Explained, composition: str) -> bool:
+def _has(explained: CompositeExplanation, composition: str) -> bool:
     chosen = explained.composition
-    gets = chosen.composition if isinstance(chosen, Chosen) else ""
+    gets = chosen.composition if isinstance(chosen, ChosenComposition) else ""
     return composition in (explained.composite.composition, gets)
 
 
-def _composition_row(explained: Explained) -> ImpactRow:
+def _composition_row(explained: CompositeExplanation) -> ImpactRow:
     rows = [*_rows(explained)][:2]
     last = rows[-1]
     gets, why = (last.gets, last.why) if len(rows) > 1 else ("", last.why)
@@ -346,7 +350,7 @@ def _composition_row(explained: Explained) -> ImpactRow:
     return ImpactRow(composite.shown, composite.at, composite.revision, gets, why)
 
 
-def _revision(composed: Composed, composition: str, text: str) -> str:
+def _revision(composed: CompositionSnapshot, composition: str, text: str) -> str:
     from polyver.compositions.commands.functions_on_cluster import revision_called
     from polyver.compositions.decisions import (
         composition_lineage,

@@ -7,19 +7,19 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from polyver.cli.exit_codes import Found, Misused, UnknownName, Unreadable
-from polyver.cli.output import Format, emit, print_lines, print_table
+from polyver.cli.exit_codes import Misused, ProblemsFound, UnknownName, UnreadableInput
+from polyver.cli.output import OutputFormat, emit, print_lines, print_table
 from polyver.compositions._policy import REVISIONS
 from polyver.compositions.controllers.packages import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
+    ClientFunctionLookup,
     CompositionsOn,
-    InstalledOn,
 )
 from polyver.compositions.lineages import CAPABILITY
 from polyver.compositions.packages import (
-    Known,
-    Use,
+    KnownFunctionRevision,
+    StepFunctionUse,
     condition_of,
     function_of,
     known_revision,
@@ -45,10 +45,10 @@ from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:
     from polyver.client import Client
-    from polyver.compositions.decisions import Explained
+    from polyver.compositions.decisions import CompositeExplanation
 
 __all__ = [
-    "Installed",
+    "InstalledFunction",
     "all_installed",
     "impact_of_package",
     "installed_on",
@@ -60,23 +60,23 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_ANYONE = Use(Dependent("a new step"), "", UNSPECIFIED)
+_ANYONE = StepFunctionUse(Dependent("a new step"), "", UNSPECIFIED)
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
+class InstalledFunction:
     """A function, its revisions by number, and those who call it."""
 
     function: Object
     revisions: tuple[Object, ...]
-    uses: tuple[Use, ...] = ()
+    uses: tuple[StepFunctionUse, ...] = ()
 
     @property
     def name(self) -> str:
         return str(self.function["metadata"]["name"])
 
     @property
-    def known(self) -> list[Known]:
+    def known(self) -> list[KnownFunctionRevision]:
         return [*map(known_revision, self.revisions)]
 
     @property
@@ -139,31 +139,31 @@ def on_cluster(context: str, ask: Callable[[Client], Awaitable[T]]) -> T:
                     raise
                 fact = "functions cannot be read: they are not served there"
                 hint = "polyver up --capabilities apis,compositions serves them"
-                raise Unreadable(fact, at=access.server, hint=hint) from None
+                raise UnreadableInput(fact, at=access.server, hint=hint) from None
 
     return asyncio.run(within())
 
 
-async def all_installed(client: Client) -> list[Installed]:
+async def all_installed(client: Client) -> list[InstalledFunction]:
     """Every function, without those who call it."""
     functions = (await client.list(FUNCTIONS)).items
     revisions = (await client.list(FUNCTION_REVISIONS)).items
     return [
-        Installed(each, _of(each["metadata"]["name"], revisions))
+        InstalledFunction(each, _of(each["metadata"]["name"], revisions))
         for each in sorted(functions, key=lambda each: str(each["metadata"]["name"]))
     ]
 
 
-async def installed_on(client: Client, name: str) -> Installed:
+async def installed_on(client: Client, name: str) -> InstalledFunction:
     """One function; an UnknownName if there is none."""
-    there = InstalledOn(client, CompositionsOn(client))
+    there = ClientFunctionLookup(client, CompositionsOn(client))
     function = await there.function(name)
     if function is None:
         names = [each["metadata"]["name"] for each in (await client.list(FUNCTIONS)).items]
         hint = f"known: {listed(sorted(names))}" if names else "no function is installed"
         raise UnknownName(f"there is no function {name}", hint=hint)
     revisions = await there.revisions(name)
-    return Installed(function, _of(name, revisions), tuple(await there.uses(name)))
+    return InstalledFunction(function, _of(name, revisions), tuple(await there.uses(name)))
 
 
 def _of(function: str, revisions: Iterable[Object]) -> tuple[Object, ...]:
@@ -181,7 +181,7 @@ def named(text: str) -> tuple[str, str]:
     return name, revision
 
 
-def revision_in(installed: Installed, text: str) -> Release:
+def revision_in(installed: InstalledFunction, text: str) -> Release:
     """One revision, by its name, its number or the digits at the end of its name."""
     return revision_called(installed.name, installed.lineage, text)
 
@@ -205,8 +205,10 @@ def revision_called(function: str, lineage: Lineage, text: str) -> Release:
 _Answer = Resolution | NoMatch
 
 
-def _answers(installed: Installed, uses: Sequence[Use]) -> list[tuple[Use, _Answer]]:
-    found: list[tuple[Use, _Answer]] = []
+def _answers(
+    installed: InstalledFunction, uses: Sequence[StepFunctionUse]
+) -> list[tuple[StepFunctionUse, _Answer]]:
+    found: list[tuple[StepFunctionUse, _Answer]] = []
     lineage = installed.lineage
     for use in uses:
         try:
@@ -216,17 +218,17 @@ def _answers(installed: Installed, uses: Sequence[Use]) -> list[tuple[Use, _Answ
     return found
 
 
-def why_package(name: str, context: str, output: Format, *, explain: bool) -> None:
+def why_package(name: str, context: str, output: OutputFormat, *, explain: bool) -> None:
     """Tell which revision of a function each step gets, and why."""
     installed = on_cluster(context, lambda client: installed_on(client, name))
     answers = _answers(installed, [_ANYONE, *installed.uses])
     _print(answers, output, explain=explain)
     errors = [str(each) for _, each in answers if isinstance(each, NoMatch)]
     if errors:
-        raise Found("; ".join(dict.fromkeys(errors)))
+        raise ProblemsFound("; ".join(dict.fromkeys(errors)))
 
 
-def impact_of_package(text: str, context: str, output: Format) -> None:
+def impact_of_package(text: str, context: str, output: OutputFormat) -> None:
     """List the steps that get a function, or one revision of it, or ask for it in vain.
 
     And the composite resources that were composed by it, or would be.
@@ -235,7 +237,7 @@ def impact_of_package(text: str, context: str, output: Format) -> None:
 
     name, revision = named(text)
 
-    async def read(client: Client) -> tuple[Installed, list[Explained]]:
+    async def read(client: Client) -> tuple[InstalledFunction, list[CompositeExplanation]]:
         return await installed_on(client, name), await explained_on(client)
 
     installed, explained = on_cluster(context, read)
@@ -244,7 +246,7 @@ def impact_of_package(text: str, context: str, output: Format) -> None:
         wanted = revision_in(installed, revision)
         answers = [each for each in answers if _concerns(*each, wanted)]
         rows = [each for each in rows if each.concerns(wanted.name)]
-    if output is not Format.TABLE:
+    if output is not OutputFormat.TABLE:
         uses = [_data(*each, explain=False) for each in answers]
         emit({"uses": uses, "composites": [each.data for each in rows]}, output)
         return
@@ -258,14 +260,16 @@ def impact_of_package(text: str, context: str, output: Format) -> None:
         print_composites(rows)
 
 
-def _concerns(use: Use, answer: _Answer, wanted: Release) -> bool:
+def _concerns(use: StepFunctionUse, answer: _Answer, wanted: Release) -> bool:
     if isinstance(answer, Resolution):
         return answer.release.name == wanted.name
     return use.selector in (Exact(wanted.name), Exact(wanted.version))
 
 
-def _print(answers: Sequence[tuple[Use, _Answer]], output: Format, *, explain: bool) -> None:
-    if output is not Format.TABLE:
+def _print(
+    answers: Sequence[tuple[StepFunctionUse, _Answer]], output: OutputFormat, *, explain: bool
+) -> None:
+    if output is not OutputFormat.TABLE:
         emit({"uses": [_data(*each, explain=explain) for each in answers]}, output)
         return
     rows = [
@@ -286,7 +290,7 @@ def _told(answer: _Answer) -> tuple[str, str]:
     return "nothing", answer.fact
 
 
-def _data(use: Use, answer: _Answer, *, explain: bool) -> Object:
+def _data(use: StepFunctionUse, answer: _Answer, *, explain: bool) -> Object:
     gets, why = _told(answer)
     found: Object = {"who": use.dependent.name, "place": use.dependent.at}
     found |= {"asksFor": str(use.selector), "why": why}

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple
 
 from cyclopts import App, Parameter
 
-from polyver.cli.exit_codes import Misused, Refused, UnknownName, Unreadable
+from polyver.cli.exit_codes import Misused, RequestRefused, UnknownName, UnreadableInput
 from polyver.cli.files import data_folder
-from polyver.cli.output import Format, emit, flush, print_lines, print_table, printing, warn
+from polyver.cli.output import OutputFormat, emit, flush, print_lines, print_table, printing, warn
 from polyver.compositions.capability import logs_folder
 
 if TYPE_CHECKING:
     from polyver.client import Client
-    from polyver.compositions.commands.functions_on_cluster import Installed
+    from polyver.compositions.commands.functions_on_cluster import InstalledFunction
 
 app = App(
     name="packages",
@@ -26,7 +26,7 @@ app = App(
 Example: polyver packages list""",
 )
 
-Output = Annotated[Format, Parameter(name=["--output", "-o"], help="What to print.")]
+Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="What to print.")]
 Context = Annotated[
     str, Parameter(help="The context of the kubeconfig: by default the current one.")
 ]
@@ -42,7 +42,7 @@ State = Literal["Active", "Inactive"]
 
 
 @app.command(name="list")
-def list_packages(*, context: Context = "", output: Output = Format.TABLE) -> None:
+def list_packages(*, context: Context = "", output: Output = OutputFormat.TABLE) -> None:
     """List every function, and how it does.
 
     Example: polyver packages list -o json
@@ -50,7 +50,7 @@ def list_packages(*, context: Context = "", output: Output = Format.TABLE) -> No
     from polyver.compositions.commands.functions_on_cluster import all_installed, on_cluster
 
     found = [each.data for each in on_cluster(context, all_installed)]
-    if output is not Format.TABLE:
+    if output is not OutputFormat.TABLE:
         emit({"packages": found}, output)
         return
     columns = ("NAME", "INSTALLED", "HEALTHY", "ACTIVE", "REVISIONS", "CURRENT", "PACKAGE")
@@ -75,7 +75,7 @@ def _condition(found: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 @app.command
-def show(name: str, /, *, context: Context = "", output: Output = Format.TABLE) -> None:
+def show(name: str, /, *, context: Context = "", output: Output = OutputFormat.TABLE) -> None:
     """Show a function: its revisions, where they answer, and who selects them.
 
     Example: polyver packages show function-patch-and-transform
@@ -93,7 +93,7 @@ def show(name: str, /, *, context: Context = "", output: Output = Format.TABLE) 
     if revision:
         only = revision_in(installed, revision).name
         found["revisions"] = [each for each in found["revisions"] if each["name"] == only]
-    if output is not Format.TABLE:
+    if output is not OutputFormat.TABLE:
         emit(found, output)
         return
     _print(found)
@@ -123,7 +123,7 @@ def _print(found: dict[str, Any]) -> None:
     print_table(columns, rows)
 
 
-def _installed(context: str, name: str) -> Installed:
+def _installed(context: str, name: str) -> InstalledFunction:
     from polyver.compositions.commands.functions_on_cluster import installed_on, on_cluster
 
     return on_cluster(context, lambda client: installed_on(client, name))
@@ -183,7 +183,9 @@ def _set(text: str, state: State, context: str, *, force: bool) -> None:
     print_lines(on_cluster(context, write))
 
 
-def _change(installed: Installed, name: str, state: State, *, force: bool) -> dict[str, Any] | None:
+def _change(
+    installed: InstalledFunction, name: str, state: State, *, force: bool
+) -> dict[str, Any] | None:
     """A patch of a revision; None if it is as it should be."""
     from polyver.client import SystemClock, timestamp
     from polyver.compositions.names import FORCED
@@ -196,11 +198,11 @@ def _change(installed: Installed, name: str, state: State, *, force: bool) -> di
     function = read_function(installed.function)
     if function.automatic:
         fact = f"{function.name} activates its revisions by their numbers"
-        raise Refused(fact, hint="set revisionActivationPolicy: Manual, and do it again")
+        raise RequestRefused(fact, hint="set revisionActivationPolicy: Manual, and do it again")
     users = installed.users.get(name, ()) if state == "Inactive" and function.strict else ()
     if users and not force:
         fact = f"{name} is selected by {listed(users)}"
-        raise Refused(fact, hint="have them select another one, or say --force")
+        raise RequestRefused(fact, hint="have them select another one, or say --force")
     known = {"resourceVersion": obj["metadata"]["resourceVersion"]}
     if users:
         warn(f"{listed(users)} will be without {name}")
@@ -293,7 +295,7 @@ def _copy(path: Path, seen: _Seen) -> _Seen:
     except BrokenPipeError:
         raise  # nobody reads what is printed
     except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {error.strerror}") from None
+        raise UnreadableInput(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _print_rest(file: BinaryIO) -> None:

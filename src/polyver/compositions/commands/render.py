@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from polyver.cli.exit_codes import Failed, Misused
+from polyver.cli.exit_codes import Misused, RunFailed
 from polyver.cli.files import data_folder
 from polyver.cli.options import read_seconds
-from polyver.cli.output import Manifests, manifests_text, print_lines, warn
+from polyver.cli.output import ManifestFormat, manifests_text, print_lines, warn
 from polyver.compositions.settings import PackageSettings, read_memory_limit
 from polyver.core.plain import Object
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polyver.compositions.commands.rendering.function_calls import Functions
-    from polyver.compositions.commands.rendering.input_files import Written
+    from polyver.compositions.commands.rendering.function_calls import FunctionServer
+    from polyver.compositions.commands.rendering.input_files import LocatedObject
     from polyver.compositions.commands.rendering.output import Included
     from polyver.compositions.decisions import Composite, Secret
     from polyver.compositions.messages import Requirements
-    from polyver.compositions.pipeline import Found, Outcome, Run
+    from polyver.compositions.pipeline import FoundRequirements, PipelineOutcome, PipelineRun
 
 app = App(name="render")
 
@@ -69,7 +69,7 @@ def render(
     package_memory: str | None = None,
     data: Path | None = None,
     timeout: str = "1m",
-    output: Annotated[Manifests, Parameter(name=["--output", "-o"])] = Manifests.YAML,
+    output: Annotated[ManifestFormat, Parameter(name=["--output", "-o"])] = ManifestFormat.YAML,
 ) -> None:
     """Print what a composite resource would become, without any cluster: it, then its resources.
 
@@ -152,7 +152,7 @@ def render(
     included = Included(include_function_results, include_full_xr, include_context)
     found = _interruptible(files, wanted, included)
     text = manifests_text(found, output)
-    print_lines((f"---\n{text}" if output is Manifests.YAML else text).rstrip("\n"))
+    print_lines((f"---\n{text}" if output is ManifestFormat.YAML else text).rstrip("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +191,10 @@ class _Wanted:
 class _Read:
     """What the files say."""
 
-    composite: Written
+    composite: LocatedObject
     asking: Composite
-    revision: Written
-    functions: Sequence[Written]
+    revision: LocatedObject
+    functions: Sequence[LocatedObject]
     observed: dict[str, Object]
     required: Sequence[Object]
     secrets: dict[Secret, dict[str, bytes]]
@@ -251,7 +251,7 @@ def _read(files: _Files) -> _Read:
     )
 
 
-def _check_called(revision: Written, functions: Sequence[Written], path: str) -> None:
+def _check_called(revision: LocatedObject, functions: Sequence[LocatedObject], path: str) -> None:
     """Refuse steps that call what nobody named."""
     from polyver.compositions.commands.rendering.resolution import function_named
 
@@ -291,17 +291,19 @@ async def _render(read: _Read, wanted: _Wanted, included: Included) -> list[Obje
     return rendered(run, outcome, served.answers, included)
 
 
-async def _driven(run: Run, read: _Read, served: Functions, seconds: float) -> Run:
+async def _driven(
+    run: PipelineRun, read: _Read, served: FunctionServer, seconds: float
+) -> PipelineRun:
     from polyver.compositions.controllers.composites import drive
     from polyver.compositions.pipeline import found_among
 
-    async def look(wanted: Requirements) -> Found:
+    async def look(wanted: Requirements) -> FoundRequirements:
         return found_among(wanted, read.required)
 
     return await drive(run, served.asking(seconds), look)
 
 
-def _tell(read: _Read, run: Run, outcome: Outcome, included: Included) -> None:
+def _tell(read: _Read, run: PipelineRun, outcome: PipelineOutcome, included: Included) -> None:
     """Say what is not in the output; an error if there is none."""
     from polyver.capability import Refusal
     from polyver.compositions.pipeline import check_distinct, shown
@@ -323,4 +325,4 @@ def _tell(read: _Read, run: Run, outcome: Outcome, included: Included) -> None:
     place = min(run.place, len(run.steps) - 1)
     at = read.revision.document.place("spec", "pipeline", place)
     hint = "start it with --insecure, or see where it listens"
-    raise Failed(failure.message, at=at, hint=hint if failure.reason == "Unreachable" else "")
+    raise RunFailed(failure.message, at=at, hint=hint if failure.reason == "Unreachable" else "")

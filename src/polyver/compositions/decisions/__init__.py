@@ -10,7 +10,7 @@ from polyver.compositions.decisions._checks import (
 )
 from polyver.compositions.decisions._composition_choice import (
     Candidate,
-    Chosen,
+    ChosenComposition,
     Composite,
     candidate_of,
     choose_composition,
@@ -34,17 +34,17 @@ from polyver.compositions.decisions._crds import (
 )
 from polyver.compositions.decisions._definitions import (
     CATEGORY,
-    Defined,
+    CompositeKind,
     check_definition,
     definition_crd,
     presumed_definition,
     read_definition,
     unheeded_fields,
 )
-from polyver.compositions.decisions._explanation import Explained, explain
+from polyver.compositions.decisions._explanation import CompositeExplanation, explain
 from polyver.compositions.decisions._revisions import (
     Changes,
-    KnownRevision,
+    KnownCompositionRevision,
     check_composition_revision,
     composition_changes,
     composition_lineage,
@@ -55,10 +55,10 @@ from polyver.compositions.decisions._revisions import (
     revisions_after,
 )
 from polyver.compositions.decisions._steps import (
-    AskedStep,
-    Installed,
+    FunctionLineages,
+    ResolvedStep,
     Secret,
-    Step,
+    StepResolution,
     ask_steps,
     moved_pipelines,
     resolve_steps,
@@ -67,17 +67,17 @@ from polyver.compositions.decisions._steps import (
 __all__ = [
     "APPLIER",
     "CATEGORY",
-    "AskedStep",
     "Candidate",
     "Changes",
-    "Chosen",
+    "ChosenComposition",
     "Composite",
-    "Defined",
-    "Explained",
-    "Installed",
-    "KnownRevision",
+    "CompositeExplanation",
+    "CompositeKind",
+    "FunctionLineages",
+    "KnownCompositionRevision",
+    "ResolvedStep",
     "Secret",
-    "Step",
+    "StepResolution",
     "ask_steps",
     "candidate_of",
     "check_composition",

@@ -9,7 +9,7 @@ from typing import Any
 from polyver.capability import Refusal
 from polyver.compositions._function_references import labels_in, mapping, named
 from polyver.compositions._policy import COMPOSITIONS, COMPOSITIONS_MANUAL
-from polyver.compositions.decisions._definitions import Defined
+from polyver.compositions.decisions._definitions import CompositeKind
 from polyver.compositions.decisions._injected_fields import INSIDE
 from polyver.compositions.decisions._revisions import (
     composition_lineage,
@@ -34,7 +34,7 @@ from polyver.core.plain import ReadOnlyObject
 
 __all__ = [
     "Candidate",
-    "Chosen",
+    "ChosenComposition",
     "Composite",
     "candidate_of",
     "choose_composition",
@@ -85,7 +85,7 @@ class Composite:
         return Dependent(self.shown, at, metadata.get("uid", ""), labels, pin)
 
 
-def read_composite(obj: ReadOnlyObject, defined: Defined) -> Composite:
+def read_composite(obj: ReadOnlyObject, defined: CompositeKind) -> Composite:
     """A composite resource as the server has it."""
     spec = mapping(obj.get("spec"))
     fields = spec if defined.legacy else mapping(spec.get(INSIDE))
@@ -110,7 +110,7 @@ class Candidate:
     kind: str
     labels: Mapping[str, str]
 
-    def fits(self, defined: Defined) -> bool:
+    def fits(self, defined: CompositeKind) -> bool:
         return (self.api_version, self.kind) == (defined.api_version, defined.kind)
 
 
@@ -122,7 +122,7 @@ def candidate_of(obj: ReadOnlyObject) -> Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenComposition:
     """The Composition, why it is that one, and what to tell the user."""
 
     composition: str
@@ -131,8 +131,8 @@ class Chosen:
 
 
 def choose_composition(
-    composite: Composite, defined: Defined, known: Iterable[Candidate]
-) -> Chosen:
+    composite: Composite, defined: CompositeKind, known: Iterable[Candidate]
+) -> ChosenComposition:
     """The Composition of a composite resource; Refusal if there is none, or it is not clear."""
     there = {each.name: each for each in known}
     place = f"{composite.at}.compositionRef"
@@ -140,33 +140,35 @@ def choose_composition(
         return _enforced(composite, defined, there)
     if composite.composition:
         _check_fits(composite.composition, defined, there, place)
-        return Chosen(composite.composition, "exactly what was asked for")
+        return ChosenComposition(composite.composition, "exactly what was asked for")
     fitting = sorted(each.name for each in there.values() if each.fits(defined))
     if composite.composition_labels is not None:
         return _selected(composite, defined, [there[name] for name in fitting])
     if defined.default:
         _check_fits(defined.default, defined, there, _at(defined, "defaultCompositionRef"))
-        return Chosen(defined.default, f"the default of {defined.name}")
+        return ChosenComposition(defined.default, f"the default of {defined.name}")
     if len(fitting) == 1:
-        return Chosen(fitting[0], f"the only composition of {defined.kind}")
+        return ChosenComposition(fitting[0], f"the only composition of {defined.kind}")
     raise _unclear(defined, fitting, place)
 
 
-def _at(defined: Defined, field: str) -> str:
+def _at(defined: CompositeKind, field: str) -> str:
     return f"CompositeResourceDefinition {defined.name}, spec.{field}"
 
 
-def _enforced(composite: Composite, defined: Defined, there: Mapping[str, Candidate]) -> Chosen:
+def _enforced(
+    composite: Composite, defined: CompositeKind, there: Mapping[str, Candidate]
+) -> ChosenComposition:
     _check_fits(defined.enforced, defined, there, _at(defined, "enforcedCompositionRef"))
     asked = composite.composition
     warnings: tuple[str, ...] = ()
     if asked not in ("", defined.enforced):
         told = f"{composite.at}.compositionRef asks for {asked}"
         warnings = (f"{told}; {defined.name} enforces {defined.enforced}",)
-    return Chosen(defined.enforced, f"enforced by {defined.name}", warnings)
+    return ChosenComposition(defined.enforced, f"enforced by {defined.name}", warnings)
 
 
-def _check_fits(name: str, defined: Defined, there: Mapping[str, Candidate], at: str) -> None:
+def _check_fits(name: str, defined: CompositeKind, there: Mapping[str, Candidate], at: str) -> None:
     found = there.get(name)
     if found is None:
         fitting = sorted(each.name for each in there.values() if each.fits(defined))
@@ -179,7 +181,9 @@ def _check_fits(name: str, defined: Defined, there: Mapping[str, Candidate], at:
         raise Refusal("CompositionNotCompatible", fact, at=at, hint=hint)
 
 
-def _selected(composite: Composite, defined: Defined, fitting: Sequence[Candidate]) -> Chosen:
+def _selected(
+    composite: Composite, defined: CompositeKind, fitting: Sequence[Candidate]
+) -> ChosenComposition:
     labels = Labels.of(composite.composition_labels or {})
     matching = [each.name for each in fitting if {*labels.wanted} <= {*each.labels.items()}]
     if not matching:
@@ -191,10 +195,10 @@ def _selected(composite: Composite, defined: Defined, fitting: Sequence[Candidat
     warnings: tuple[str, ...] = ()
     if others:
         warnings = (f"{labels} is on {listed(matching)}: {chosen}, the first by name, is used",)
-    return Chosen(chosen, f"a composition with {labels}", warnings)
+    return ChosenComposition(chosen, f"a composition with {labels}", warnings)
 
 
-def _unclear(defined: Defined, fitting: Sequence[str], at: str) -> Refusal:
+def _unclear(defined: CompositeKind, fitting: Sequence[str], at: str) -> Refusal:
     if not fitting:
         fact = f"{defined.kind} has no composition"
         hint = f"apply one for {defined.api_version} {defined.kind}"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from polyver.apis.conversion_kind import versions_in_use
 from polyver.capability import Refusal
-from polyver.compositions._conditions import Fact, condition_of, conditions_with
+from polyver.compositions._conditions import DesiredCondition, condition_of, conditions_with
 from polyver.compositions._function_references import mapping
 from polyver.compositions.decisions._definitions import definition_crd
 from polyver.compositions.names import DELETED_BY_FORCE
@@ -175,41 +175,47 @@ def definition_status(
     return {**status, "controllers": {"compositeResourceType": _composed_type(mine)}}
 
 
-def _established(crd: ReadOnlyObject | None) -> Fact:
+def _established(crd: ReadOnlyObject | None) -> DesiredCondition:
     if crd is None:
-        return Fact("Established", "False", "NotDefined", "there is no CustomResourceDefinition")
+        return DesiredCondition(
+            "Established", "False", "NotDefined", "there is no CustomResourceDefinition"
+        )
     name = crd["metadata"]["name"]
     if is_going(crd):
         told = f"the CustomResourceDefinition {name} is being deleted"
-        return Fact("Established", "False", "TerminatingCompositeResource", told)
+        return DesiredCondition("Established", "False", "TerminatingCompositeResource", told)
     names = condition_of(crd, "NamesAccepted")
     if names is not None and names["status"] == "False":
         message = names.get("message") or ""
-        return Fact("Established", "False", "NamesNotAccepted", f"its names are taken: {message}")
+        return DesiredCondition(
+            "Established", "False", "NamesNotAccepted", f"its names are taken: {message}"
+        )
     said = condition_of(crd, "Established")
     if said is None or said["status"] != "True":
-        return Fact("Established", "False", "NotYetServed", "the API server does not serve it yet")
-    return Fact("Established", "True", "WatchingCompositeResource")
+        return DesiredCondition(
+            "Established", "False", "NotYetServed", "the API server does not serve it yet"
+        )
+    return DesiredCondition("Established", "True", "WatchingCompositeResource")
 
 
-def _applied(obj: ReadOnlyObject, refusals: Sequence[Refusal]) -> Iterable[Fact]:
+def _applied(obj: ReadOnlyObject, refusals: Sequence[Refusal]) -> Iterable[DesiredCondition]:
     if refusals:
         message = "; ".join(map(str, refusals))
-        yield Fact("Applied", "False", refusals[0].reason, message)
+        yield DesiredCondition("Applied", "False", refusals[0].reason, message)
     elif not is_going(obj):
-        yield Fact("Applied", "True", "Applied")
+        yield DesiredCondition("Applied", "True", "Applied")
 
 
-def _offered(obj: ReadOnlyObject) -> Iterable[Fact]:
+def _offered(obj: ReadOnlyObject) -> Iterable[DesiredCondition]:
     if obj["spec"].get("claimNames"):
         told = "no claims are offered: use composite resources themselves"
-        yield Fact("Offered", "False", "ClaimsUnsupported", told)
+        yield DesiredCondition("Offered", "False", "ClaimsUnsupported", told)
 
 
-def _postponed(waits_for: Sequence[str]) -> Iterable[Fact]:
+def _postponed(waits_for: Sequence[str]) -> Iterable[DesiredCondition]:
     if waits_for:
         told = f"it goes when these are gone: {listed(waits_for, most=3)}"
-        yield Fact("Postponed", "True", "InUse", told)
+        yield DesiredCondition("Postponed", "True", "InUse", told)
 
 
 def _composed_type(crd: ReadOnlyObject) -> dict[str, str]:

@@ -28,7 +28,7 @@ from polyver.languages.values.names import dns_1035_label_problems
 
 __all__ = [
     "CATEGORY",
-    "Defined",
+    "CompositeKind",
     "UpdatePolicy",
     "check_definition",
     "definition_crd",
@@ -46,7 +46,7 @@ _WEBHOOK = "spec.conversion.webhook"
 
 
 @dataclass(frozen=True, slots=True)
-class Defined:
+class CompositeKind:
     """A kind of composite resource, as far as composing them goes."""
 
     name: str
@@ -69,10 +69,10 @@ class Defined:
         return f"{self.group}/{self.version}"
 
 
-def read_definition(obj: ReadOnlyObject) -> Defined:
+def read_definition(obj: ReadOnlyObject) -> CompositeKind:
     """A definition in which `check_definition` finds nothing wrong."""
     spec: ReadOnlyObject = obj["spec"]
-    return Defined(
+    return CompositeKind(
         obj["metadata"]["name"],
         spec["group"],
         spec["names"]["kind"],
@@ -85,13 +85,13 @@ def read_definition(obj: ReadOnlyObject) -> Defined:
     )
 
 
-def presumed_definition(composite: ReadOnlyObject) -> Defined:
+def presumed_definition(composite: ReadOnlyObject) -> CompositeKind:
     """What can be told of a kind whose definition is not there, by one object of it."""
     group, _, version = str(composite["apiVersion"]).rpartition("/")
     spec, metadata = mapping(composite.get("spec")), mapping(composite.get("metadata"))
     legacy = INSIDE not in spec and not metadata.get("namespace")
     kind = composite["kind"]
-    return Defined(f"the kind {kind}", group, kind, version, legacy=legacy)
+    return CompositeKind(f"the kind {kind}", group, kind, version, legacy=legacy)
 
 
 def _is_legacy(spec: ReadOnlyObject) -> bool:

@@ -11,28 +11,28 @@ from dataclasses import dataclass
 from polyver.capability import Refusal
 from polyver.compositions.decisions._composition_choice import (
     Candidate,
-    Chosen,
+    ChosenComposition,
     Composite,
     choose_composition,
     choose_revision,
 )
-from polyver.compositions.decisions._definitions import Defined
-from polyver.compositions.decisions._steps import AskedStep, Installed, ask_steps
+from polyver.compositions.decisions._definitions import CompositeKind
+from polyver.compositions.decisions._steps import FunctionLineages, StepResolution, ask_steps
 from polyver.core import Labels, Resolution
 from polyver.core.plain import ReadOnlyObject
 
-__all__ = ["Explained", "explain"]
+__all__ = ["CompositeExplanation", "explain"]
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class CompositeExplanation:
     """What a composite resource would get now, and what it has."""
 
     composite: Composite
-    composition: Chosen | Refusal
+    composition: ChosenComposition | Refusal
     revision: Resolution | Refusal | None
     """None if there is no composition to choose it from."""
-    steps: tuple[AskedStep, ...] = ()
+    steps: tuple[StepResolution, ...] = ()
 
     @property
     def asks_composition(self) -> str:
@@ -59,27 +59,27 @@ class Explained:
         found = [each for step in self.steps for each in step.warnings]
         if isinstance(self.revision, Resolution):
             found = [*self.revision.warnings, *found]
-        if isinstance(self.composition, Chosen):
+        if isinstance(self.composition, ChosenComposition):
             found = [*self.composition.warnings, *found]
         return tuple(found)
 
 
 def explain(
     composite: Composite,
-    defined: Defined,
+    defined: CompositeKind,
     candidates: Iterable[Candidate],
     revisions: Sequence[ReadOnlyObject],
-    installed: Installed,
-) -> Explained:
+    installed: FunctionLineages,
+) -> CompositeExplanation:
     """What a composite resource would get now of what there is."""
     try:
         chosen = choose_composition(composite, defined, candidates)
     except Refusal as refusal:
-        return Explained(composite, refusal, None)
+        return CompositeExplanation(composite, refusal, None)
     try:
         found = choose_revision(composite, chosen.composition, revisions)
     except Refusal as refusal:
-        return Explained(composite, chosen, refusal)
+        return CompositeExplanation(composite, chosen, refusal)
     [revision] = [each for each in revisions if each["metadata"]["name"] == found.release.name]
     steps = ask_steps(revision, composite, installed, several=True)
-    return Explained(composite, chosen, found, tuple(steps))
+    return CompositeExplanation(composite, chosen, found, tuple(steps))

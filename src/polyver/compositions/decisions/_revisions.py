@@ -39,7 +39,7 @@ from polyver.kube.objects.converted_metadata import fresh
 
 __all__ = [
     "Changes",
-    "KnownRevision",
+    "KnownCompositionRevision",
     "check_composition_revision",
     "composition_changes",
     "composition_lineage",
@@ -55,7 +55,7 @@ _OURS = (COMPOSITION, CONTENT)
 
 
 @dataclass(frozen=True, slots=True)
-class KnownRevision(Numbered):
+class KnownCompositionRevision(Numbered):
     """A CompositionRevision as it is, or as it is to be."""
 
     content: str
@@ -74,8 +74,8 @@ class KnownRevision(Numbered):
 class Changes:
     """What is to be done about a Composition, in this order; nothing if something is refused."""
 
-    create: KnownRevision | None = None
-    changes: tuple[KnownRevision, ...] = ()
+    create: KnownCompositionRevision | None = None
+    changes: tuple[KnownCompositionRevision, ...] = ()
     """Revisions as they are to be."""
     current: str = ""
     """The revision of the content that the Composition has now."""
@@ -100,11 +100,11 @@ def _labels(obj: ReadOnlyObject) -> dict[str, str]:
     return dict(obj["metadata"].get("labels") or {})
 
 
-def known_composition_revision(obj: ReadOnlyObject) -> KnownRevision:
+def known_composition_revision(obj: ReadOnlyObject) -> KnownCompositionRevision:
     """A CompositionRevision as the server has it."""
     metadata: ReadOnlyObject = obj["metadata"]
     labels = _labels(obj)
-    return KnownRevision(
+    return KnownCompositionRevision(
         metadata["name"],
         obj["spec"]["revision"],
         labels.get(CONTENT) or content_of(obj),
@@ -125,13 +125,15 @@ def composition_of(obj: ReadOnlyObject) -> str:
     return _labels(obj).get(COMPOSITION, "")
 
 
-def composition_lineage(composition: str, known: Iterable[KnownRevision]) -> Lineage:
+def composition_lineage(composition: str, known: Iterable[KnownCompositionRevision]) -> Lineage:
     """The revisions of a Composition, in the order of their numbers."""
     in_order = sorted(known, key=lambda each: each.name)
     return Lineage(composition, [each.release for each in distinct(in_order).values()])
 
 
-def composition_changes(composition: ReadOnlyObject, known: Sequence[KnownRevision]) -> Changes:
+def composition_changes(
+    composition: ReadOnlyObject, known: Sequence[KnownCompositionRevision]
+) -> Changes:
     """What is to be done so that the content of now is the highest revision.
 
     `known` are the revisions that have the Composition's name in their label.
@@ -161,7 +163,7 @@ def composition_changes(composition: ReadOnlyObject, known: Sequence[KnownRevisi
 
 
 def _check_taken(
-    before: Mapping[str, KnownRevision], name: str, content: str, uid: str
+    before: Mapping[str, KnownCompositionRevision], name: str, content: str, uid: str
 ) -> Iterator[Refusal]:
     there = before.get(name)
     if there is not None and there.content != content:
@@ -174,9 +176,9 @@ def _check_taken(
             yield Refusal("NotOwned", fact, at=f"metadata.labels[{COMPOSITION}]")
 
 
-def _made(composition: ReadOnlyObject, content: str, number: int) -> KnownRevision:
+def _made(composition: ReadOnlyObject, content: str, number: int) -> KnownCompositionRevision:
     name = composition_revision_name(composition["metadata"]["name"], content)
-    return KnownRevision(name, number, content, _copied(composition, content))
+    return KnownCompositionRevision(name, number, content, _copied(composition, content))
 
 
 def _copied(composition: ReadOnlyObject, content: str) -> dict[str, str]:
@@ -184,7 +186,9 @@ def _copied(composition: ReadOnlyObject, content: str) -> dict[str, str]:
     return {**_labels(composition), **ours}
 
 
-def revisions_after(changes: Changes, known: Iterable[KnownRevision]) -> list[KnownRevision]:
+def revisions_after(
+    changes: Changes, known: Iterable[KnownCompositionRevision]
+) -> list[KnownCompositionRevision]:
     """The revisions as they are when all of it is done."""
     found = {each.name: each for each in known}
     made = (changes.create,) if changes.create else ()
@@ -192,7 +196,9 @@ def revisions_after(changes: Changes, known: Iterable[KnownRevision]) -> list[Kn
     return [*found.values()]
 
 
-def composition_revision_object(made: KnownRevision, composition: ReadOnlyObject) -> dict[str, Any]:
+def composition_revision_object(
+    made: KnownCompositionRevision, composition: ReadOnlyObject
+) -> dict[str, Any]:
     """The CompositionRevision that is to be made of what a Composition says now."""
     found: dict[str, Any] = {
         "apiVersion": f"{COMPOSITION_GROUP}/{COMPOSITION_STORED}",
@@ -219,7 +225,7 @@ def _owner(composition: ReadOnlyObject) -> dict[str, Any]:
 
 
 def composition_revision_patch(
-    before: KnownRevision, after: KnownRevision, composition: ReadOnlyObject
+    before: KnownCompositionRevision, after: KnownCompositionRevision, composition: ReadOnlyObject
 ) -> dict[str, Any]:
     """A merge patch that makes a revision what it is to be."""
     metadata: dict[str, Any] = {}
@@ -235,7 +241,7 @@ def composition_revision_patch(
 def check_composition_revision(
     obj: ReadOnlyObject,
     old: ReadOnlyObject | None,
-    others: Sequence[KnownRevision],
+    others: Sequence[KnownCompositionRevision],
     *,
     several: bool,
 ) -> list[Refusal]:
@@ -254,7 +260,7 @@ def check_composition_revision(
 
 
 def _check_change(
-    obj: ReadOnlyObject, old: ReadOnlyObject, others: Sequence[KnownRevision]
+    obj: ReadOnlyObject, old: ReadOnlyObject, others: Sequence[KnownCompositionRevision]
 ) -> Iterator[Refusal]:
     before, after = old["spec"], obj["spec"]
     for name in sorted({*before, *after} - {"revision"}):

@@ -15,7 +15,13 @@ from polyver.compositions._revision_numbers import distinct
 from polyver.compositions.decisions._checks import check_step
 from polyver.compositions.decisions._composition_choice import Composite, gated
 from polyver.compositions.messages import ResourceSelector
-from polyver.compositions.packages import Known, Pipeline, function_of, known_revision, lineage_of
+from polyver.compositions.packages import (
+    CompositionPipeline,
+    KnownFunctionRevision,
+    function_of,
+    known_revision,
+    lineage_of,
+)
 from polyver.core import (
     Dependent,
     Exact,
@@ -33,10 +39,10 @@ from polyver.core import (
 from polyver.core.plain import ReadOnlyObject
 
 __all__ = [
-    "AskedStep",
-    "Installed",
+    "FunctionLineages",
+    "ResolvedStep",
     "Secret",
-    "Step",
+    "StepResolution",
     "ask_steps",
     "moved_pipelines",
     "resolve_steps",
@@ -55,7 +61,7 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ResolvedStep:
     """A step, and the revision that it calls."""
 
     name: str
@@ -80,7 +86,7 @@ class Step:
         return found | ({"digest": self.digest} if self.digest else {})
 
 
-class Installed:
+class FunctionLineages:
     """All FunctionRevisions there are, as the lineages of their functions.
 
     `gates` are those of rollouts, by the names of the revisions that they hold.
@@ -89,7 +95,7 @@ class Installed:
     def __init__(
         self, revisions: Iterable[ReadOnlyObject], *, gates: Mapping[str, Gate] | None = None
     ) -> None:
-        known: dict[str, list[Known]] = {}
+        known: dict[str, list[KnownFunctionRevision]] = {}
         self._functions: dict[str, str] = {}
         self._endpoints: dict[str, str] = {}
         for each in revisions:
@@ -115,13 +121,13 @@ class Installed:
         return self._endpoints.get(revision, "")
 
 
-def _by_name(known: Known) -> tuple[bool, str]:
+def _by_name(known: KnownFunctionRevision) -> tuple[bool, str]:
     return not known.deleting, known.name
 
 
 def resolve_steps(
-    revision: ReadOnlyObject, composite: Composite, installed: Installed, *, several: bool
-) -> tuple[Step, ...]:
+    revision: ReadOnlyObject, composite: Composite, installed: FunctionLineages, *, several: bool
+) -> tuple[ResolvedStep, ...]:
     """The steps of a CompositionRevision; Refusal if one of them has nothing to call.
 
     `several` is the switch FunctionRevisions.
@@ -135,7 +141,7 @@ def resolve_steps(
 
 
 @dataclass(frozen=True, slots=True)
-class AskedStep:
+class StepResolution:
     """What a step asks for, and what it gets."""
 
     step: ReadOnlyObject
@@ -164,8 +170,8 @@ class AskedStep:
 
 
 def ask_steps(
-    revision: ReadOnlyObject, composite: Composite, installed: Installed, *, several: bool
-) -> Iterator[AskedStep]:
+    revision: ReadOnlyObject, composite: Composite, installed: FunctionLineages, *, several: bool
+) -> Iterator[StepResolution]:
     """Each step of a CompositionRevision with what it gets, or why it gets nothing."""
     used = _used(composite.obj)
     for place, step in enumerate(revision["spec"].get("pipeline") or ()):
@@ -173,7 +179,7 @@ def ask_steps(
         pin = used.get((step["step"], named(step.get("functionRef"))))
         selector, wrong = step_selector(step), next(check_step(step, at, several=several), None)
         answer = wrong or _answer(step, at, composite.dependent(at, pin), installed)
-        yield AskedStep(step, at, selector, pin, answer)
+        yield StepResolution(step, at, selector, pin, answer)
 
 
 def _used(composite: ReadOnlyObject) -> dict[tuple[str, str], Pin]:
@@ -186,7 +192,7 @@ def _used(composite: ReadOnlyObject) -> dict[tuple[str, str], Pin]:
 
 
 def _answer(
-    step: ReadOnlyObject, at: str, dependent: Dependent, installed: Installed
+    step: ReadOnlyObject, at: str, dependent: Dependent, installed: FunctionLineages
 ) -> Resolution | Refusal:
     lineage = installed.lineage(named(step.get("functionRef")))
     try:
@@ -195,11 +201,11 @@ def _answer(
         return _refusal(error, installed, at)
 
 
-def _made(asked: AskedStep, found: Resolution, installed: Installed) -> Step:
+def _made(asked: StepResolution, found: Resolution, installed: FunctionLineages) -> ResolvedStep:
     step = asked.step
     required = mapping(step.get("requirements")).get("requiredResources") or ()
     release = found.release
-    return Step(
+    return ResolvedStep(
         asked.name,
         asked.function,
         release.name,
@@ -227,7 +233,7 @@ def _required(each: ReadOnlyObject) -> ResourceSelector:
     )
 
 
-def _refusal(error: NoMatch, installed: Installed, at: str) -> Refusal:
+def _refusal(error: NoMatch, installed: FunctionLineages, at: str) -> Refusal:
     """Why a step has nothing to call, each cause in its own words."""
     lineage, selector = error.lineage, error.selector
     if not len(lineage) and not isinstance(selector, Exact):
@@ -242,7 +248,7 @@ def _refusal(error: NoMatch, installed: Installed, at: str) -> Refusal:
     return Refusal("NoActiveRevision", fact, at=f"{at}.functionRef", hint=hint)
 
 
-def _named_refusal(error: NoMatch, name: str, installed: Installed, at: str) -> Refusal:
+def _named_refusal(error: NoMatch, name: str, installed: FunctionLineages, at: str) -> Refusal:
     lineage, owner = error.lineage, installed.owner(name)
     if not owner:
         fact = f"function {lineage.name} has no revision {name}"
@@ -274,7 +280,9 @@ def _activate(names: list[str]) -> str:
     return f"{shown} {are} inactive: activate one, or raise activeRevisionLimit"
 
 
-def moved_pipelines(pipelines: Iterable[Pipeline], before: Lineage, after: Lineage) -> set[str]:
+def moved_pipelines(
+    pipelines: Iterable[CompositionPipeline], before: Lineage, after: Lineage
+) -> set[str]:
     """Return the CompositionRevisions with a step whose resolution a change of a function changes.
 
     This includes a step that was unresolved and stays unresolved for another reason. Gates are

@@ -6,9 +6,9 @@ from polyver.compositions.kinds._compositions import (
     COMPOSITION_STORED,
     COMPOSITIONS,
     DEFINITIONS,
+    CompositeResourceDefinition,
     Composition,
     CompositionRevision,
-    Definition,
 )
 from polyver.compositions.kinds._packages import (
     CONFIGURATIONS,
@@ -18,7 +18,7 @@ from polyver.compositions.kinds._packages import (
     PACKAGES,
     PROVIDERS,
     STORED,
-    Function,
+    CompositionFunction,
     FunctionRevision,
 )
 
@@ -37,10 +37,10 @@ __all__ = [
     "PACKAGES",
     "PROVIDERS",
     "STORED",
+    "CompositeResourceDefinition",
     "Composition",
+    "CompositionFunction",
     "CompositionRevision",
-    "Definition",
-    "Function",
     "FunctionRevision",
 ]
 

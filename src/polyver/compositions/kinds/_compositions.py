@@ -28,9 +28,9 @@ __all__ = [
     "COMPOSITION_REVISIONS",
     "COMPOSITION_STORED",
     "DEFINITIONS",
+    "CompositeResourceDefinition",
     "Composition",
     "CompositionRevision",
-    "Definition",
 ]
 
 COMPOSITION_GROUP: Final = "apiextensions.crossplane.io"
@@ -184,7 +184,7 @@ Scope = Literal["LegacyCluster", "Namespaced", "Cluster"]
 
 
 @part
-class DefinitionSpec(_Defining):
+class CompositeDefinitionSpec(_Defining):
     """The kind of a composite resource."""
 
     scope: Annotated[Scope, Same] = "LegacyCluster"
@@ -192,7 +192,7 @@ class DefinitionSpec(_Defining):
 
 
 @part
-class DefinitionSpecV2(_Defining):
+class CompositeDefinitionSpecV2(_Defining):
     """The kind of a composite resource."""
 
     scope: Annotated[Scope, Same] = "Namespaced"
@@ -208,7 +208,7 @@ class TypeReference:
 
 
 @part
-class DefinitionControllers:
+class CompositeDefinitionControllers:
     """What is composed."""
 
     compositeResourceType: TypeReference | None
@@ -216,12 +216,12 @@ class DefinitionControllers:
 
 
 @part
-class DefinitionStatus:
+class CompositeDefinitionStatus:
     """What has become of the definition."""
 
     conditions: Conditions | None
     """Established, Applied, of those with claimNames Offered, and Postponed while it waits."""
-    controllers: DefinitionControllers | None
+    controllers: CompositeDefinitionControllers | None
 
 
 # Compositions.
@@ -359,19 +359,19 @@ _DEFINED = (
 
 
 @DEFINITIONS.version(COMPOSITION_STORED, storage=True, columns=_DEFINED)
-class Definition:
+class CompositeResourceDefinition:
     """Defines a kind of composite resource."""
 
-    spec: DefinitionSpec
-    status: DefinitionStatus | None
+    spec: CompositeDefinitionSpec
+    status: CompositeDefinitionStatus | None
 
 
 @DEFINITIONS.version("v2", columns=_DEFINED)
-class DefinitionV2:
+class CompositeResourceDefinitionV2:
     """Defines a kind of composite resource."""
 
-    spec: DefinitionSpecV2
-    status: DefinitionStatus | None
+    spec: CompositeDefinitionSpecV2
+    status: CompositeDefinitionStatus | None
 
 
 @COMPOSITIONS.version(COMPOSITION_STORED, columns=_COMPOSED)

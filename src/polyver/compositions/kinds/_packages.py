@@ -18,7 +18,7 @@ __all__ = [
     "PACKAGES",
     "PROVIDERS",
     "STORED",
-    "Function",
+    "CompositionFunction",
     "FunctionRevision",
 ]
 
@@ -59,7 +59,7 @@ class ControllerConfigReference:
 
 
 @part
-class Condition:
+class PackageCondition:
     """One fact, and since when."""
 
     type: str
@@ -70,7 +70,7 @@ class Condition:
     observedGeneration: Number | None
 
 
-Conditions = Annotated[list[Condition], ListMap("type")]
+Conditions = Annotated[list[PackageCondition], ListMap("type")]
 
 
 class _Pulled:
@@ -214,7 +214,7 @@ PACKAGES: Final = (FUNCTIONS, PROVIDERS, CONFIGURATIONS)
 
 
 @FUNCTIONS.version(STORED, storage=True, columns=_COLUMNS)
-class Function:
+class CompositionFunction:
     """A function that compositions call, in several revisions."""
 
     spec: FunctionSpec

@@ -4,15 +4,21 @@ Admission asks before a write, the controller afterwards; both ask the same func
 """
 
 from polyver.compositions.packages._compositions import (
-    Pipeline,
+    CompositionPipeline,
     pipeline_of,
     revision_used,
     uses_in,
 )
-from polyver.compositions.packages._plan import Plan, Postponed, decide, results_of, users_of
+from polyver.compositions.packages._plan import (
+    FunctionPlan,
+    Postponed,
+    decide,
+    results_of,
+    users_of,
+)
 from polyver.compositions.packages._references import check_reference
 from polyver.compositions.packages._revisions import (
-    Known,
+    KnownFunctionRevision,
     check_revision,
     function_of,
     known_revision,
@@ -21,29 +27,29 @@ from polyver.compositions.packages._revisions import (
     revision_patch,
 )
 from polyver.compositions.packages._spec import (
-    Function,
+    DesiredFunction,
     check_package,
     ignored_fields,
     read_function,
 )
 from polyver.compositions.packages._status import (
     UNPACKING,
-    Seen,
+    FunctionPackageState,
     condition_of,
     function_status,
     revision_status,
 )
-from polyver.compositions.packages._uses import Use, selected_in
+from polyver.compositions.packages._uses import StepFunctionUse, selected_in
 
 __all__ = [
     "UNPACKING",
-    "Function",
-    "Known",
-    "Pipeline",
-    "Plan",
+    "CompositionPipeline",
+    "DesiredFunction",
+    "FunctionPackageState",
+    "FunctionPlan",
+    "KnownFunctionRevision",
     "Postponed",
-    "Seen",
-    "Use",
+    "StepFunctionUse",
     "check_package",
     "check_reference",
     "check_revision",

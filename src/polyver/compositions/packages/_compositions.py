@@ -11,37 +11,37 @@ from dataclasses import dataclass
 
 from polyver.compositions._function_references import mapping, named, step_selector
 from polyver.compositions.names import COMPOSITION
-from polyver.compositions.packages._uses import Use
+from polyver.compositions.packages._uses import StepFunctionUse
 from polyver.core import Dependent, Serial
 from polyver.core.plain import ReadOnlyObject
 
-__all__ = ["Pipeline", "pipeline_of", "revision_used", "uses_in"]
+__all__ = ["CompositionPipeline", "pipeline_of", "revision_used", "uses_in"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class CompositionPipeline:
     """The steps of a CompositionRevision that call functions."""
 
     name: str
     composition: str
     number: int
-    uses: tuple[Use, ...]
+    uses: tuple[StepFunctionUse, ...]
 
     @property
     def functions(self) -> set[str]:
         return {use.function for use in self.uses}
 
 
-def pipeline_of(obj: ReadOnlyObject) -> Pipeline:
+def pipeline_of(obj: ReadOnlyObject) -> CompositionPipeline:
     """A CompositionRevision as it was read; what makes no sense in it asks for nothing."""
     metadata, spec = obj["metadata"], mapping(obj.get("spec"))
     composition = mapping(metadata.get("labels")).get(COMPOSITION) or metadata["name"]
     number = spec.get("revision")
     number = number if isinstance(number, int) and number > 0 else 1
-    return Pipeline(metadata["name"], composition, number, tuple(_uses(obj)))
+    return CompositionPipeline(metadata["name"], composition, number, tuple(_uses(obj)))
 
 
-def _uses(obj: ReadOnlyObject) -> Iterator[Use]:
+def _uses(obj: ReadOnlyObject) -> Iterator[StepFunctionUse]:
     metadata = obj["metadata"]
     steps = mapping(obj.get("spec")).get("pipeline")
     for place, step in enumerate(steps if isinstance(steps, list) else ()):
@@ -52,7 +52,7 @@ def _uses(obj: ReadOnlyObject) -> Iterator[Use]:
                 f"spec.pipeline[{place}]",
                 metadata.get("uid", ""),
             )
-            yield Use(dependent, function, step_selector(step))
+            yield StepFunctionUse(dependent, function, step_selector(step))
 
 
 def revision_used(composite: ReadOnlyObject) -> str:
@@ -62,7 +62,9 @@ def revision_used(composite: ReadOnlyObject) -> str:
     return named(spec.get("compositionRevisionRef")) or named(inside.get("compositionRevisionRef"))
 
 
-def uses_in(pipelines: Iterable[Pipeline], used: Collection[str]) -> list[Use]:
+def uses_in(
+    pipelines: Iterable[CompositionPipeline], used: Collection[str]
+) -> list[StepFunctionUse]:
     """All steps of the revisions that count; `used` are those that composite resources use."""
     there = [*pipelines]
     newest: dict[str, Serial] = {}

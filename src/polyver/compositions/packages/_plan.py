@@ -13,12 +13,17 @@ from typing import Literal
 from polyver.capability import Refusal
 from polyver.compositions._revision_numbers import distinct, number_of_now
 from polyver.compositions.names import revision_name
-from polyver.compositions.packages._revisions import Known, lineage_of, new_revision, relabelled
-from polyver.compositions.packages._spec import Function
-from polyver.compositions.packages._uses import Use, selected_in
+from polyver.compositions.packages._revisions import (
+    KnownFunctionRevision,
+    lineage_of,
+    new_revision,
+    relabelled,
+)
+from polyver.compositions.packages._spec import DesiredFunction
+from polyver.compositions.packages._uses import StepFunctionUse, selected_in
 from polyver.core import listed
 
-__all__ = ["Plan", "Postponed", "decide", "results_of", "users_of"]
+__all__ = ["FunctionPlan", "Postponed", "decide", "results_of", "users_of"]
 
 Selected = Mapping[str, tuple[str, ...]]
 _UNKNOWN = ("whoever cannot be asked at the moment",)
@@ -37,13 +42,13 @@ class Postponed:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FunctionPlan:
     """What is to be done about a function, in this order; nothing if something is refused."""
 
-    create: Known | None = None
-    changes: tuple[Known, ...] = ()
+    create: KnownFunctionRevision | None = None
+    changes: tuple[KnownFunctionRevision, ...] = ()
     """Revisions as they are to be."""
-    collect: tuple[Known, ...] = ()
+    collect: tuple[KnownFunctionRevision, ...] = ()
     postponed: tuple[Postponed, ...] = ()
     current: str = ""
     """The revision of the content that is asked for; empty if that is not known."""
@@ -57,8 +62,11 @@ class Plan:
 
 
 def decide(
-    function: Function, known: Sequence[Known], digest: str | None, uses: Sequence[Use] | None = ()
-) -> Plan:
+    function: DesiredFunction,
+    known: Sequence[KnownFunctionRevision],
+    digest: str | None,
+    uses: Sequence[StepFunctionUse] | None = (),
+) -> FunctionPlan:
     """The plan for a function; without a digest, for what is there of it already.
 
     While nobody can tell who uses it (`uses` is None), nothing is taken away.
@@ -66,7 +74,7 @@ def decide(
     before = {each.name: each for each in known}
     refusal = _taken(function, before, digest)
     if refusal is not None:
-        return Plan(refusals=(refusal,))
+        return FunctionPlan(refusals=(refusal,))
     there = _distinct(known)
     current = _bring(function, there, digest)
     _activate(function, there)
@@ -78,7 +86,7 @@ def decide(
     doomed = _surplus(function, there, current)
     postponed += [_late(name, "collected", holding) for name in doomed if name in holding]
     collect = [there.pop(name) for name in doomed if name not in holding]
-    return Plan(
+    return FunctionPlan(
         next((each for name, each in there.items() if name not in before), None),
         _in_order([each for each in there.values() if before.get(each.name, each) != each]),
         tuple(collect),
@@ -89,13 +97,15 @@ def decide(
 
 
 def users_of(
-    function: str, known: Sequence[Known], uses: Sequence[Use]
+    function: str, known: Sequence[KnownFunctionRevision], uses: Sequence[StepFunctionUse]
 ) -> Mapping[str, tuple[str, ...]]:
     """For each revision that is selected now, by its name: the dependents that select it."""
     return selected_in(uses, lineage_of(function, _distinct(known).values()))
 
 
-def results_of(plan: Plan, known: Iterable[Known]) -> list[Known]:
+def results_of(
+    plan: FunctionPlan, known: Iterable[KnownFunctionRevision]
+) -> list[KnownFunctionRevision]:
     """The revisions as they are when a plan has been carried out."""
     found = {each.name: each for each in known}
     made = (plan.create,) if plan.create else ()
@@ -104,7 +114,9 @@ def results_of(plan: Plan, known: Iterable[Known]) -> list[Known]:
     return [each for name, each in found.items() if name not in gone]
 
 
-def _taken(function: Function, before: Mapping[str, Known], digest: str | None) -> Refusal | None:
+def _taken(
+    function: DesiredFunction, before: Mapping[str, KnownFunctionRevision], digest: str | None
+) -> Refusal | None:
     """Refuse content whose revision would be called as that of other content."""
     if digest is None:
         return None
@@ -117,12 +129,14 @@ def _taken(function: Function, before: Mapping[str, Known], digest: str | None) 
     return Refusal("NameTaken", fact, at="spec.package", hint="build the package anew")
 
 
-def _distinct(known: Sequence[Known]) -> dict[str, Known]:
+def _distinct(known: Sequence[KnownFunctionRevision]) -> dict[str, KnownFunctionRevision]:
     """Revisions by name, with distinct numbers; what is being deleted keeps its own first."""
     return distinct(sorted(known, key=lambda each: (not each.deleting, each.name)))
 
 
-def _bring(function: Function, there: dict[str, Known], digest: str | None) -> str:
+def _bring(
+    function: DesiredFunction, there: dict[str, KnownFunctionRevision], digest: str | None
+) -> str:
     """Have the content that is asked for as the highest revision, with the labels of now."""
     if digest is None:
         return ""
@@ -135,7 +149,7 @@ def _bring(function: Function, there: dict[str, Known], digest: str | None) -> s
     return name
 
 
-def _wanted(function: Function, there: Mapping[str, Known]) -> set[str]:
+def _wanted(function: DesiredFunction, there: Mapping[str, KnownFunctionRevision]) -> set[str]:
     """The revisions that are to be active: the highest, if that is not left to users."""
     if not function.automatic:
         return {name for name, each in there.items() if each.active}
@@ -144,13 +158,13 @@ def _wanted(function: Function, there: Mapping[str, Known]) -> set[str]:
     return {each.name for each in releases[-function.active_limit :]}
 
 
-def _activate(function: Function, there: dict[str, Known]) -> None:
+def _activate(function: DesiredFunction, there: dict[str, KnownFunctionRevision]) -> None:
     for name in _wanted(function, there):
         there[name] = replace(there[name], active=True)
 
 
 def _deactivate(
-    function: Function, there: dict[str, Known], holding: Selected
+    function: DesiredFunction, there: dict[str, KnownFunctionRevision], holding: Selected
 ) -> Iterator[Postponed]:
     wanted = _wanted(function, there)
     for name, each in sorted(there.items()):
@@ -166,7 +180,9 @@ def _late(name: str, what: Literal["deactivated", "collected"], holding: Selecte
     return Postponed(name, what, holding[name])
 
 
-def _surplus(function: Function, there: Mapping[str, Known], current: str) -> list[str]:
+def _surplus(
+    function: DesiredFunction, there: Mapping[str, KnownFunctionRevision], current: str
+) -> list[str]:
     """The revisions that are too many, the lowest first; never an active one, nor the current."""
     staying = {name: each for name, each in there.items() if not each.deleting}
     too_many = len(staying) - function.history_limit
@@ -178,6 +194,6 @@ def _surplus(function: Function, there: Mapping[str, Known], current: str) -> li
     return [name for name in inactive if name != kept][:too_many]
 
 
-def _in_order(changes: Sequence[Known]) -> tuple[Known, ...]:
+def _in_order(changes: Sequence[KnownFunctionRevision]) -> tuple[KnownFunctionRevision, ...]:
     """What is activated comes before what is not, so that there is always one to call."""
     return tuple(sorted(changes, key=lambda each: (not each.active, each.name)))

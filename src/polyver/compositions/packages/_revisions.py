@@ -12,12 +12,12 @@ from polyver.compositions._revision_numbers import Numbered, check_number, next_
 from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, STORED
 from polyver.compositions.names import COPIED, ENDPOINT, PACKAGE, revision_name
 from polyver.compositions.packages._references import check_reference
-from polyver.compositions.packages._spec import Function
+from polyver.compositions.packages._spec import DesiredFunction
 from polyver.core import Lineage, Release, Serial, Stage
 from polyver.core.plain import ReadOnlyObject
 
 __all__ = [
-    "Known",
+    "KnownFunctionRevision",
     "check_revision",
     "function_of",
     "known_revision",
@@ -41,7 +41,7 @@ _COPIED_FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Known(Numbered):
+class KnownFunctionRevision(Numbered):
     """A revision as it is, or as it is to be."""
 
     digest: str
@@ -64,12 +64,12 @@ class Known(Numbered):
         return Release(Serial(self.number), self.digest, stage, self.labels, name=self.name)
 
 
-def known_revision(obj: ReadOnlyObject) -> Known:
+def known_revision(obj: ReadOnlyObject) -> KnownFunctionRevision:
     """A FunctionRevision as the server has it."""
     metadata: ReadOnlyObject = obj["metadata"]
     spec: ReadOnlyObject = obj["spec"]
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
-    return Known(
+    return KnownFunctionRevision(
         metadata["name"],
         spec["revision"],
         spec.get("digest") or content_digest(spec["image"]),
@@ -87,23 +87,25 @@ def function_of(obj: ReadOnlyObject) -> str:
     return str(labels.get(PACKAGE, ""))
 
 
-def lineage_of(function: str, known: Iterable[Known]) -> Lineage:
+def lineage_of(function: str, known: Iterable[KnownFunctionRevision]) -> Lineage:
     """Revisions whose numbers are distinct, in the order of these."""
     return Lineage(function, [each.release for each in known])
 
 
-def new_revision(function: Function, digest: str, number: int) -> Known:
+def new_revision(function: DesiredFunction, digest: str, number: int) -> KnownFunctionRevision:
     """The revision of some content, active at once unless users decide that."""
-    made = Known(revision_name(function.name, digest), number, digest, active=function.automatic)
+    made = KnownFunctionRevision(
+        revision_name(function.name, digest), number, digest, active=function.automatic
+    )
     return relabelled(made, function)
 
 
-def relabelled(known: Known, function: Function) -> Known:
+def relabelled(known: KnownFunctionRevision, function: DesiredFunction) -> KnownFunctionRevision:
     """A revision with its function's labels and address of now, and what others gave it."""
     own = {name: text for name, text in function.labels.items() if name != PACKAGE}
     others = {name: text for name, text in known.labels.items() if name not in known.copied}
     there = "" if known.is_copied_address else known.address
-    return Known(
+    return KnownFunctionRevision(
         known.name,
         known.number,
         known.digest,
@@ -115,7 +117,7 @@ def relabelled(known: Known, function: Function) -> Known:
     )
 
 
-def revision_object(known: Known, owner: ReadOnlyObject) -> dict[str, Any]:
+def revision_object(known: KnownFunctionRevision, owner: ReadOnlyObject) -> dict[str, Any]:
     """The FunctionRevision that is to be made, with what its Function says now."""
     metadata, spec = owner["metadata"], owner["spec"]
     reference = {
@@ -146,7 +148,7 @@ def revision_object(known: Known, owner: ReadOnlyObject) -> dict[str, Any]:
     }
 
 
-def revision_patch(before: Known, after: Known) -> dict[str, Any]:
+def revision_patch(before: KnownFunctionRevision, after: KnownFunctionRevision) -> dict[str, Any]:
     """A merge patch that makes a revision what it is to be."""
     labels: dict[str, str | None] = {
         name: after.labels.get(name)
@@ -165,12 +167,12 @@ def revision_patch(before: Known, after: Known) -> dict[str, Any]:
     return {name: part for name, part in change.items() if part}
 
 
-def _annotations(known: Known) -> dict[str, str | None]:
+def _annotations(known: KnownFunctionRevision) -> dict[str, str | None]:
     return {COPIED: ",".join(sorted(known.copied)) or None, ENDPOINT: known.address or None}
 
 
 def check_revision(
-    obj: ReadOnlyObject, old: ReadOnlyObject | None, others: Sequence[Known]
+    obj: ReadOnlyObject, old: ReadOnlyObject | None, others: Sequence[KnownFunctionRevision]
 ) -> list[Refusal]:
     """What is wrong with a FunctionRevision that somebody writes.
 
@@ -191,7 +193,7 @@ def check_revision(
 
 
 def _check_change(
-    obj: ReadOnlyObject, old: ReadOnlyObject, others: Sequence[Known]
+    obj: ReadOnlyObject, old: ReadOnlyObject, others: Sequence[KnownFunctionRevision]
 ) -> Iterable[Refusal]:
     before, after = old["spec"], obj["spec"]
     for name in sorted({*before, *after} - {"desiredState", "revision"}):

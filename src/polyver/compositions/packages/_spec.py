@@ -13,7 +13,7 @@ from polyver.compositions.packages._references import check_reference
 from polyver.core.plain import ReadOnlyObject
 from polyver.languages.values.names import dns_1035_label_problems
 
-__all__ = ["Function", "PullPolicy", "check_package", "ignored_fields", "read_function"]
+__all__ = ["DesiredFunction", "PullPolicy", "check_package", "ignored_fields", "read_function"]
 
 PullPolicy = Literal["IfNotPresent", "Always", "Never"]
 _LIMIT = "spec.activeRevisionLimit"
@@ -26,7 +26,7 @@ _IGNORED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class DesiredFunction:
     """What somebody wants to be there of a function."""
 
     name: str
@@ -43,11 +43,11 @@ class Function:
     pull: PullPolicy = "IfNotPresent"
 
 
-def read_function(obj: ReadOnlyObject) -> Function:
+def read_function(obj: ReadOnlyObject) -> DesiredFunction:
     """A Function as the server has it, its defaults filled in."""
     metadata: ReadOnlyObject = obj["metadata"]
     spec: ReadOnlyObject = obj.get("spec") or {}
-    return Function(
+    return DesiredFunction(
         metadata["name"],
         spec.get("package", ""),
         metadata.get("labels") or {},

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from polyver.compositions._policy import REVISIONS
 from polyver.core import Dependent, Index, Lineage, Move, Selector, Stage, affected
 
-__all__ = ["Use", "selected_in"]
+__all__ = ["StepFunctionUse", "selected_in"]
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class StepFunctionUse:
     """One step of a composition that calls a function, and what it asks for."""
 
     dependent: Dependent
@@ -21,7 +21,7 @@ class Use:
     selector: Selector
 
 
-def selected_in(uses: Iterable[Use], lineage: Lineage) -> Mapping[str, tuple[str, ...]]:
+def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[str, tuple[str, ...]]:
     """For each revision that is selected, by its name: the dependents that select it.
 
     Who selects nothing that is active counts for the revision that it would get if all were: that

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polyver.client import Key, Resource
+from polyver.client import GroupVersionResource, Key
 from polyver.compositions._policy import COMPOSITIONS, REVISIONS
 from polyver.compositions.decisions import (
     Composite,
-    Defined,
+    CompositeKind,
     check_definition,
     composite_entry,
     composition_lineage,
@@ -21,15 +21,21 @@ from polyver.compositions.decisions import (
     read_composite,
     read_definition,
 )
-from polyver.compositions.decisions import KnownRevision as Known
-from polyver.compositions.packages import Pipeline, pipeline_of
+from polyver.compositions.decisions import KnownCompositionRevision as Known
+from polyver.compositions.packages import CompositionPipeline, pipeline_of
 from polyver.core import Lineage, Pin
 from polyver.core.plain import Object
-from polyver.web.sources import Asked, Details, Shown, Unanswered, Where
+from polyver.web.sources import (
+    LineageKey,
+    LineageRequest,
+    PageLineage,
+    ReleaseDetails,
+    UnresolvedRequest,
+)
 
 __all__ = [
-    "Composition",
-    "KindOf",
+    "CompositeKindView",
+    "CompositionRevisionView",
     "composite_of",
     "composition_of",
     "composition_shown",
@@ -39,45 +45,47 @@ __all__ = [
 ]
 
 CAPABILITY = "compositions"
-CompositeKey = tuple[Resource, Key]
+CompositeKey = tuple[GroupVersionResource, Key]
 
 
 @dataclass(frozen=True, slots=True)
-class Composition:
+class CompositionRevisionView:
     """A CompositionRevision, as far as it is shown."""
 
-    pipeline: Pipeline
+    pipeline: CompositionPipeline
     known: Known
     target: str
     """The kind that it is for."""
 
 
-def composition_of(obj: Object) -> Composition:
+def composition_of(obj: Object) -> CompositionRevisionView:
     """A CompositionRevision as it was read."""
     target = obj["spec"]["compositeTypeRef"]
     about = f"{target['apiVersion']} {target['kind']}"
-    return Composition(pipeline_of(obj), known_composition_revision(obj), about)
+    return CompositionRevisionView(pipeline_of(obj), known_composition_revision(obj), about)
 
 
 @dataclass(frozen=True, slots=True)
-class KindOf:
+class CompositeKindView:
     """A kind of composite resources: how they are read, and where they are."""
 
-    defined: Defined
-    resource: Resource
+    defined: CompositeKind
+    resource: GroupVersionResource
 
 
-def kind_of(obj: Object) -> KindOf | None:
+def kind_of(obj: Object) -> CompositeKindView | None:
     """The kind that a definition defines; None while something is wrong with it."""
     if check_definition(obj):
         return None
     defined, spec = read_definition(obj), obj["spec"]
     namespaced = spec.get("scope") == "Namespaced"
-    place = Resource(defined.group, defined.version, spec["names"]["plural"], namespaced)
-    return KindOf(defined, place)
+    place = GroupVersionResource(
+        defined.group, defined.version, spec["names"]["plural"], namespaced
+    )
+    return CompositeKindView(defined, place)
 
 
-def composite_of(obj: Object, kind: KindOf) -> Composite:
+def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
     """What is kept of a composite resource."""
     metadata = obj["metadata"]
     about = {k: metadata[k] for k in ("name", "namespace", "uid", "labels") if metadata.get(k)}
@@ -90,21 +98,21 @@ def composite_of(obj: Object, kind: KindOf) -> Composite:
     return replace(read_composite({**light, "spec": obj.get("spec")}, kind.defined), obj=light)
 
 
-def where_composition(name: str) -> Where:
+def where_composition(name: str) -> LineageKey:
     """Where the lineage of a composition is; functions have no slash in their names."""
-    return Where(CAPABILITY, f"composition/{name}")
+    return LineageKey(CAPABILITY, f"composition/{name}")
 
 
-def lineage_of(name: str, revisions: Iterable[Composition]) -> Lineage:
+def lineage_of(name: str, revisions: Iterable[CompositionRevisionView]) -> Lineage:
     return composition_lineage(name, [each.known for each in revisions])
 
 
-def composition_shown(name: str, revisions: Mapping[str, Composition]) -> Shown:
+def composition_shown(name: str, revisions: Mapping[str, CompositionRevisionView]) -> PageLineage:
     """A composition as the page shows it."""
     lineage = lineage_of(name, revisions.values())
     newest = revisions[lineage.releases[-1].name]
-    details = {each: Details(_steps(known.pipeline)) for each, known in revisions.items()}
-    return Shown(
+    details = {each: ReleaseDetails(_steps(known.pipeline)) for each, known in revisions.items()}
+    return PageLineage(
         where_composition(name),
         lineage,
         COMPOSITIONS,
@@ -114,7 +122,7 @@ def composition_shown(name: str, revisions: Mapping[str, Composition]) -> Shown:
     )
 
 
-def _steps(pipeline: Pipeline) -> str:
+def _steps(pipeline: CompositionPipeline) -> str:
     asked = [
         f"{use.function} ({use.selector})" if str(use.selector) else use.function
         for use in pipeline.uses
@@ -125,30 +133,34 @@ def _steps(pipeline: Pipeline) -> str:
 def places_of(
     composite: Composite,
     lineage: Lineage | None,
-    used: Composition | None,
+    used: CompositionRevisionView | None,
     is_there: Callable[[str], bool],
-) -> list[Asked | Unanswered]:
+) -> list[LineageRequest | UnresolvedRequest]:
     """What a composite resource asks of its composition, and its steps of functions."""
-    found: list[Asked | Unanswered] = [_asked_composition(composite, lineage)]
+    found: list[LineageRequest | UnresolvedRequest] = [_asked_composition(composite, lineage)]
     for place, use in enumerate(used.pipeline.uses if used is not None else ()):
         at = f"{use.dependent.name}, {use.dependent.at}"
         dependent = composite.dependent(at, _recorded(composite.obj, place, use.function))
         if is_there(use.function):
-            where = Where(CAPABILITY, use.function)
-            found.append(Asked(dependent, where, str(use.selector), use.selector, REVISIONS))
+            where = LineageKey(CAPABILITY, use.function)
+            found.append(
+                LineageRequest(dependent, where, str(use.selector), use.selector, REVISIONS)
+            )
         else:
             fact = f"there is no function {use.function}"
-            found.append(Unanswered(dependent, use.function, fact))
+            found.append(UnresolvedRequest(dependent, use.function, fact))
     return found
 
 
-def _asked_composition(composite: Composite, lineage: Lineage | None) -> Asked | Unanswered:
+def _asked_composition(
+    composite: Composite, lineage: Lineage | None
+) -> LineageRequest | UnresolvedRequest:
     name, at = composite.composition, f"{composite.at}.compositionRef"
     if lineage is None or not name:
         fact = f"there is no composition {name}" if name else "no composition is chosen"
-        return Unanswered(composite.dependent(at), name, fact)
+        return UnresolvedRequest(composite.dependent(at), name, fact)
     dependent, _, selector, policy = composite_entry(composite, lineage)
-    return Asked(dependent, where_composition(name), str(selector), selector, policy)
+    return LineageRequest(dependent, where_composition(name), str(selector), selector, policy)
 
 
 def _recorded(obj: Mapping[str, Any], place: int, function: str) -> Pin | None:

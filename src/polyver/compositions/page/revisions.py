@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.client import CRDS, Change, Key, Resource
+from polyver.client import CRDS, Change, GroupVersionResource, Key
 from polyver.compositions._policy import REVISIONS
 from polyver.compositions.decisions import Composite
 from polyver.compositions.kinds import (
@@ -26,8 +26,8 @@ from polyver.compositions.kinds import (
 )
 from polyver.compositions.packages import function_of, known_revision, uses_in
 from polyver.compositions.page._composites import (
-    Composition,
-    KindOf,
+    CompositeKindView,
+    CompositionRevisionView,
     composite_of,
     composition_of,
     composition_shown,
@@ -38,25 +38,25 @@ from polyver.compositions.page._composites import (
 from polyver.core import Dependent, Lineage, PolyverError, Release
 from polyver.core.plain import Object
 from polyver.web.sources import (
-    Asked,
-    Book,
-    Details,
-    Following,
-    Shown,
-    Source,
-    Unanswered,
-    Watched,
-    Where,
+    LineageKey,
+    LineageRequest,
+    PageInformers,
+    PageLineage,
+    PageModel,
+    PageSource,
+    ReleaseDetails,
+    UnresolvedRequest,
+    WatchedCollection,
 )
 
 __all__ = ["RevisionsSource"]
 
 _CAPABILITY = "compositions"
 _COMPOSITE = "composite"
-_FUNCTIONS = Resource(GROUP, STORED, FUNCTIONS.names.plural, namespaced=False)
-_REVISIONS = Resource(GROUP, STORED, FUNCTION_REVISIONS.names.plural, namespaced=False)
+_FUNCTIONS = GroupVersionResource(GROUP, STORED, FUNCTIONS.names.plural, namespaced=False)
+_REVISIONS = GroupVersionResource(GROUP, STORED, FUNCTION_REVISIONS.names.plural, namespaced=False)
 _DEFINITIONS, _COMPOSITIONS = (
-    Resource(COMPOSITION_GROUP, COMPOSITION_STORED, kind.names.plural, namespaced=False)
+    GroupVersionResource(COMPOSITION_GROUP, COMPOSITION_STORED, kind.names.plural, namespaced=False)
     for kind in (DEFINITIONS, COMPOSITION_REVISIONS)
 )
 
@@ -75,34 +75,34 @@ class _Revision:
     problem: str
 
 
-class RevisionsSource(Source):
+class RevisionsSource(PageSource):
     """The capability compositions."""
 
     def __init__(self) -> None:
         self._functions: dict[str, _Function] = {}
         self._revisions: dict[str, dict[str, _Revision]] = {}
         """By function and name."""
-        self._compositions: dict[str, dict[str, Composition]] = {}
+        self._compositions: dict[str, dict[str, CompositionRevisionView]] = {}
         """By composition and revision."""
         self._asking: dict[str, set[str]] = {}
         """The dependents that each composition has."""
         self._crds: set[str] = set()
         """Of composite resources."""
-        self._kinds: dict[str, KindOf] = {}
+        self._kinds: dict[str, CompositeKindView] = {}
         """By their definitions."""
-        self._composites: dict[tuple[Resource, Key], Composite] = {}
-        self._users: dict[str, set[tuple[Resource, Key]]] = {}
+        self._composites: dict[tuple[GroupVersionResource, Key], Composite] = {}
+        self._users: dict[str, set[tuple[GroupVersionResource, Key]]] = {}
         """Of compositions: the composite resources that have them."""
         self._used: dict[str, Counter[str]] = {}
         """Of compositions: how many use each revision."""
 
-    def open(self, book: Book, following: Following) -> None:
+    def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
         self._following = following
-        following.follow(self, Watched(_FUNCTIONS, _function, self._observe_function))
-        following.follow(self, Watched(_REVISIONS, _revision, self._observe_revision))
+        following.follow(self, WatchedCollection(_FUNCTIONS, _function, self._observe_function))
+        following.follow(self, WatchedCollection(_REVISIONS, _revision, self._observe_revision))
         # Compositions may not be there, and a collection that is not is never known as a whole.
-        following.follow(self, Watched(CRDS, _role, self._observe_kind, metadata=True))
+        following.follow(self, WatchedCollection(CRDS, _role, self._observe_kind, metadata=True))
 
     async def _observe_kind(self, change: Change[str]) -> None:
         role, is_there = change.after or change.before or "", bool(change.after)
@@ -110,20 +110,20 @@ class RevisionsSource(Source):
             (self._crds.add if is_there else self._crds.discard)(change.key.name)
             await self._follow_composites(change.key.name)
         elif role == _COMPOSITIONS.plural:
-            watched = Watched(_COMPOSITIONS, composition_of, self._observe_composition)
+            watched = WatchedCollection(_COMPOSITIONS, composition_of, self._observe_composition)
             await self._follow(watched, is_there=is_there)
         elif role == _DEFINITIONS.plural:
-            watched_kinds = Watched(_DEFINITIONS, kind_of, self._observe_definition)
+            watched_kinds = WatchedCollection(_DEFINITIONS, kind_of, self._observe_definition)
             await self._follow(watched_kinds, is_there=is_there)
 
-    async def _follow(self, watched: Watched[Any], *, is_there: bool) -> None:
+    async def _follow(self, watched: WatchedCollection[Any], *, is_there: bool) -> None:
         if is_there:
             self._following.follow(self, watched)
             return
         for key, known in (await self._following.unfollow(self, watched.resource)).items():
             await watched.observe(Change(key, known, None))
 
-    async def _observe_definition(self, change: Change[KindOf | None]) -> None:
+    async def _observe_definition(self, change: Change[CompositeKindView | None]) -> None:
         before = self._kinds.pop(change.key.name, None)
         if before is not None and before != change.after:
             await self._follow(self._watched(before), is_there=False)
@@ -136,14 +136,16 @@ class RevisionsSource(Source):
         if kind is not None:
             await self._follow(self._watched(kind), is_there=definition in self._crds)
 
-    def _watched(self, kind: KindOf) -> Watched[Composite]:
-        return Watched(
+    def _watched(self, kind: CompositeKindView) -> WatchedCollection[Composite]:
+        return WatchedCollection(
             kind.resource,
             lambda obj: composite_of(obj, kind),
             lambda change: self._observe_composite(kind.resource, change),
         )
 
-    async def _observe_composite(self, place: Resource, change: Change[Composite]) -> None:
+    async def _observe_composite(
+        self, place: GroupVersionResource, change: Change[Composite]
+    ) -> None:
         key = place, change.key
         for known in filter(None, (change.before, change.after)):
             self._users.setdefault(known.composition, set()).discard(key)
@@ -175,7 +177,7 @@ class RevisionsSource(Source):
         self._book.ask(_CAPABILITY, composite.shown, places)
 
     def _is_shown(self, function: str) -> bool:
-        return self._book.get(Where(_CAPABILITY, function)) is not None
+        return self._book.get(LineageKey(_CAPABILITY, function)) is not None
 
     async def _observe_function(self, change: Change[_Function]) -> None:
         name = change.key.name
@@ -194,7 +196,7 @@ class RevisionsSource(Source):
             self._show(function)
 
     def _show(self, name: str) -> None:
-        where, function = Where(_CAPABILITY, name), self._functions.get(name)
+        where, function = LineageKey(_CAPABILITY, name), self._functions.get(name)
         revisions = self._revisions.get(name) or {}
         was_there = self._book.get(where) is not None
         if function is None and not revisions:
@@ -208,7 +210,7 @@ class RevisionsSource(Source):
             for composite in self._composites.values():
                 self._ask_composite(composite)
 
-    async def _observe_composition(self, change: Change[Composition]) -> None:
+    async def _observe_composition(self, change: Change[CompositionRevisionView]) -> None:
         name = change.key.name
         for known in filter(None, (change.before, change.after)):
             self._compositions.setdefault(known.pipeline.composition, {}).pop(name, None)
@@ -236,16 +238,16 @@ class RevisionsSource(Source):
     def _ask(self, composition: str) -> None:
         mine = [each.pipeline for each in self._compositions.get(composition, {}).values()]
         used = {name for name, number in self._used.get(composition, Counter()).items() if number}
-        places: dict[str, list[Asked | Unanswered]] = {}
+        places: dict[str, list[LineageRequest | UnresolvedRequest]] = {}
         for use in uses_in(mine, used):
-            where = Where(_CAPABILITY, use.function)
+            where = LineageKey(_CAPABILITY, use.function)
             dependent: Dependent = use.dependent
-            asked: Asked | Unanswered = Asked(
+            asked: LineageRequest | UnresolvedRequest = LineageRequest(
                 dependent, where, str(use.selector), use.selector, REVISIONS
             )
             if self._book.get(where) is None:
                 fact = f"there is no function {use.function}"
-                asked = Unanswered(dependent, use.function, fact)
+                asked = UnresolvedRequest(dependent, use.function, fact)
             places.setdefault(dependent.name, []).append(asked)
         for gone in self._asking.get(composition, set()) - places.keys():
             self._book.ask(_CAPABILITY, gone)
@@ -284,13 +286,15 @@ def _problem(obj: Object, *types: str) -> str:
     return str(wrong[0].get("message") or wrong[0].get("reason") or "") if wrong else ""
 
 
-def _shown(where: Where, function: _Function | None, revisions: dict[str, _Revision]) -> Shown:
+def _shown(
+    where: LineageKey, function: _Function | None, revisions: dict[str, _Revision]
+) -> PageLineage:
     problem = function.problem if function else "the function is gone, and revisions are left"
     try:
         lineage = Lineage(where.path, [each.release for each in revisions.values()])
     except PolyverError as error:
         lineage, problem = Lineage(where.path), str(error)
-    return Shown(
+    return PageLineage(
         where,
         lineage,
         REVISIONS,
@@ -301,6 +305,6 @@ def _shown(where: Where, function: _Function | None, revisions: dict[str, _Revis
     )
 
 
-def _details(revision: _Revision) -> Details:
+def _details(revision: _Revision) -> ReleaseDetails:
     text = f"served at {revision.endpoint}" if revision.endpoint else ""
-    return Details(revision.problem or text, ("not healthy",) if revision.problem else ())
+    return ReleaseDetails(revision.problem or text, ("not healthy",) if revision.problem else ())

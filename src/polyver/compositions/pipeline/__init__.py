@@ -2,7 +2,7 @@
 
 >>> from polyver.compositions.messages import Resource, Response, State
 >>> xr = {"apiVersion": "ex.io/v1", "kind": "Shop", "metadata": {"name": "a"}}
->>> step = Step("run", "resize", "resize-0123456789ab", "")
+>>> step = ResolvedStep("run", "resize", "resize-0123456789ab", "")
 >>> run = start(State(Resource(xr)), (step,))
 >>> call = decide(run)
 >>> run = answered(run, call.number, Response())
@@ -10,10 +10,10 @@
 (Done(), True)
 """
 
-from polyver.compositions.decisions import Step
+from polyver.compositions.decisions import ResolvedStep
 from polyver.compositions.pipeline._machine import (
     MOST_ROUNDS,
-    Call,
+    CallStep,
     Done,
     Effect,
     Fetch,
@@ -24,14 +24,14 @@ from polyver.compositions.pipeline._machine import (
 )
 from polyver.compositions.pipeline._moves import (
     WOULD_DELETE,
-    FailedMove,
+    FailedCompositeMove,
     allows_deletion,
     lost_objects,
     updated_fact,
     would_delete,
 )
 from polyver.compositions.pipeline._outcome import (
-    Outcome,
+    PipelineOutcome,
     composite_conditions,
     conclude,
     deleting_conditions,
@@ -44,32 +44,39 @@ from polyver.compositions.pipeline._outcome import (
 )
 from polyver.compositions.pipeline._requirements import found_among
 from polyver.compositions.pipeline._resources import (
-    Composed,
-    Removed,
+    ComposedResource,
+    RemovedResource,
     check_distinct,
     connection_secret,
     observe,
     reference_to,
     shown,
 )
-from polyver.compositions.pipeline._run import Event, Failure, Found, Run, secrets_of, start
+from polyver.compositions.pipeline._run import (
+    FoundRequirements,
+    PipelineEvent,
+    PipelineFailure,
+    PipelineRun,
+    secrets_of,
+    start,
+)
 
 __all__ = [
     "MOST_ROUNDS",
     "WOULD_DELETE",
-    "Call",
-    "Composed",
+    "CallStep",
+    "ComposedResource",
     "Done",
     "Effect",
-    "Event",
-    "FailedMove",
-    "Failure",
+    "FailedCompositeMove",
     "Fetch",
-    "Found",
-    "Outcome",
-    "Removed",
-    "Run",
-    "Step",
+    "FoundRequirements",
+    "PipelineEvent",
+    "PipelineFailure",
+    "PipelineOutcome",
+    "PipelineRun",
+    "RemovedResource",
+    "ResolvedStep",
     "allows_deletion",
     "answered",
     "check_distinct",

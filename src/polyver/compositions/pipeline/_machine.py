@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from polyver.compositions._conditions import Fact, Truth
-from polyver.compositions.decisions import Step
+from polyver.compositions._conditions import DesiredCondition, Truth
+from polyver.compositions.decisions import ResolvedStep
 from polyver.compositions.messages import (
     Capability,
     Condition,
@@ -22,13 +22,20 @@ from polyver.compositions.messages import (
     Severity,
     Status,
 )
-from polyver.compositions.pipeline._run import REASON, Event, Failure, Found, Run, awaited_by
+from polyver.compositions.pipeline._run import (
+    REASON,
+    FoundRequirements,
+    PipelineEvent,
+    PipelineFailure,
+    PipelineRun,
+    awaited_by,
+)
 from polyver.kube.objects import digest
 
 __all__ = [
     "MOST_ROUNDS",
     "SYSTEM",
-    "Call",
+    "CallStep",
     "Done",
     "Effect",
     "Fetch",
@@ -47,11 +54,11 @@ _TRUTH: dict[Status, Truth] = {Status.TRUE: "True", Status.FALSE: "False"}
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallStep:
     """Call the revision of a step."""
 
     number: int
-    step: Step
+    step: ResolvedStep
     request: Request
 
 
@@ -60,7 +67,7 @@ class Fetch:
     """Look for what a function needs to see; what is not there is found empty."""
 
     number: int
-    step: Step
+    step: ResolvedStep
     requirements: Requirements
 
 
@@ -69,20 +76,20 @@ class Done:
     """Nothing is left to call: all went well, or something failed."""
 
 
-Effect = Call | Fetch | Done
+Effect = CallStep | Fetch | Done
 
 
-def decide(run: Run) -> Effect:
+def decide(run: PipelineRun) -> Effect:
     """What to do next."""
     if run.is_over:
         return Done()
     step = run.steps[run.place]
     if run.awaited is not None:
         return Fetch(run.number, step, run.awaited)
-    return Call(run.number, step, _request(run, step))
+    return CallStep(run.number, step, _request(run, step))
 
 
-def _request(run: Run, step: Step) -> Request:
+def _request(run: PipelineRun, step: ResolvedStep) -> Request:
     request = Request(
         observed=run.observed,
         desired=run.desired,
@@ -97,7 +104,7 @@ def _request(run: Run, step: Step) -> Request:
     return replace(request, meta=RequestMeta(tag, _CAPABILITIES))
 
 
-def fetched(run: Run, number: int, found: Found) -> Run:
+def fetched(run: PipelineRun, number: int, found: FoundRequirements) -> PipelineRun:
     """What was looked for is there, as far as it exists."""
     if run.is_over or number != run.number or run.awaited is None:
         return run
@@ -111,16 +118,16 @@ def fetched(run: Run, number: int, found: Found) -> Run:
     )
 
 
-def failed(run: Run, number: int, reason: str, message: str) -> Run:
+def failed(run: PipelineRun, number: int, reason: str, message: str) -> PipelineRun:
     """A call or a look came to nothing; `reason` is one word."""
     if run.is_over or number != run.number:
         return run
     step = run.steps[run.place]
     told = f'pipeline step "{step.name}" ({step.revision}): {message}'
-    return replace(run, number=run.number + 1, failure=Failure(reason, told))
+    return replace(run, number=run.number + 1, failure=PipelineFailure(reason, told))
 
 
-def answered(run: Run, number: int, response: Response) -> Run:
+def answered(run: PipelineRun, number: int, response: Response) -> PipelineRun:
     """The function of the step that is due has answered."""
     if run.is_over or number != run.number or run.awaited is not None:
         return run
@@ -144,7 +151,7 @@ def answered(run: Run, number: int, response: Response) -> Run:
     )
 
 
-def _finished(run: Run, response: Response) -> Run:
+def _finished(run: PipelineRun, response: Response) -> PipelineRun:
     told = _telling(run, response, response.results)
     ttls = [ttl for ttl in (run.ttl, response.meta.ttl) if ttl]
     following = run.place + 1
@@ -155,15 +162,15 @@ def _finished(run: Run, response: Response) -> Run:
         rounds=0,
         asked=Requirements(),
         awaited=awaited_by(run.steps, following),
-        given=Found(),
-        found=Found(),
+        given=FoundRequirements(),
+        found=FoundRequirements(),
         desired=response.desired,
         context=response.context,
         ttl=min(ttls) if ttls else None,
     )
 
 
-def _telling(run: Run, response: Response, results: tuple[Result, ...]) -> Run:
+def _telling(run: PipelineRun, response: Response, results: tuple[Result, ...]) -> PipelineRun:
     """A run with what a function has to tell."""
     step = run.steps[run.place]
     ours = [each for each in response.conditions if each.type not in SYSTEM]
@@ -177,21 +184,21 @@ def _telling(run: Run, response: Response, results: tuple[Result, ...]) -> Run:
     )
 
 
-def _event(step: Step, result: Result) -> Event:
+def _event(step: ResolvedStep, result: Result) -> PipelineEvent:
     about, reason = f'pipeline step "{step.name}"', result.reason or REASON
     if result.severity is Severity.NORMAL:
-        return Event("Normal", reason, f"{about}: {result.message}")
+        return PipelineEvent("Normal", reason, f"{about}: {result.message}")
     if result.severity is Severity.WARNING:
-        return Event("Warning", reason, f"{about}: {result.message}")
+        return PipelineEvent("Warning", reason, f"{about}: {result.message}")
     message = f"{about} (a result of unknown severity): {result.message}"
-    return Event("Warning", reason, message)
+    return PipelineEvent("Warning", reason, message)
 
 
-def _taken(step: Step, kind: str) -> Event:
+def _taken(step: ResolvedStep, kind: str) -> PipelineEvent:
     message = f'pipeline step "{step.name}": the condition {kind} is not for functions'
-    return Event("Warning", REASON, message)
+    return PipelineEvent("Warning", REASON, message)
 
 
-def _fact(condition: Condition) -> Fact:
+def _fact(condition: Condition) -> DesiredCondition:
     truth = _TRUTH.get(condition.status, "Unknown")
-    return Fact(condition.type, truth, condition.reason, condition.message or "")
+    return DesiredCondition(condition.type, truth, condition.reason, condition.message or "")

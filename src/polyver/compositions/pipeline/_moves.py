@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from polyver.compositions._conditions import Fact
+from polyver.compositions._conditions import DesiredCondition
 from polyver.compositions._function_references import mapping
 from polyver.compositions.names import ALLOW_DELETION
-from polyver.compositions.pipeline._outcome import Outcome
+from polyver.compositions.pipeline._outcome import PipelineOutcome
 from polyver.compositions.pipeline._resources import shown
 from polyver.core import listed
 from polyver.core.plain import ReadOnlyObject
@@ -21,7 +21,7 @@ from polyver.kube.objects.owners import controller_of
 
 __all__ = [
     "WOULD_DELETE",
-    "FailedMove",
+    "FailedCompositeMove",
     "allows_deletion",
     "lost_objects",
     "updated_fact",
@@ -33,7 +33,7 @@ _FEW: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class FailedMove:
+class FailedCompositeMove:
     """A release that a composite resource could not take, and why."""
 
     release: str
@@ -44,7 +44,7 @@ class FailedMove:
 
 
 def lost_objects(
-    composite: ReadOnlyObject, outcome: Outcome, before: Outcome | None = None
+    composite: ReadOnlyObject, outcome: PipelineOutcome, before: PipelineOutcome | None = None
 ) -> list[ReadOnlyObject]:
     """Return what a composite resource would lose by a move, with nothing in its place.
 
@@ -63,12 +63,12 @@ def _role(obj: ReadOnlyObject) -> Role:
     return Role("", obj["kind"], obj["metadata"]["name"])
 
 
-def would_delete(release: str, lost: Iterable[ReadOnlyObject]) -> FailedMove:
+def would_delete(release: str, lost: Iterable[ReadOnlyObject]) -> FailedCompositeMove:
     """A move that is held because of what would be deleted."""
     names = listed([shown(each) for each in lost], most=_FEW)
     fact = f"it would delete {names}, with nothing in their place"
     hint = f'annotate the revision with {ALLOW_DELETION}: "true" to allow it'
-    return FailedMove(release, WOULD_DELETE, f"{fact}; {hint}")
+    return FailedCompositeMove(release, WOULD_DELETE, f"{fact}; {hint}")
 
 
 def allows_deletion(obj: ReadOnlyObject | None) -> bool:
@@ -77,12 +77,14 @@ def allows_deletion(obj: ReadOnlyObject | None) -> bool:
     return annotations.get(ALLOW_DELETION) == "true"
 
 
-def updated_fact(composite: ReadOnlyObject, failed: FailedMove | None) -> Fact | None:
+def updated_fact(
+    composite: ReadOnlyObject, failed: FailedCompositeMove | None
+) -> DesiredCondition | None:
     """The condition `Updated`; None for a composite resource that never failed to move."""
     if failed is not None:
         message = f"{failed.release} cannot be taken: {failed.message}"
-        return Fact("Updated", "False", failed.reason, message)
+        return DesiredCondition("Updated", "False", failed.reason, message)
     known = mapping(composite.get("status")).get("conditions") or ()
     if any(each["type"] == "Updated" for each in known):
-        return Fact("Updated", "True", "Updated", "it uses what it asks for")
+        return DesiredCondition("Updated", "True", "Updated", "it uses what it asks for")
     return None

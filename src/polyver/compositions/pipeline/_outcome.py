@@ -7,27 +7,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.compositions._conditions import Fact, conditions_with
+from polyver.compositions._conditions import DesiredCondition, conditions_with
 from polyver.compositions._function_references import mapping
-from polyver.compositions.decisions import Composite, Defined, Secret
+from polyver.compositions.decisions import Composite, CompositeKind, Secret
 from polyver.compositions.messages import Ready
 from polyver.compositions.names import PAUSED
 from polyver.compositions.pipeline._machine import SYSTEM
 from polyver.compositions.pipeline._resources import (
-    Composed,
-    Removed,
+    ComposedResource,
+    RemovedResource,
     check_distinct,
     composed_of,
     connection_secret,
     reference_to,
     removed_of,
 )
-from polyver.compositions.pipeline._run import Event, Failure, Run
+from polyver.compositions.pipeline._run import PipelineEvent, PipelineFailure, PipelineRun
 from polyver.core import listed
 from polyver.core.plain import ReadOnlyObject
 
 __all__ = [
-    "Outcome",
+    "PipelineOutcome",
     "composite_conditions",
     "conclude",
     "deleting_conditions",
@@ -44,31 +44,31 @@ _FIRST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PipelineOutcome:
     """All of it, in the order in which it is to be done.
 
     What is no longer wanted is deleted first, then `references` are stored, then the rest is
     applied: whatever happens in between, nothing is there that no reference names.
     """
 
-    remove: tuple[Removed, ...] = ()
+    remove: tuple[RemovedResource, ...] = ()
     references: tuple[dict[str, str], ...] = ()
     """What `resourceRefs` is to be."""
-    apply: tuple[Composed, ...] = ()
+    apply: tuple[ComposedResource, ...] = ()
     status: dict[str, Any] = field(default_factory=dict)
     """The fields of the status that functions want, and `pipeline`: which revisions they were."""
     connection_details: Mapping[str, bytes] = field(default_factory=dict)
     ready: bool = False
     unready: tuple[str, ...] = ()
     """The resources that are not ready, by their names in the pipeline."""
-    events: tuple[Event, ...] = ()
-    conditions: tuple[Fact, ...] = ()
+    events: tuple[PipelineEvent, ...] = ()
+    conditions: tuple[DesiredCondition, ...] = ()
     """Those that functions want."""
     context: dict[str, Any] | None = None
     ttl: float | None = None
-    failure: Failure | None = None
+    failure: PipelineFailure | None = None
     """Why nothing is to be done."""
-    updated: Fact | None = None
+    updated: DesiredCondition | None = None
     """Whether it has the newest releases that it may have, if that is worth telling."""
 
     @property
@@ -78,7 +78,7 @@ class Outcome:
         return found | ({self.updated.type} if self.updated is not None else set())
 
 
-def conclude(run: Run, *, distinct: bool = True) -> Outcome:
+def conclude(run: PipelineRun, *, distinct: bool = True) -> PipelineOutcome:
     """The outcome of a run that is over; unless `distinct`, an object may be composed twice."""
     assert run.is_over
     if run.failure is not None:
@@ -89,11 +89,11 @@ def conclude(run: Run, *, distinct: bool = True) -> Outcome:
         if distinct:
             check_distinct(composite, composed)
     except Refusal as refusal:
-        return _failed(run, Failure.of(refusal))
+        return _failed(run, PipelineFailure.of(refusal))
     unready = tuple(each.name for each in composed if not each.ready)
     said = run.desired.composite.ready
     references = sorted((reference_to(each.obj) for each in composed), key=_order)
-    return Outcome(
+    return PipelineOutcome(
         removed_of(run.observed.resources, composed),
         tuple(references),
         composed,
@@ -108,13 +108,13 @@ def conclude(run: Run, *, distinct: bool = True) -> Outcome:
     )
 
 
-def refused(refusal: Refusal) -> Outcome:
+def refused(refusal: Refusal) -> PipelineOutcome:
     """The outcome of a run that could not start."""
-    failure = Failure.of(refusal)
-    return Outcome(failure=failure, events=(_told(failure),))
+    failure = PipelineFailure.of(refusal)
+    return PipelineOutcome(failure=failure, events=(_told(failure),))
 
 
-def without(missing: Sequence[str], outcome: Outcome) -> Outcome:
+def without(missing: Sequence[str], outcome: PipelineOutcome) -> PipelineOutcome:
     """The outcome when some resources belong to others: without them nothing is ready."""
     if not missing:
         return outcome
@@ -122,13 +122,15 @@ def without(missing: Sequence[str], outcome: Outcome) -> Outcome:
     return replace(outcome, ready=False, unready=unready)
 
 
-def _failed(run: Run, failure: Failure) -> Outcome:
+def _failed(run: PipelineRun, failure: PipelineFailure) -> PipelineOutcome:
     events = (*run.events, _told(failure))
-    return Outcome(events=events, conditions=run.conditions, context=run.context, failure=failure)
+    return PipelineOutcome(
+        events=events, conditions=run.conditions, context=run.context, failure=failure
+    )
 
 
-def _told(failure: Failure) -> Event:
-    return Event("Warning", failure.reason, failure.message)
+def _told(failure: PipelineFailure) -> PipelineEvent:
+    return PipelineEvent("Warning", failure.reason, failure.message)
 
 
 def _order(reference: Mapping[str, str]) -> tuple[str, ...]:
@@ -136,7 +138,7 @@ def _order(reference: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(reference.get(name, "") for name in names)
 
 
-def _status(run: Run) -> dict[str, Any]:
+def _status(run: PipelineRun) -> dict[str, Any]:
     wanted = mapping(run.desired.composite.resource.get("status"))
     kept = {name: value for name, value in wanted.items() if name not in _OURS}
     return {**kept, "pipeline": [step.record for step in run.steps]}
@@ -146,7 +148,7 @@ def _status(run: Run) -> dict[str, Any]:
 
 
 def composite_conditions(
-    composite: ReadOnlyObject, outcome: Outcome, unsynced: Sequence[str] = (), *, now: str
+    composite: ReadOnlyObject, outcome: PipelineOutcome, unsynced: Sequence[str] = (), *, now: str
 ) -> list[dict[str, Any]]:
     """The conditions of a composite resource; `unsynced` are resources that were not accepted."""
     facts = [*_system(outcome, unsynced), *outcome.conditions]
@@ -156,35 +158,35 @@ def composite_conditions(
     return conditions_with(composite, last.values(), now=now)
 
 
-def _system(outcome: Outcome, unsynced: Sequence[str]) -> Iterator[Fact]:
+def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[DesiredCondition]:
     failure = outcome.failure
     if outcome.updated is not None:
         yield outcome.updated
     if failure is not None:
-        yield Fact("Synced", "False", failure.reason, failure.message)
+        yield DesiredCondition("Synced", "False", failure.reason, failure.message)
         return  # nobody knows whether it is ready; what is there has not changed
     if unsynced:
         message = f"not accepted: {listed(sorted(unsynced), most=_FIRST)}"
-        yield Fact("Synced", "False", "ReconcileError", message)
+        yield DesiredCondition("Synced", "False", "ReconcileError", message)
     else:
-        yield Fact("Synced", "True", "ReconcileSuccess")
+        yield DesiredCondition("Synced", "True", "ReconcileSuccess")
     if outcome.ready:
-        yield Fact("Ready", "True", "Available")
+        yield DesiredCondition("Ready", "True", "Available")
     else:
         names = listed(sorted(outcome.unready), most=_FIRST)
-        yield Fact("Ready", "False", "Creating", f"not ready: {names}" if names else "")
+        yield DesiredCondition("Ready", "False", "Creating", f"not ready: {names}" if names else "")
 
 
-def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[Fact]:
+def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[DesiredCondition]:
     """Conditions that a function would have told if the pipeline had not failed."""
     message = "the pipeline failed before anybody told"
     for each in mapping(composite.get("status")).get("conditions") or ():
         if each["type"] not in SYSTEM | told:
-            yield Fact(each["type"], "Unknown", "FatalError", message)
+            yield DesiredCondition(each["type"], "Unknown", "FatalError", message)
 
 
 def stayed_conditions(
-    composite: ReadOnlyObject, updated: Fact, *, now: str
+    composite: ReadOnlyObject, updated: DesiredCondition, *, now: str
 ) -> list[dict[str, Any]]:
     """The conditions of a composite resource that keeps what another release has made."""
     return conditions_with(composite, [updated], now=now)
@@ -194,16 +196,16 @@ def paused_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, 
     """The conditions of a composite resource that is left alone because somebody wants that."""
     message = f"the annotation {PAUSED} says that nothing is to be done"
     return conditions_with(
-        composite, [Fact("Synced", "False", "ReconcilePaused", message)], now=now
+        composite, [DesiredCondition("Synced", "False", "ReconcilePaused", message)], now=now
     )
 
 
 def deleting_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, Any]]:
     """The conditions of a composite resource that goes, as soon as nothing holds it."""
-    return conditions_with(composite, [Fact("Ready", "False", "Deleting")], now=now)
+    return conditions_with(composite, [DesiredCondition("Ready", "False", "Deleting")], now=now)
 
 
-def published_details(outcome: Outcome, defined: Defined) -> dict[str, bytes]:
+def published_details(outcome: PipelineOutcome, defined: CompositeKind) -> dict[str, bytes]:
     """The connection details that users get to see."""
     keys = defined.connection_keys
     details = outcome.connection_details

@@ -8,7 +8,7 @@ from typing import Any
 from polyver.capability import Refusal
 from polyver.compositions._function_references import mapping
 from polyver.compositions.messages import Requirements, Resource, ResourceSelector, SchemaSelector
-from polyver.compositions.pipeline._run import Found
+from polyver.compositions.pipeline._run import FoundRequirements
 from polyver.core.plain import ReadOnlyObject
 
 __all__ = ["found_among"]
@@ -16,13 +16,13 @@ __all__ = ["found_among"]
 _DEFINITION = "CustomResourceDefinition"
 
 
-def found_among(wanted: Requirements, objects: Iterable[ReadOnlyObject]) -> Found:
+def found_among(wanted: Requirements, objects: Iterable[ReadOnlyObject]) -> FoundRequirements:
     """For each requirement the objects that fit it, by name; nothing may be there.
 
     Schemas are those of CustomResourceDefinitions. Refusal for what asks for nothing in particular.
     """
     there = sorted(objects, key=_name)
-    return Found(
+    return FoundRequirements(
         {name: _fitting(name, each, there) for name, each in wanted.resources.items()},
         {name: _fitting(name, each, there) for name, each in wanted.extra_resources.items()},
         {name: _schema(each, there) for name, each in wanted.schemas.items()},

@@ -18,8 +18,8 @@ from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.owners import controller_of, controlling
 
 __all__ = [
-    "Composed",
-    "Removed",
+    "ComposedResource",
+    "RemovedResource",
     "check_distinct",
     "composed_of",
     "connection_secret",
@@ -47,7 +47,7 @@ _SERVERS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class ComposedResource:
     """A resource that is to be applied."""
 
     name: str
@@ -58,7 +58,7 @@ class Composed:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedResource:
     """A resource that is there and not wanted any more."""
 
     name: str
@@ -96,14 +96,14 @@ def connection_secret(obj: ReadOnlyObject) -> Secret | None:
 
 def composed_of(
     composite: ReadOnlyObject, observed: Mapping[str, Resource], desired: Mapping[str, Resource]
-) -> tuple[Composed, ...]:
+) -> tuple[ComposedResource, ...]:
     """What is to be applied, in the order of names; Refusal if it cannot be."""
     return tuple(
         _composed(composite, name, observed.get(name), desired[name]) for name in sorted(desired)
     )
 
 
-def check_distinct(composite: ReadOnlyObject, made: Iterable[Composed]) -> None:
+def check_distinct(composite: ReadOnlyObject, made: Iterable[ComposedResource]) -> None:
     """Refuse to compose one object twice: the last one would overwrite the others each time."""
     taken: dict[Identity, str] = {_identity(composite): ""}
     for each in made:
@@ -116,7 +116,7 @@ def check_distinct(composite: ReadOnlyObject, made: Iterable[Composed]) -> None:
 
 def _composed(
     composite: ReadOnlyObject, name: str, there: Resource | None, wanted: Resource
-) -> Composed:
+) -> ComposedResource:
     obj: dict[str, Any] = fresh(wanted.resource)
     _check(name, obj)
     given = obj.get("metadata") or {}
@@ -132,7 +132,7 @@ def _composed(
     metadata["labels"] = {**(metadata.get("labels") or {}), COMPOSITE: prefix}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), RESOURCE: name}
     metadata["ownerReferences"] = _owners(composite, name, metadata)
-    return Composed(name, {**obj, "metadata": metadata}, wanted.ready is Ready.TRUE, same)
+    return ComposedResource(name, {**obj, "metadata": metadata}, wanted.ready is Ready.TRUE, same)
 
 
 def _place(composite: ReadOnlyObject, name: str, metadata: dict[str, Any]) -> None:
@@ -187,15 +187,15 @@ def _wrong(name: str, fact: str, at: str) -> Refusal:
 
 
 def removed_of(
-    observed: Mapping[str, Resource], composed: Iterable[Composed]
-) -> tuple[Removed, ...]:
+    observed: Mapping[str, Resource], composed: Iterable[ComposedResource]
+) -> tuple[RemovedResource, ...]:
     """Return the existing resources that were not composed again, sorted by name."""
     kept = [*composed]
     wanted = {_identity(each.obj) for each in kept}
     # A resource from a file may have no metadata.name: only its name in the pipeline identifies it.
     again = {each.name for each in kept if each.exists}
     return tuple(
-        Removed(name, there.resource)
+        RemovedResource(name, there.resource)
         for name, there in sorted(observed.items())
         if _identity(there.resource) not in wanted
         and not (name in again and not there.resource["metadata"].get("name"))

@@ -7,11 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from polyver.capability import Refusal
-from polyver.compositions._conditions import Fact
-from polyver.compositions.decisions import Secret, Step
+from polyver.compositions._conditions import DesiredCondition
+from polyver.compositions.decisions import ResolvedStep, Secret
 from polyver.compositions.messages import Requirements, Resource, State
 
-__all__ = ["REASON", "Event", "Failure", "Found", "Run", "awaited_by", "secrets_of", "start"]
+__all__ = [
+    "REASON",
+    "FoundRequirements",
+    "PipelineEvent",
+    "PipelineFailure",
+    "PipelineRun",
+    "awaited_by",
+    "secrets_of",
+    "start",
+]
 
 Data = Mapping[str, bytes]
 REASON: Final = "ComposeResources"
@@ -19,7 +28,7 @@ REASON: Final = "ComposeResources"
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class PipelineEvent:
     """Something to tell whoever looks at the composite resource."""
 
     type: Literal["Normal", "Warning"]
@@ -28,19 +37,19 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class PipelineFailure:
     """Why nothing was composed; `reason` is one word for conditions."""
 
     reason: str
     message: str
 
     @classmethod
-    def of(cls, refusal: Refusal) -> Failure:
+    def of(cls, refusal: Refusal) -> PipelineFailure:
         return cls(refusal.reason, str(refusal))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRequirements:
     """What was found for the requirements of a function; what does not exist is empty."""
 
     resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
@@ -49,11 +58,11 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PipelineRun:
     """How far a pipeline is. The steps were resolved when it started, and stay what they are."""
 
     observed: State
-    steps: tuple[Step, ...]
+    steps: tuple[ResolvedStep, ...]
     credentials: Mapping[str, Mapping[str, Data]] = field(default_factory=dict)
     """By step, and by the name that the step gives them."""
     place: int = 0
@@ -66,39 +75,41 @@ class Run:
     """What it asked for last."""
     awaited: Requirements | None = None
     """What is to be fetched before it is called."""
-    given: Found = field(default_factory=Found)
+    given: FoundRequirements = field(default_factory=FoundRequirements)
     """What it gets to see because its step says so."""
-    found: Found = field(default_factory=Found)
+    found: FoundRequirements = field(default_factory=FoundRequirements)
     """What it gets to see because it asked."""
     desired: State = field(default_factory=State)
     context: dict[str, Any] | None = field(default_factory=dict)
-    events: tuple[Event, ...] = ()
-    conditions: tuple[Fact, ...] = ()
+    events: tuple[PipelineEvent, ...] = ()
+    conditions: tuple[DesiredCondition, ...] = ()
     ttl: float | None = None
     """For how many seconds the result holds, if a function says so."""
-    failure: Failure | None = None
+    failure: PipelineFailure | None = None
 
     @property
     def is_over(self) -> bool:
         return self.failure is not None or self.place == len(self.steps)
 
 
-def secrets_of(steps: Iterable[Step]) -> set[Secret]:
+def secrets_of(steps: Iterable[ResolvedStep]) -> set[Secret]:
     """The secrets that have to be read before a pipeline starts."""
     return {secret for step in steps for secret in step.credentials.values()}
 
 
 def start(
-    observed: State, steps: tuple[Step, ...], secrets: Mapping[Secret, Data] | None = None
-) -> Run:
+    observed: State, steps: tuple[ResolvedStep, ...], secrets: Mapping[Secret, Data] | None = None
+) -> PipelineRun:
     """A run that nothing has happened in; Refusal if a secret is not there."""
     known = secrets or {}
     credentials = {step.name: _credentials(step, known) for step in steps if step.credentials}
-    told = [Event("Warning", REASON, each) for step in steps for each in step.warnings]
-    return Run(observed, steps, credentials, awaited=awaited_by(steps, 0), events=tuple(told))
+    told = [PipelineEvent("Warning", REASON, each) for step in steps for each in step.warnings]
+    return PipelineRun(
+        observed, steps, credentials, awaited=awaited_by(steps, 0), events=tuple(told)
+    )
 
 
-def _credentials(step: Step, known: Mapping[Secret, Data]) -> dict[str, Data]:
+def _credentials(step: ResolvedStep, known: Mapping[Secret, Data]) -> dict[str, Data]:
     for name, secret in step.credentials.items():
         if secret not in known:
             fact = f'there is no secret {secret}, the credentials "{name}" of step "{step.name}"'
@@ -106,7 +117,7 @@ def _credentials(step: Step, known: Mapping[Secret, Data]) -> dict[str, Data]:
     return {name: known[secret] for name, secret in step.credentials.items()}
 
 
-def awaited_by(steps: tuple[Step, ...], place: int) -> Requirements | None:
+def awaited_by(steps: tuple[ResolvedStep, ...], place: int) -> Requirements | None:
     """What a step is to be given from the start."""
     if place == len(steps) or not steps[place].requirements:
         return None

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from polyver.client import Clock, SystemClock, sleep
 from polyver.compositions._manifests import content_digest
 from polyver.compositions.calls import Endpoint, FunctionFailed, Trust, probe
-from polyver.compositions.runtimes.interface import ENDPOINT, Served, Wanted
+from polyver.compositions.runtimes.interface import ENDPOINT, DesiredRevision, ServingStatus
 from polyver.compositions.runtimes.metrics import Figures
 from polyver.core import PolyverError
 
-__all__ = ["Address", "ExternalRuntime", "InvalidAddress", "reached", "read_address"]
+__all__ = ["ExternalRuntime", "FunctionAddress", "InvalidAddress", "reached", "read_address"]
 
 _PLAIN = "http://"
 _SECURE = "https://"
@@ -24,7 +24,7 @@ class InvalidAddress(PolyverError):
     """What is no address at which a function could be called."""
 
 
-class Address(NamedTuple):
+class FunctionAddress(NamedTuple):
     """Where a function is called, and whether with TLS."""
 
     target: str
@@ -34,7 +34,7 @@ class Address(NamedTuple):
         return self.target if self.secure else f"{_PLAIN}{self.target}"
 
 
-def read_address(text: str) -> Address:
+def read_address(text: str) -> FunctionAddress:
     """An address: HOST:PORT or https://HOST:PORT, and http://HOST:PORT without TLS.
 
     >>> read_address("http://localhost:9443"), str(read_address("[::1]:9443"))
@@ -48,7 +48,7 @@ def read_address(text: str) -> Address:
     if not named or not right or any(each in target for each in "/@?# \t\n"):
         hint = "write HOST:PORT, or http://HOST:PORT for a function without TLS"
         raise InvalidAddress(f'"{text}" is no address of a function', at=ENDPOINT, hint=hint)
-    return Address(target, secure)
+    return FunctionAddress(target, secure)
 
 
 def reached(name: str, endpoint: str, trust: Trust) -> Endpoint:
@@ -59,7 +59,7 @@ def reached(name: str, endpoint: str, trust: Trust) -> Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ProbeTiming:
     """How often a function is asked whether it is well, in seconds."""
 
     every: float = 10.0
@@ -76,12 +76,12 @@ class ExternalRuntime:
         self,
         trust: Callable[[str], Awaitable[Trust]],
         *,
-        asking: Asking | None = None,
+        asking: ProbeTiming | None = None,
         clock: Clock | None = None,
     ) -> None:
         """What is shown to a revision, and believed of it, is asked for with each question."""
         self._trust = trust
-        self._asking = asking or Asking()
+        self._asking = asking or ProbeTiming()
         self._clock: Clock = clock or SystemClock()
         self._asked: dict[str, _Asked] = {}
         self._observers: list[Callable[[str], None]] = []
@@ -90,7 +90,7 @@ class ExternalRuntime:
         del address
         return content_digest(package)
 
-    async def serve(self, wanted: Wanted) -> Served:
+    async def serve(self, wanted: DesiredRevision) -> ServingStatus:
         known = self._asked.get(wanted.name)
         if known is not None and known.wanted == wanted:
             return known.served
@@ -98,7 +98,7 @@ class ExternalRuntime:
         try:
             address = read_address(wanted.address)
         except InvalidAddress as error:
-            return Served(reason="InvalidEndpoint", message=str(error))
+            return ServingStatus(reason="InvalidEndpoint", message=str(error))
         found = self._asked[wanted.name] = _Asked(wanted)
         found.task = asyncio.create_task(self._ask(found, address))
         return found.served
@@ -123,16 +123,16 @@ class ExternalRuntime:
         for name in list(self._asked):
             await self.end(name)
 
-    async def _ask(self, asked: _Asked, address: Address) -> None:
+    async def _ask(self, asked: _Asked, address: FunctionAddress) -> None:
         answered = float("-inf")
         while True:
             problem, now = await self._problem(asked.wanted.name, str(address)), self._clock.time()
             if not problem:
                 answered = now
-                served = Served(str(address), "Serving", f"it answers at {address}")
+                served = ServingStatus(str(address), "Serving", f"it answers at {address}")
                 self._tell(asked, served)
             elif now - answered >= self._asking.silence:
-                self._tell(asked, Served(reason="NotAnswering", message=problem))
+                self._tell(asked, ServingStatus(reason="NotAnswering", message=problem))
             pause = self._asking.while_silent if problem else self._asking.every
             await sleep(self._clock, pause)
 
@@ -143,7 +143,7 @@ class ExternalRuntime:
             return str(error)
         return ""
 
-    def _tell(self, asked: _Asked, served: Served) -> None:
+    def _tell(self, asked: _Asked, served: ServingStatus) -> None:
         if served != asked.served:
             asked.served = served
             for each in self._observers:
@@ -152,6 +152,6 @@ class ExternalRuntime:
 
 @dataclass(eq=False)
 class _Asked:
-    wanted: Wanted
-    served: Served = field(default_factory=Served)
+    wanted: DesiredRevision
+    served: ServingStatus = field(default_factory=ServingStatus)
     task: asyncio.Task[None] | None = None

@@ -14,7 +14,7 @@ from polyver.compositions.calls import Endpoint
 from polyver.compositions.names import ENDPOINT
 from polyver.compositions.runtimes.metrics import Figures
 
-__all__ = ["ENDPOINT", "Reason", "Runtime", "Served", "Wanted"]
+__all__ = ["ENDPOINT", "DesiredRevision", "Reason", "Runtime", "ServingStatus"]
 
 Reason = Literal[
     "Building",
@@ -39,7 +39,7 @@ Reason = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredRevision:
     """A revision that is to be served."""
 
     name: str
@@ -55,7 +55,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServingStatus:
     """What has become of a revision that is wanted."""
 
     endpoint: str = ""
@@ -79,7 +79,7 @@ class Runtime(Protocol):
         What somebody else serves is not looked into: its digest is that of its reference.
         """
 
-    async def serve(self, wanted: Wanted) -> Served:
+    async def serve(self, wanted: DesiredRevision) -> ServingStatus:
         """Have a revision served, and tell what has become of it so far: it does not wait.
 
         Whoever asks again gets news, and nothing is done twice.

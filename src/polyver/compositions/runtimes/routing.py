@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from polyver.compositions.calls import Endpoint
-from polyver.compositions.runtimes.interface import Runtime, Served, Wanted
+from polyver.compositions.runtimes.interface import DesiredRevision, Runtime, ServingStatus
 from polyver.compositions.runtimes.metrics import Figures
 
 __all__ = ["ChosenRuntime"]
@@ -23,7 +23,7 @@ class ChosenRuntime:
     async def digest(self, package: str, *, address: str = "") -> str:
         return await self._for(address).digest(package, address=address)
 
-    async def serve(self, wanted: Wanted) -> Served:
+    async def serve(self, wanted: DesiredRevision) -> ServingStatus:
         chosen = self._for(wanted.address)
         before = self._by.get(wanted.name)
         self._by[wanted.name] = chosen

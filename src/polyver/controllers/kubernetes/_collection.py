@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from msgspec import structs
 
 from polyver.client import Propagation
-from polyver.controllers.identity import Identity, Owner
+from polyver.controllers.identity import ObjectIdentity, Owner
 from polyver.controllers.kubernetes._graph import (
     FOREGROUND,
     ORPHAN,
@@ -18,14 +18,14 @@ from polyver.controllers.kubernetes._graph import (
     is_orphaning,
     is_waiting,
 )
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
 __all__ = [
+    "CollectionPlan",
     "Delete",
     "Effect",
-    "Plan",
-    "Release",
-    "Report",
+    "RemoveFinalizer",
+    "ReportInvalidOwner",
     "SetOwners",
     "plan",
     "touched",
@@ -36,7 +36,7 @@ __all__ = [
 class Delete:
     """Delete an object that has no owner left."""
 
-    item: Identity
+    item: ObjectIdentity
     propagation: Propagation
 
 
@@ -44,34 +44,34 @@ class Delete:
 class SetOwners:
     """Let an object have these owner references from now on."""
 
-    item: Identity
+    item: ObjectIdentity
     owners: tuple[Owner, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class RemoveFinalizer:
     """Take a finalizer away: the deletion that it held can end."""
 
-    item: Identity
+    item: ObjectIdentity
     finalizer: str
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReportInvalidOwner:
     """Say that an owner is in a namespace in which it cannot be one."""
 
-    item: Identity
+    item: ObjectIdentity
     owner: Owner
 
 
-Effect = Delete | SetOwners | Release | Report
+Effect = Delete | SetOwners | RemoveFinalizer | ReportInvalidOwner
 
 
-class Plan(NamedTuple):
+class CollectionPlan(NamedTuple):
     """What is to be done, or what has to be known first."""
 
     effects: tuple[Effect, ...] = ()
-    look: tuple[tuple[Owner, Kind], ...] = ()
+    look: tuple[tuple[Owner, ResourceKind], ...] = ()
     """Owners that the graph does not know: only the server can tell whether they exist."""
     unserved: bool = False
     """Whether an owner is of a kind that is not served: it is left alone until kinds change."""
@@ -79,7 +79,7 @@ class Plan(NamedTuple):
     """Whether it has to wait until all objects are known."""
 
 
-_NOTHING = Plan()
+_NOTHING = CollectionPlan()
 
 _State = Literal["live", "waiting", "absent", "unseen", "unserved", "misplaced"]
 
@@ -88,9 +88,9 @@ def plan(
     graph: Graph,
     uid: str,
     *,
-    seen: Mapping[str, Identity] | None = None,
+    seen: Mapping[str, ObjectIdentity] | None = None,
     complete: bool = True,
-) -> Plan:
+) -> CollectionPlan:
     """What to do about an object; `seen` are owners, by uid, that the server was asked for.
 
     The cost depends on the owners of this object, not on how many objects there are.
@@ -100,44 +100,52 @@ def plan(
         return _NOTHING
     kept = tuple(owner for owner in item.owners if not _orphans(graph, owner, seen or {}))
     if kept != item.owners:
-        return Plan((SetOwners(item, kept),))
+        return CollectionPlan((SetOwners(item, kept),))
     if item.deleting:
         return _while_deleting(graph, item, complete=complete)
     return _by_owners(graph, item, seen or {}) if item.owners else _NOTHING
 
 
-def _orphans(graph: Graph, owner: Owner, seen: Mapping[str, Identity]) -> bool:
+def _orphans(graph: Graph, owner: Owner, seen: Mapping[str, ObjectIdentity]) -> bool:
     found = graph.nodes.get(owner.uid) or seen.get(owner.uid)
     return found is not None and is_orphaning(found)
 
 
-def _while_deleting(graph: Graph, item: Identity, *, complete: bool) -> Plan:
+def _while_deleting(graph: Graph, item: ObjectIdentity, *, complete: bool) -> CollectionPlan:
     if is_orphaning(item):
         if graph.has_dependents(item.uid):
             return _NOTHING  # each of them has its own turn, and this one again after them
         # A dependent that is not known yet would be deleted instead of orphaned.
-        return Plan((Release(item, ORPHAN),)) if complete else Plan(unsure=True)
+        return (
+            CollectionPlan((RemoveFinalizer(item, ORPHAN),))
+            if complete
+            else CollectionPlan(unsure=True)
+        )
     if not is_waiting(item):
         return _NOTHING
     if not graph.is_blocked(item.uid):
-        return Plan((Release(item, FOREGROUND),))
+        return CollectionPlan((RemoveFinalizer(item, FOREGROUND),))
     return _unblock(item) if _closes_a_circle(graph, item) else _NOTHING
 
 
-def _by_owners(graph: Graph, item: Identity, seen: Mapping[str, Identity]) -> Plan:
+def _by_owners(
+    graph: Graph, item: ObjectIdentity, seen: Mapping[str, ObjectIdentity]
+) -> CollectionPlan:
     states = {owner: _state(graph, item, owner, seen) for owner in item.owners}
     found = set(states.values())
-    reports = tuple(Report(item, owner) for owner in item.owners if _elsewhere(graph, item, owner))
+    reports = tuple(
+        ReportInvalidOwner(item, owner) for owner in item.owners if _elsewhere(graph, item, owner)
+    )
     if "misplaced" in found:
-        return Plan(reports)  # what a real cluster never collects is not collected here
+        return CollectionPlan(reports)  # what a real cluster never collects is not collected here
     if "unserved" in found:
-        return Plan(unserved=True)
+        return CollectionPlan(unserved=True)
     if "unseen" in found:
-        return Plan(look=tuple(_unseen(graph, states)))
-    return Plan((*reports, *_decided(graph, item, states)))
+        return CollectionPlan(look=tuple(_unseen(graph, states)))
+    return CollectionPlan((*reports, *_decided(graph, item, states)))
 
 
-def _unseen(graph: Graph, states: Mapping[Owner, _State]) -> list[tuple[Owner, Kind]]:
+def _unseen(graph: Graph, states: Mapping[Owner, _State]) -> list[tuple[Owner, ResourceKind]]:
     return [
         (owner, graph.served[owner.api_version, owner.kind])
         for owner, state in states.items()
@@ -145,7 +153,9 @@ def _unseen(graph: Graph, states: Mapping[Owner, _State]) -> list[tuple[Owner, K
     ]
 
 
-def _decided(graph: Graph, item: Identity, states: Mapping[Owner, _State]) -> tuple[Effect, ...]:
+def _decided(
+    graph: Graph, item: ObjectIdentity, states: Mapping[Owner, _State]
+) -> tuple[Effect, ...]:
     live = tuple(owner for owner in item.owners if states[owner] == "live")
     if live:
         return () if live == item.owners else (SetOwners(item, live),)
@@ -156,14 +166,16 @@ def _decided(graph: Graph, item: Identity, states: Mapping[Owner, _State]) -> tu
     return (Delete(item, _propagation(item)),)
 
 
-def _propagation(item: Identity) -> Propagation:
+def _propagation(item: ObjectIdentity) -> Propagation:
     """What somebody asked for earlier, by a finalizer, is honoured."""
     if ORPHAN in item.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in item.finalizers else "Background"
 
 
-def _state(graph: Graph, item: Identity, owner: Owner, seen: Mapping[str, Identity]) -> _State:
+def _state(
+    graph: Graph, item: ObjectIdentity, owner: Owner, seen: Mapping[str, ObjectIdentity]
+) -> _State:
     if graph.lost(item, owner):
         return "absent"
     kind = graph.served.get((owner.api_version, owner.kind))
@@ -179,18 +191,18 @@ def _state(graph: Graph, item: Identity, owner: Owner, seen: Mapping[str, Identi
     return "waiting" if is_waiting(found) else "live"
 
 
-def coordinates(item: Identity, owner: Owner, kind: Kind) -> Coordinates:
+def coordinates(item: ObjectIdentity, owner: Owner, kind: ResourceKind) -> Coordinates:
     """Where the owner of an object has to be."""
     namespace = item.namespace if kind.namespaced else ""
     return Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid)
 
 
-def _is_at(node: Identity, place: Coordinates) -> bool:
+def _is_at(node: ObjectIdentity, place: Coordinates) -> bool:
     found = node.kind.group, node.kind.kind, node.namespace, node.name, node.uid
     return found == place
 
 
-def _elsewhere(graph: Graph, item: Identity, owner: Owner) -> bool:
+def _elsewhere(graph: Graph, item: ObjectIdentity, owner: Owner) -> bool:
     """Whether the owner exists, but in a namespace in which it cannot own this object."""
     found = graph.nodes.get(owner.uid)
     if found is None or not found.namespace or found.namespace == item.namespace:
@@ -199,15 +211,15 @@ def _elsewhere(graph: Graph, item: Identity, owner: Owner) -> bool:
     return named == (owner.group, owner.kind, owner.name)
 
 
-def _unblock(item: Identity) -> Plan:
+def _unblock(item: ObjectIdentity) -> CollectionPlan:
     owners = tuple(
         structs.replace(owner, block_owner_deletion=False) if owner.block_owner_deletion else owner
         for owner in item.owners
     )
-    return Plan((SetOwners(item, owners),))
+    return CollectionPlan((SetOwners(item, owners),))
 
 
-def _closes_a_circle(graph: Graph, item: Identity) -> bool:
+def _closes_a_circle(graph: Graph, item: ObjectIdentity) -> bool:
     """Whether this object waits, over others, for itself: upwards, where there are few."""
     waiting, done = [item], set[str]()
     while waiting:
@@ -223,7 +235,7 @@ def _closes_a_circle(graph: Graph, item: Identity) -> bool:
     return False
 
 
-def touched(graph: Graph, before: Identity | None, after: Identity | None) -> list[str]:
+def touched(graph: Graph, before: ObjectIdentity | None, after: ObjectIdentity | None) -> list[str]:
     """Whose turn it is after a change that the graph has taken note of already."""
     found: dict[str, None] = {}
     if before is not None and after is not None and _alike(before, after):
@@ -240,11 +252,11 @@ def touched(graph: Graph, before: Identity | None, after: Identity | None) -> li
     return list(found)
 
 
-def _alike(before: Identity, after: Identity) -> bool:
+def _alike(before: ObjectIdentity, after: ObjectIdentity) -> bool:
     return structs.replace(before, resource_version=after.resource_version) == after
 
 
-def _starts(before: Identity | None, after: Identity) -> bool:
+def _starts(before: ObjectIdentity | None, after: ObjectIdentity) -> bool:
     """Whether the deletion of an owner begins that its dependents have to know of."""
     earlier = before if before is not None and before.uid == after.uid else None
     return any(

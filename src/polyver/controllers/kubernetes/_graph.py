@@ -7,8 +7,8 @@ from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 from polyver.client import Discovery
-from polyver.controllers.identity import Identity, Owner
-from polyver.kube.objects.kinds import Kind
+from polyver.controllers.identity import ObjectIdentity, Owner
+from polyver.kube.objects.kinds import ResourceKind
 
 __all__ = ["FOREGROUND", "ORPHAN", "Coordinates", "Graph"]
 
@@ -32,8 +32,8 @@ class Graph:
     """All objects that are watched, their dependents, and the owners that are known to be gone."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, Identity] = {}
-        self.served: dict[tuple[str, str], Kind] = {}
+        self.nodes: dict[str, ObjectIdentity] = {}
+        self.served: dict[tuple[str, str], ResourceKind] = {}
         """The kinds that owner references can name now, by apiVersion and kind."""
         self._dependents: dict[str, set[str]] = {}
         self._blocking: dict[str, set[str]] = {}
@@ -43,7 +43,7 @@ class Graph:
         """Take note of the kinds that are served now."""
         self.served = {(kind.api_version, kind.kind): kind for kind in discovery.kinds}
 
-    def put(self, node: Identity) -> None:
+    def put(self, node: ObjectIdentity) -> None:
         """Take note of an object as it is now."""
         before = self.nodes.get(node.uid)
         if before is not None:
@@ -75,7 +75,7 @@ class Graph:
         if len(self._absent) > _REMEMBERED:
             self._absent.popitem(last=False)
 
-    def lost(self, item: Identity, owner: Owner) -> bool:
+    def lost(self, item: ObjectIdentity, owner: Owner) -> bool:
         """Whether an owner is known not to exist, neither beside its dependent nor above it."""
         return any(
             Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid) in self._absent
@@ -93,14 +93,14 @@ class Graph:
         """Whether there are dependents that a deletion in the foreground waits for."""
         return _others(self._blocking.get(uid, _NOBODY), uid)
 
-    def owners(self, node: Identity) -> Iterator[Identity]:
+    def owners(self, node: ObjectIdentity) -> Iterator[ObjectIdentity]:
         """The owners of an object that are known here."""
         for owner in node.owners:
             found = self.nodes.get(owner.uid)
             if found is not None:
                 yield found
 
-    def _unlink(self, node: Identity) -> None:
+    def _unlink(self, node: ObjectIdentity) -> None:
         for owner in node.owners:
             for index in (self._dependents, self._blocking):
                 uids = index.get(owner.uid)
@@ -114,11 +114,11 @@ def _others(uids: Set[str], uid: str) -> bool:
     return len(uids) > (uid in uids)
 
 
-def is_waiting(node: Identity) -> bool:
+def is_waiting(node: ObjectIdentity) -> bool:
     """Whether an object is deleted in the foreground: after its dependents."""
     return node.deleting and FOREGROUND in node.finalizers
 
 
-def is_orphaning(node: Identity) -> bool:
+def is_orphaning(node: ObjectIdentity) -> bool:
     """Whether an object is deleted in such a way that its dependents stay."""
     return node.deleting and ORPHAN in node.finalizers

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
 __all__ = ["Remains", "conditions"]
 
@@ -50,7 +50,7 @@ class Remains:
     def nothing(self) -> bool:
         return not (self.undiscovered or self.failures or self.objects or self.pods)
 
-    def count(self, kind: Kind, held: Iterable[Sequence[str]]) -> None:
+    def count(self, kind: ResourceKind, held: Iterable[Sequence[str]]) -> None:
         """Objects of a kind that remain, by the finalizers of each."""
         for finalizers in held:
             self.objects[f"{kind.plural}.{kind.group}"] += 1

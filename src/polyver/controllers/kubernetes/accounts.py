@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyver.client import Change, Client, Resource, find
+from polyver.client import Change, Client, GroupVersionResource, find
 from polyver.controllers.controller import Controller, Watch, exactly
-from polyver.controllers.identity import Identity, identity_of
+from polyver.controllers.identity import ObjectIdentity, identity_of
 from polyver.controllers.kubernetes.namespaces import NAMESPACES
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["AccountController", "is_terminating"]
 
-_ACCOUNTS = Resource("", "v1", "serviceaccounts")
-_MAPS = Resource("", "v1", "configmaps")
+_ACCOUNTS = GroupVersionResource("", "v1", "serviceaccounts")
+_MAPS = GroupVersionResource("", "v1", "configmaps")
 _ACCOUNT = "default"
 _CA = "kube-root-ca.crt"
 _DESCRIPTION = "kubernetes.io/description"
@@ -45,7 +45,7 @@ class AccountController(Controller[str]):
             for resource, observe in observed
         ]
 
-    def _observe(self, kind: Kind, change: Change[Identity]) -> Sequence[str]:
+    def _observe(self, kind: ResourceKind, change: Change[ObjectIdentity]) -> Sequence[str]:
         del kind
         if change.after is None or change.after.deleting:
             self._active.discard(change.key.name)
@@ -53,8 +53,10 @@ class AccountController(Controller[str]):
         self._active.add(change.key.name)
         return (change.key.name,) if change.before is None else ()
 
-    def _observe_named(self, name: str) -> Callable[[Kind, Change[Identity]], Sequence[str]]:
-        def observe(kind: Kind, change: Change[Identity]) -> Sequence[str]:
+    def _observe_named(
+        self, name: str
+    ) -> Callable[[ResourceKind, Change[ObjectIdentity]], Sequence[str]]:
+        def observe(kind: ResourceKind, change: Change[ObjectIdentity]) -> Sequence[str]:
             del kind
             concerns = change.key.name == name and change.before is not None
             return (change.key.namespace,) if concerns else ()
@@ -73,7 +75,7 @@ class AccountController(Controller[str]):
         elif wanted != found:
             await self._client.update(_MAPS, wanted)
 
-    async def _make(self, resource: Resource, content: Object) -> None:
+    async def _make(self, resource: GroupVersionResource, content: Object) -> None:
         try:
             await self._client.create(resource, content)
         except ApiError as error:

@@ -13,15 +13,23 @@ from uuid import uuid4
 
 import msgspec
 
-from polyver.client import Change, Client, Clock, Discovery, Resource, SystemClock, timestamp
-from polyver.controllers.controller import Controller, Result, Watch, every
-from polyver.controllers.identity import Identity, Owner, identity_of
+from polyver.client import (
+    Change,
+    Client,
+    Clock,
+    Discovery,
+    GroupVersionResource,
+    SystemClock,
+    timestamp,
+)
+from polyver.controllers.controller import Controller, Requeue, Watch, every
+from polyver.controllers.identity import ObjectIdentity, Owner, identity_of
 from polyver.controllers.kubernetes._collection import (
+    CollectionPlan,
     Delete,
     Effect,
-    Plan,
-    Release,
-    Report,
+    RemoveFinalizer,
+    ReportInvalidOwner,
     SetOwners,
     coordinates,
     plan,
@@ -29,7 +37,7 @@ from polyver.controllers.kubernetes._collection import (
 )
 from polyver.controllers.kubernetes._graph import Graph, is_orphaning
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["EVENTS", "GarbageCollector"]
@@ -38,7 +46,7 @@ EVENTS = (("", "events"), ("events.k8s.io", "events"))
 """Too many, too short-lived, and never owned."""
 
 _WATCHED = ("delete", "list", "watch")
-_SOON, _LATER = Result(after=1.0), Result(after=60.0)
+_SOON, _LATER = Requeue(after=1.0), Requeue(after=60.0)
 _REPORTED = 1_000
 _NOT_FOUND, _CONFLICT = 404, 409
 
@@ -77,7 +85,7 @@ class GarbageCollector(Controller[str]):
         waiting, self._unserved = self._unserved, set()
         return waiting
 
-    def _observe(self, kind: Kind, change: Change[Identity]) -> list[str]:
+    def _observe(self, kind: ResourceKind, change: Change[ObjectIdentity]) -> list[str]:
         del kind
         before, after = change.before, change.after
         if before is not None and (after is None or after.uid != before.uid):
@@ -88,14 +96,14 @@ class GarbageCollector(Controller[str]):
             self._graph.put(after)
         return touched(self._graph, before, after)
 
-    def _forget(self, kind: Kind, known: Iterable[Identity]) -> list[str]:
+    def _forget(self, kind: ResourceKind, known: Iterable[ObjectIdentity]) -> list[str]:
         """Nobody knows whether these exist, so nothing is done about their dependents."""
         del kind
         for node in known:
             self._graph.forget(node.uid)
         return []
 
-    async def reconcile(self, key: str) -> Result | None:
+    async def reconcile(self, key: str) -> Requeue | None:
         found = plan(self._graph, key, complete=self._is_complete(key))
         seen = await self._look(key, found)
         if found.look:
@@ -104,7 +112,7 @@ class GarbageCollector(Controller[str]):
             self._unserved.add(key)
         for effect in found.effects:
             await self._act(effect)
-        return Result(after=self._settling) if found.unsure else self._until_observed(seen)
+        return Requeue(after=self._settling) if found.unsure else self._until_observed(seen)
 
     def _is_complete(self, key: str) -> bool:
         """Whether all dependents of an object are known that there were when its deletion began.
@@ -117,17 +125,17 @@ class GarbageCollector(Controller[str]):
         since = self._orphaning.setdefault(key, self._clock.time())
         return self.synced and self._clock.time() - since >= self._settling
 
-    def _until_observed(self, seen: Mapping[str, Identity]) -> Result | None:
+    def _until_observed(self, seen: Mapping[str, ObjectIdentity]) -> Requeue | None:
         """An owner that only the server knows may go without a word: its watch has not begun."""
         unobserved = [owner for uid, owner in seen.items() if uid not in self._graph.nodes]
         if not unobserved:
             return None
         return _SOON if all(_is_watched(owner.kind) for owner in unobserved) else _LATER
 
-    async def _look(self, key: str, found: Plan) -> dict[str, Identity]:
+    async def _look(self, key: str, found: CollectionPlan) -> dict[str, ObjectIdentity]:
         """Ask the server for owners that the graph does not know (yet)."""
         item = self._graph.nodes.get(key)
-        seen: dict[str, Identity] = {}
+        seen: dict[str, ObjectIdentity] = {}
         for owner, kind in found.look:
             assert item is not None
             live = await self._live(item, owner, kind)
@@ -137,10 +145,14 @@ class GarbageCollector(Controller[str]):
                 seen[owner.uid] = live
         return seen
 
-    async def _live(self, item: Identity, owner: Owner, kind: Kind) -> Identity | None:
+    async def _live(
+        self, item: ObjectIdentity, owner: Owner, kind: ResourceKind
+    ) -> ObjectIdentity | None:
         namespace = item.namespace if kind.namespaced else ""
         try:
-            found = await self._client.get(Resource.of(kind), owner.name, namespace, metadata=True)
+            found = await self._client.get(
+                GroupVersionResource.of(kind), owner.name, namespace, metadata=True
+            )
         except ApiError as error:
             if error.code == _NOT_FOUND:
                 return None
@@ -155,18 +167,18 @@ class GarbageCollector(Controller[str]):
                     await self._delete(effect, item)
                 case SetOwners(item, owners):
                     await self._change(item, ownerReferences=_written(owners))
-                case Release(item, finalizer):
+                case RemoveFinalizer(item, finalizer):
                     rest = [each for each in item.finalizers if each != finalizer]
                     await self._change(item, finalizers=rest or None)
-                case Report(item, owner):
+                case ReportInvalidOwner(item, owner):
                     await self._report(item, owner)
         except ApiError as error:
             if error.code != _NOT_FOUND:
                 raise
 
-    async def _delete(self, effect: Delete, item: Identity) -> None:
+    async def _delete(self, effect: Delete, item: ObjectIdentity) -> None:
         """Only the very object, and only while it has the owners that it was judged by."""
-        resource, propagation = Resource.of(item.kind), effect.propagation
+        resource, propagation = GroupVersionResource.of(item.kind), effect.propagation
         version = item.resource_version
         try:
             await self._client.delete(
@@ -185,21 +197,25 @@ class GarbageCollector(Controller[str]):
                 resource, item.name, item.namespace, propagation=propagation, uid=item.uid
             )
 
-    async def _owned_alike(self, item: Identity) -> bool:
+    async def _owned_alike(self, item: ObjectIdentity) -> bool:
         found = await self._client.get(
-            Resource.of(item.kind), item.name, item.namespace, metadata=True
+            GroupVersionResource.of(item.kind), item.name, item.namespace, metadata=True
         )
         live = identity_of(item.kind, found)
         return live.uid == item.uid and live.owners == item.owners
 
-    async def _change(self, item: Identity, **metadata: object) -> None:
+    async def _change(self, item: ObjectIdentity, **metadata: object) -> None:
         known = {"uid": item.uid, "resourceVersion": item.resource_version}
         change = {"metadata": known | metadata}
         await self._client.patch(
-            Resource.of(item.kind), item.name, item.namespace, change=change, type="merge"
+            GroupVersionResource.of(item.kind),
+            item.name,
+            item.namespace,
+            change=change,
+            type="merge",
         )
 
-    async def _report(self, item: Identity, owner: Owner) -> None:
+    async def _report(self, item: ObjectIdentity, owner: Owner) -> None:
         if (item.uid, owner.uid) in self._reported:
             return
         self._reported[item.uid, owner.uid] = None
@@ -209,10 +225,10 @@ class GarbageCollector(Controller[str]):
         await self._client.create(_EVENTS, event)
 
 
-_EVENTS = Resource("", "v1", "events")
+_EVENTS = GroupVersionResource("", "v1", "events")
 
 
-def _is_watched(kind: Kind) -> bool:
+def _is_watched(kind: ResourceKind) -> bool:
     return set(_WATCHED) <= set(kind.verbs) and (kind.group, kind.plural) not in EVENTS
 
 
@@ -220,7 +236,7 @@ def _written(owners: tuple[Owner, ...]) -> object:
     return msgspec.to_builtins(owners) or None
 
 
-def misplaced_event(item: Identity, owner: Owner, now: str) -> Object:
+def misplaced_event(item: ObjectIdentity, owner: Owner, now: str) -> Object:
     """What tells the user that an owner cannot be one from where it is."""
     reference = (
         f"[{owner.api_version}/{owner.kind}, namespace: {item.namespace}, "

@@ -10,24 +10,24 @@ from polyver.client import (
     Client,
     Clock,
     Discovery,
-    Resource,
+    GroupVersionResource,
     SystemClock,
     preferred,
     timestamp,
 )
-from polyver.controllers.controller import Controller, Result, Watch, every, exactly
-from polyver.controllers.identity import Identity, identity_of
+from polyver.controllers.controller import Controller, Requeue, Watch, every, exactly
+from polyver.controllers.identity import ObjectIdentity, identity_of
 from polyver.controllers.kubernetes._termination import Remains, conditions
 from polyver.controllers.kubernetes.garbage import EVENTS
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["NAMESPACES", "NamespaceController"]
 
-NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 _FINALIZER = "kubernetes"
-_AGAIN = Result(after=5.0)
+_AGAIN = Requeue(after=5.0)
 """Only a safety net: that something in the namespace has gone is told by a watch."""
 
 
@@ -64,7 +64,7 @@ class NamespaceController(Controller[str]):
         self._discovery = discovery
         return list(self._terminating)
 
-    def _observe(self, kind: Kind, change: Change[Identity]) -> Sequence[str]:
+    def _observe(self, kind: ResourceKind, change: Change[ObjectIdentity]) -> Sequence[str]:
         del kind
         if change.after is None or not change.after.deleting:
             self._terminating.discard(change.key.name)
@@ -72,11 +72,11 @@ class NamespaceController(Controller[str]):
         self._terminating.add(change.key.name)
         return (change.key.name,)
 
-    def _observe_content(self, kind: Kind, change: Change[Identity]) -> Sequence[str]:
+    def _observe_content(self, kind: ResourceKind, change: Change[ObjectIdentity]) -> Sequence[str]:
         del kind
         return (change.key.namespace,) if change.key.namespace in self._terminating else ()
 
-    async def reconcile(self, key: str) -> Result | None:
+    async def reconcile(self, key: str) -> Requeue | None:
         namespace = await self._get(key)
         if namespace is None or not _is_held(namespace):
             return None
@@ -106,7 +106,7 @@ class NamespaceController(Controller[str]):
                 break
         return remains
 
-    async def _clear_kind(self, kind: Kind, namespace: str, remains: Remains) -> None:
+    async def _clear_kind(self, kind: ResourceKind, namespace: str, remains: Remains) -> None:
         try:
             held = await self._emptied(kind, namespace)
         except ApiError as error:
@@ -123,9 +123,9 @@ class NamespaceController(Controller[str]):
                 f"unexpected items still remain in namespace: {namespace} for gvr: {gvr}"
             )
 
-    async def _emptied(self, kind: Kind, namespace: str) -> list[Sequence[str]]:
+    async def _emptied(self, kind: ResourceKind, namespace: str) -> list[Sequence[str]]:
         """The finalizers of each object that remains."""
-        resource = Resource.of(kind)
+        resource = GroupVersionResource.of(kind)
         first = await self._client.list(resource, namespace, limit=1, metadata=True)
         if not first.items:
             return []
@@ -135,22 +135,26 @@ class NamespaceController(Controller[str]):
             await self._delete_each(kind, namespace)
         return [each.finalizers for each in await self._all(kind, namespace)]
 
-    async def _delete_each(self, kind: Kind, namespace: str) -> None:
+    async def _delete_each(self, kind: ResourceKind, namespace: str) -> None:
         for each in await self._all(kind, namespace):
             try:
                 await self._client.delete(
-                    Resource.of(kind), each.name, namespace, uid=each.uid, propagation="Background"
+                    GroupVersionResource.of(kind),
+                    each.name,
+                    namespace,
+                    uid=each.uid,
+                    propagation="Background",
                 )
             except ApiError as error:
                 if error.code not in (404, 409):
                     raise
 
-    async def _all(self, kind: Kind, namespace: str) -> list[Identity]:
-        found: list[Identity] = []
+    async def _all(self, kind: ResourceKind, namespace: str) -> list[ObjectIdentity]:
+        found: list[ObjectIdentity] = []
         more = ""
         while True:
             page = await self._client.list(
-                Resource.of(kind), namespace, limit=500, more=more, metadata=True
+                GroupVersionResource.of(kind), namespace, limit=500, more=more, metadata=True
             )
             found += (identity_of(kind, item) for item in page.items)
             more = page.more

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from polyver.cli.exit_codes import Unreadable
+from polyver.cli.exit_codes import UnreadableInput
 from polyver.cli.file_writes import File, write_all
 from polyver.cli.files import read_manifests
 from polyver.cli.output import print_lines, printing
@@ -21,7 +21,7 @@ def lock_in(file: str) -> Lock:
     documents = read_manifests([file])
     if len(documents) != 1:
         fact = f"{file} holds {len(documents)} documents, and a lock is one"
-        raise Unreadable(fact, hint="polyver lock writes it")
+        raise UnreadableInput(fact, hint="polyver lock writes it")
     return read_lock(documents[0])
 
 

@@ -7,26 +7,32 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from polyver.client import Client, Discovery, Resource, find
+from polyver.client import Client, Discovery, GroupVersionResource, find
 from polyver.core import PolyverError
 from polyver.core.plain import Object
-from polyver.core.preflight import Identity, Outcome, Preflight, Report, identity_of
+from polyver.core.preflight import Identity, Outcome, Preflight, PreflightReport, identity_of
 from polyver.definitions.admission import DefinitionChecks, note
 from polyver.definitions.commands.state import (
     APPLICATIONS_ON,
     REVISIONS_ON,
-    State,
+    ApplicationsSnapshot,
     history_on,
     state_on,
 )
-from polyver.definitions.controllers.definitions import PublishedOn
+from polyver.definitions.controllers.definitions import ClientDefinitionLookup
 from polyver.definitions.cue import engines
 from polyver.definitions.kinds import DEFINITIONS, GROUP
 from polyver.definitions.names import ALLOW_DELETION
 from polyver.definitions.plan import PlannedLoss, PlannedMove, moved, new_revisions
 from polyver.definitions.publishing import Decision, GatePolicy, read_definition
 from polyver.definitions.rendered_objects import UnknownKind, place_all
-from polyver.definitions.rendering import Output, Rendered, cluster_version, render, revisions_of
+from polyver.definitions.rendering import (
+    Rendered,
+    RenderedObject,
+    cluster_version,
+    render,
+    revisions_of,
+)
 from polyver.definitions.resolution import (
     choose_all,
     newest_revision,
@@ -37,7 +43,7 @@ from polyver.definitions.resolution import (
 from polyver.definitions.uses import uses_of
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Plan", "PlannedApplication", "PlannedDefinition", "plan_on"]
+__all__ = ["DefinitionsPlan", "PlannedApplication", "PlannedDefinition", "plan_on"]
 
 _PLURALS = {kind.kind: kind.names.plural for kind in DEFINITIONS}
 _NOTHING = Rendered()
@@ -75,19 +81,19 @@ class PlannedApplication:
 
 
 @dataclass(slots=True)
-class Plan:
+class DefinitionsPlan:
     """What would happen."""
 
     definitions: list[PlannedDefinition] = field(default_factory=list)
     applications: list[PlannedApplication] = field(default_factory=list)
-    report: Report = field(default_factory=lambda: Preflight().report())
-    failing: Report = field(default_factory=lambda: Preflight().report())
+    report: PreflightReport = field(default_factory=lambda: Preflight().report())
+    failing: PreflightReport = field(default_factory=lambda: Preflight().report())
     """Applications that fail now and would fail then: the plan makes no difference for them."""
 
 
 async def plan_on(
     client: Client, definitions: Iterable[Object], applications: Iterable[Object], gate: GatePolicy
-) -> Plan:
+) -> DefinitionsPlan:
     """What would become of a cluster if these were applied, in this order."""
     cluster = cluster_version(await client.release())
     planner = _Planner(client, await state_on(client), gate, cluster, await client.discover())
@@ -124,7 +130,7 @@ class _Planner:
     def __init__(
         self,
         client: Client,
-        state: State,
+        state: ApplicationsSnapshot,
         gate: GatePolicy,
         cluster: Object,
         discovery: Discovery,
@@ -132,19 +138,19 @@ class _Planner:
         self._client = client
         self._cluster = cluster
         self._state = state
-        self._checks = DefinitionChecks(PublishedOn(client), gate=gate)
+        self._checks = DefinitionChecks(ClientDefinitionLookup(client), gate=gate)
         self._live = {_name(each): each for each in state.applications}
         self._uses = [use for each in state.applications for use in uses_of(each)]
         self._revisions: dict[tuple[str, str], Any] = {}
         self._engines = engines()
         self._kinds = {(each.api_version, each.kind): each for each in discovery.kinds}
         self._preflight, self._failing = Preflight(), Preflight()
-        self._plan = Plan()
+        self._plan = DefinitionsPlan()
         self.touched: set[str] = set()
         self._unallowed: set[str] = set()
         """Applications that a definition moves which does not allow deletion."""
 
-    def finished(self) -> Plan:
+    def finished(self) -> DefinitionsPlan:
         """The plan, with the report about all applications."""
         self._plan.applications.sort(key=lambda each: each.name)
         self._plan.report = self._preflight.report()
@@ -155,7 +161,7 @@ class _Planner:
         kind, metadata = written["kind"], written["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         version = written["apiVersion"].rpartition("/")[2]
-        resource = Resource(GROUP, version, _PLURALS[kind])
+        resource = GroupVersionResource(GROUP, version, _PLURALS[kind])
         old = await find(self._client, resource, name, namespace)
         new = _over(written, old)
         note(new, old, version)
@@ -174,7 +180,9 @@ class _Planner:
         planned = PlannedDefinition(label, decision, tuple(refused), moves, losses)
         self._plan.definitions.append(planned)
 
-    async def _tried(self, resource: Resource, new: Object, old: Object | None) -> list[str]:
+    async def _tried(
+        self, resource: GroupVersionResource, new: Object, old: Object | None
+    ) -> list[str]:
         """Why the server itself would refuse a write."""
         try:
             if old is None:
@@ -329,7 +337,7 @@ def _identity(obj: Object) -> tuple[str, str, str]:
     return obj["apiVersion"].rpartition("/")[0], obj["kind"], obj["metadata"]["name"]
 
 
-def _sources(applied: Iterable[Object], outputs: Iterable[Output]) -> dict[Identity, str]:
+def _sources(applied: Iterable[Object], outputs: Iterable[RenderedObject]) -> dict[Identity, str]:
     """The components that make objects."""
     found = {identity_of(_bare(each)): each.get("component") or "" for each in applied}
     return found | {identity_of(each.object): each.component for each in outputs}

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from polyver.cli.cluster import on_cluster
-from polyver.cli.exit_codes import Found, Misused, Refused, UnknownName
+from polyver.cli.exit_codes import Misused, ProblemsFound, RequestRefused, UnknownName
 from polyver.cli.files import read_manifests
-from polyver.cli.output import Format, Manifests, emit, manifests_text, print_lines, print_table
+from polyver.cli.output import (
+    ManifestFormat,
+    OutputFormat,
+    emit,
+    manifests_text,
+    print_lines,
+    print_table,
+)
 from polyver.cli.ownership import owner_of, replace_for
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
@@ -24,7 +31,13 @@ from polyver.definitions.commands.state import (
     history_on,
     state_of,
 )
-from polyver.definitions.history import LAST_APPLIED, Recorded, earlier, history_of, returned
+from polyver.definitions.history import (
+    LAST_APPLIED,
+    RecordedRevision,
+    earlier,
+    history_of,
+    returned,
+)
 from polyver.definitions.locking import Locked, Named, lock_text, places_of, with_lock
 from polyver.definitions.names import LOCK, PUBLISH_VERSION
 from polyver.definitions.resolution import choose_all, used_of
@@ -33,7 +46,7 @@ from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:
     from polyver.client import Client
-    from polyver.client.cluster import Access
+    from polyver.client.cluster import ClusterAccess
 
 app = App(
     name="app",
@@ -48,7 +61,7 @@ Inside = Annotated[
     str,
     Parameter(name=["--namespace", "-n"], help="Its namespace: by default that of the context."),
 ]
-Output = Annotated[Format, Parameter(name=["--output", "-o"], help="What to print.")]
+Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="What to print.")]
 
 
 @app.command
@@ -58,7 +71,7 @@ def history(
     *,
     namespace: Inside = "",
     context: Context = "",
-    output: Output = Format.TABLE,
+    output: Output = OutputFormat.TABLE,
 ) -> None:
     """List what an application has been: its revisions, and the versions that each of them used.
 
@@ -70,13 +83,13 @@ def history(
         The application.
     """
 
-    async def read(client: Client, access: Access) -> list[Recorded]:
+    async def read(client: Client, access: ClusterAccess) -> list[RecordedRevision]:
         where = namespace or access.namespace
         await application_on(client, name, where)
         return history_of(await history_on(client, name, where))
 
     found = on_cluster(context, read)
-    if output is not Format.TABLE:
+    if output is not OutputFormat.TABLE:
         emit({"revisions": [_data(each) for each in found]}, output)
         return
     rows = [
@@ -85,16 +98,16 @@ def history(
     print_table(("REVISION", "NAME", "MADE", "VERSIONS", "SAME AS"), rows)
 
 
-def _versions(each: Recorded) -> str:
+def _versions(each: RecordedRevision) -> str:
     said = [f"{place.definition.rpartition('/')[2]} {place.version}" for place in each.places]
     return ", ".join(dict.fromkeys(said))
 
 
-def _same(each: Recorded) -> str:
+def _same(each: RecordedRevision) -> str:
     return "" if each.same_as is None else str(each.same_as)
 
 
-def _data(each: Recorded) -> Object:
+def _data(each: RecordedRevision) -> Object:
     found: Object = {"revision": each.number, "name": each.name, "made": each.made}
     found |= {"sameAs": each.same_as} if each.same_as is not None else {}
     found |= {"publishVersion": each.published} if each.published is not None else {}
@@ -128,7 +141,7 @@ def rollback(
         Change nothing, and say what would be done.
     """
 
-    async def roll(client: Client, access: Access) -> Recorded:
+    async def roll(client: Client, access: ClusterAccess) -> RecordedRevision:
         where = namespace or access.namespace
         for left in reversed(range(_TRIES)):
             application = await application_on(client, name, where)
@@ -154,25 +167,25 @@ def rollback(
         print_lines(f"it is locked to them until: polyver app unlock {name}")
 
 
-def _target(name: str, history: Sequence[Recorded], to: str) -> Recorded:
+def _target(name: str, history: Sequence[RecordedRevision], to: str) -> RecordedRevision:
     try:
         return earlier(name, history, to)
     except PolyverError as error:
         raise UnknownName(error.fact, hint=error.hint) from None
 
 
-async def _check(client: Client, wanted: Object, target: Recorded) -> None:
+async def _check(client: Client, wanted: Object, target: RecordedRevision) -> None:
     """Refuse what would not resolve, before anything is written."""
     state = await state_of(client, wanted)
     _, errors = choose_all(wanted, state.homes)
     name = wanted["metadata"]["name"]
     if errors:
         told = "; ".join(map(str, errors))
-        raise Refused(f"{name} cannot return to {target.name}: {told}")
+        raise RequestRefused(f"{name} cannot return to {target.name}: {told}")
     used = [used_of(each) for each in (wanted.get("status") or {}).get("resolutions") or ()]
     if is_held(wanted) and [*target.resolutions] != used:
         fact = f"{name} is published as {target.published} already, as {target.name} was"
-        raise Refused(fact, hint=f"change {PUBLISH_VERSION} first")
+        raise RequestRefused(fact, hint=f"change {PUBLISH_VERSION} first")
 
 
 async def _replace(client: Client, application: Object, wanted: Object) -> None:
@@ -195,7 +208,7 @@ def lock_(
     file: Files = None,
     namespace: Inside = "",
     context: Context = "",
-    output: Annotated[Manifests, Parameter(name=["--output", "-o"])] = Manifests.YAML,
+    output: Annotated[ManifestFormat, Parameter(name=["--output", "-o"])] = ManifestFormat.YAML,
 ) -> None:
     """Have an application carry a lock: it gets what is locked there, or nothing.
 
@@ -222,7 +235,7 @@ def lock_(
         _print_locked(file, lock, namespace, output)
         return
 
-    async def put(client: Client, access: Access) -> tuple[Locked, ...]:
+    async def put(client: Client, access: ClusterAccess) -> tuple[Locked, ...]:
         where = namespace or access.namespace
         application = await application_on(client, name, where)
         places = _part(lock, (where, name)) if lock else await _in_use(client, application)
@@ -252,11 +265,11 @@ async def _in_use(client: Client, application: Object) -> tuple[Locked, ...]:
     state = await state_of(client, application)
     chosen, errors = choose_all(application, state.homes)
     if errors:
-        raise Found("; ".join(map(str, errors)))
+        raise ProblemsFound("; ".join(map(str, errors)))
     return places_of(chosen)
 
 
-def _print_locked(files: list[str], lock: str, namespace: str, output: Manifests) -> None:
+def _print_locked(files: list[str], lock: str, namespace: str, output: ManifestFormat) -> None:
     if not lock:
         raise Misused("files need a lock", hint="--lock FILE")
     found = applications_in(read_manifests(files), namespace or "default")
@@ -289,7 +302,7 @@ def unlock(name: str, /, *, namespace: Inside = "", context: Context = "") -> No
         The application.
     """
 
-    async def take(client: Client, access: Access) -> bool:
+    async def take(client: Client, access: ClusterAccess) -> bool:
         application = await application_on(client, name, namespace or access.namespace)
         if LOCK not in (application["metadata"].get("annotations") or {}):
             return False

@@ -5,53 +5,53 @@ from __future__ import annotations
 from typing import Any
 
 from polyver.cli.cluster import on_cluster
-from polyver.cli.exit_codes import Found
-from polyver.cli.output import Format, emit, print_lines, print_table, warn
+from polyver.cli.exit_codes import ProblemsFound
+from polyver.cli.output import OutputFormat, emit, print_lines, print_table, warn
 from polyver.client import Client
-from polyver.client.cluster import Access
+from polyver.client.cluster import ClusterAccess
 from polyver.core import FailedMove, PolyverError
-from polyver.definitions.commands.state import State, application_on, state_of
-from polyver.definitions.resolution import Chosen, choose, resolution_data
-from polyver.definitions.uses import Use, check_application, uses_of
+from polyver.definitions.commands.state import ApplicationsSnapshot, application_on, state_of
+from polyver.definitions.resolution import ChosenVersion, choose, resolution_data
+from polyver.definitions.uses import DefinitionUse, check_application, uses_of
 
 __all__ = ["why_application"]
 
 
 def why_application(
-    name: str, namespace: str, context: str, output: Format, *, explain: bool
+    name: str, namespace: str, context: str, output: OutputFormat, *, explain: bool
 ) -> None:
     """Tell which versions an application on a cluster uses, and why."""
 
-    async def read(client: Client, access: Access) -> State:
+    async def read(client: Client, access: ClusterAccess) -> ApplicationsSnapshot:
         found = await application_on(client, name, namespace or access.namespace)
         return await state_of(client, found)
 
     _answer(on_cluster(context, read), output, explain=explain)
 
 
-def _answer(state: State, output: Format, *, explain: bool) -> None:
+def _answer(state: ApplicationsSnapshot, output: OutputFormat, *, explain: bool) -> None:
     [application] = state.applications
     check_application(application)
     answers = [(use, _asked(use, state)) for use in uses_of(application)]
     errors = [answer for _, answer in answers if isinstance(answer, PolyverError)]
-    chosen = [answer for _, answer in answers if isinstance(answer, Chosen)]
-    if output is Format.TABLE:
+    chosen = [answer for _, answer in answers if isinstance(answer, ChosenVersion)]
+    if output is OutputFormat.TABLE:
         _print(chosen, explain=explain)
     else:
         said = [_data(each, explain=explain) for each in chosen]
         emit({"resolutions": said, "errors": [*map(str, errors)]}, output)
     if errors:
-        raise Found("; ".join(map(str, errors)))
+        raise ProblemsFound("; ".join(map(str, errors)))
 
 
-def _asked(use: Use, state: State) -> Chosen | PolyverError:
+def _asked(use: DefinitionUse, state: ApplicationsSnapshot) -> ChosenVersion | PolyverError:
     try:
         return choose(use, state.homes(use.kind, use.definition))
     except PolyverError as error:
         return error
 
 
-def _print(chosen: list[Chosen], *, explain: bool) -> None:
+def _print(chosen: list[ChosenVersion], *, explain: bool) -> None:
     rows = [
         [each.use.dependent.at, _wanted(each.use), each.resolution.release.name, _reason(each)]
         for each in chosen
@@ -69,23 +69,23 @@ def _print(chosen: list[Chosen], *, explain: bool) -> None:
             print_table(["NOT CHOSEN", "WHY"], rejected)
 
 
-def _failed_move(chosen: Chosen) -> FailedMove | None:
+def _failed_move(chosen: ChosenVersion) -> FailedMove | None:
     """The release that a place could not take, if it would get that one now."""
     failed = chosen.use.dependent.failed_move
     kept = chosen.resolution.release.pin == chosen.use.dependent.pin
     return failed if kept and chosen.use.dependent.lock is None else None
 
 
-def _wanted(use: Use) -> str:
+def _wanted(use: DefinitionUse) -> str:
     return f"{use.definition}@{use.requested}" if use.requested else use.definition
 
 
-def _reason(chosen: Chosen) -> str:
+def _reason(chosen: ChosenVersion) -> str:
     since = f", since {chosen.use.since}" if chosen.use.since else ""
     return f"{chosen.resolution.reason}{since}"
 
 
-def _data(chosen: Chosen, *, explain: bool) -> dict[str, Any]:
+def _data(chosen: ChosenVersion, *, explain: bool) -> dict[str, Any]:
     rejected = [
         {"release": other.release.name, "why": other.why} for other in chosen.resolution.rejected
     ]

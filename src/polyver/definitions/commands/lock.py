@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from polyver.cli.cluster import on_cluster
-from polyver.cli.exit_codes import Found
+from polyver.cli.exit_codes import ProblemsFound
 from polyver.cli.output import complain, warn
 from polyver.core import PolyverError
 from polyver.definitions.commands._locks import write_lock
@@ -57,7 +57,7 @@ def lock(
     if found.failures and not skip_unresolved:
         count, left = len(found.failures), len(found.lock.applications)
         fact = f"nothing was written: {count} of {count + left} applications do not resolve"
-        raise Found(fact, hint="repair them, or leave them out with --skip-unresolved")
+        raise ProblemsFound(fact, hint="repair them, or leave them out with --skip-unresolved")
     write_lock(lock_data(found.lock), output)
 
 

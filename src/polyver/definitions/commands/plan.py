@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from polyver.cli.cluster import on_cluster
-from polyver.cli.exit_codes import Refused, UnknownName
+from polyver.cli.exit_codes import RequestRefused, UnknownName
 from polyver.cli.files import read_manifests
-from polyver.cli.output import Format, emit, print_lines, print_table, printable, warn
+from polyver.cli.output import OutputFormat, emit, print_lines, print_table, printable, warn
 from polyver.core import listed
 from polyver.definitions._manifests import applications_in, definitions_in
 from polyver.definitions.commands._plan_on_cluster import (
-    Plan,
+    DefinitionsPlan,
     PlannedApplication,
     PlannedDefinition,
     plan_on,
@@ -24,8 +24,8 @@ from polyver.definitions.plan import example_diff, object_label
 
 if TYPE_CHECKING:
     from polyver.client import Client
-    from polyver.client.cluster import Access
-    from polyver.core.preflight import Counts, Failure, FieldChange, Group
+    from polyver.client.cluster import ClusterAccess
+    from polyver.core.preflight import ChangeGroup, FailureGroup, FieldChange, OutcomeCounts
     from polyver.definitions.plan import PlannedLoss, PlannedMove
 
 app = App(name="plan")
@@ -47,7 +47,7 @@ def plan(
     semver_gate: Literal["refuse", "warn"] = "refuse",
     allow_deletion: Annotated[bool, Parameter(negative=())] = False,
     everything: Annotated[bool, Parameter(name="--all", negative=())] = False,
-    output: Annotated[Format, Parameter(name=["--output", "-o"])] = Format.TABLE,
+    output: Annotated[OutputFormat, Parameter(name=["--output", "-o"])] = OutputFormat.TABLE,
 ) -> None:
     """Show what would happen if definitions or applications were applied; nothing is written.
 
@@ -78,7 +78,7 @@ def plan(
     """
     documents = read_manifests(file)
 
-    async def ask(client: Client, access: Access) -> Plan:
+    async def ask(client: Client, access: ClusterAccess) -> DefinitionsPlan:
         where = namespace or access.namespace
         definitions = [each for _, each in definitions_in(documents, where)]
         applications = [each for _, each in applications_in(documents, where)]
@@ -87,16 +87,16 @@ def plan(
         return await plan_on(client, definitions, applications, semver_gate)
 
     made = on_cluster(context, ask)
-    if output is Format.TABLE:
+    if output is OutputFormat.TABLE:
         _print(made, everything=everything)
     else:
         emit(_data(made), output)
     problems = [*_problems(made, allow_deletion=allow_deletion)]
     if problems:
-        raise Refused("; ".join(problems))
+        raise RequestRefused("; ".join(problems))
 
 
-def _problems(made: Plan, *, allow_deletion: bool) -> Iterator[str]:
+def _problems(made: DefinitionsPlan, *, allow_deletion: bool) -> Iterator[str]:
     """Why the exit code is not 0."""
     refused = [each.name for each in made.definitions if each.refused]
     refused += [f"Application {each.name}" for each in made.applications if each.refused]
@@ -114,7 +114,7 @@ def _count(number: int) -> str:
     return "1 application" if number == 1 else f"{number} applications"
 
 
-def _moves(made: Plan) -> Iterator[PlannedMove]:
+def _moves(made: DefinitionsPlan) -> Iterator[PlannedMove]:
     """All places that would use another version, each once."""
     written = {each.name for each in made.applications if each.written}
     for definition in made.definitions:
@@ -124,7 +124,7 @@ def _moves(made: Plan) -> Iterator[PlannedMove]:
         yield from application.moves
 
 
-def _losses(made: Plan) -> Iterator[PlannedLoss]:
+def _losses(made: DefinitionsPlan) -> Iterator[PlannedLoss]:
     for each in made.definitions:
         yield from each.losses
 
@@ -132,7 +132,7 @@ def _losses(made: Plan) -> Iterator[PlannedLoss]:
 # For people.
 
 
-def _print(made: Plan, *, everything: bool) -> None:
+def _print(made: DefinitionsPlan, *, everything: bool) -> None:
     names = _ALL if everything else _MOST_NAMES
     counts = made.report.counts
     print_lines(f"{_count(counts.total)}: {counts}")
@@ -168,7 +168,7 @@ def _print_definition(each: PlannedDefinition) -> None:
     print_lines(f"{each.name} {' and '.join(filter(None, said)) or 'publishes nothing new'}")
 
 
-def _print_moves(made: Plan, names: int) -> None:
+def _print_moves(made: DefinitionsPlan, names: int) -> None:
     """One line for all applications that move from one version to another."""
     found: dict[tuple[str, str, str, str], set[str]] = {}
     for move in _moves(made):
@@ -184,7 +184,7 @@ def _print_moves(made: Plan, names: int) -> None:
     print_table(_COLUMNS, rows)
 
 
-def _print_failure(failure: Failure, verb: str, names: int) -> None:
+def _print_failure(failure: FailureGroup, verb: str, names: int) -> None:
     more = " (and others like it)" if failure.is_varied else ""
     count = len(failure.dependents)
     if count == 1:
@@ -193,7 +193,7 @@ def _print_failure(failure: Failure, verb: str, names: int) -> None:
     print_lines(f"  {listed(failure.dependents, most=names)}")
 
 
-def _print_group(group: Group, names: int, lines: int) -> None:
+def _print_group(group: ChangeGroup, names: int, lines: int) -> None:
     print_lines("", printable(str(group)), f"  {listed(group.dependents, most=names)}")
     diff = example_diff(group.example)
     print_lines(f"  example: {object_label(group.example)} of {group.example.dependent}")
@@ -205,7 +205,7 @@ def _print_group(group: Group, names: int, lines: int) -> None:
 # For programs.
 
 
-def _data(made: Plan) -> dict[str, Any]:
+def _data(made: DefinitionsPlan) -> dict[str, Any]:
     return {
         "summary": _summary(made.report.counts),
         "definitions": [_definition(each) for each in made.definitions],
@@ -218,7 +218,7 @@ def _data(made: Plan) -> dict[str, Any]:
     }
 
 
-def _summary(counts: Counts) -> dict[str, int]:
+def _summary(counts: OutcomeCounts) -> dict[str, int]:
     return {
         "applications": counts.total,
         "unchanged": counts.unchanged,
@@ -228,11 +228,11 @@ def _summary(counts: Counts) -> dict[str, int]:
     }
 
 
-def _failures(found: Sequence[Failure]) -> list[dict[str, Any]]:
+def _failures(found: Sequence[FailureGroup]) -> list[dict[str, Any]]:
     return [{"message": each.message, "applications": [*each.dependents]} for each in found]
 
 
-def _group(each: Group) -> dict[str, Any]:
+def _group(each: ChangeGroup) -> dict[str, Any]:
     example = each.example
     return {
         "kind": each.kind,

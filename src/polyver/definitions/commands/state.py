@@ -9,9 +9,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from polyver.cli.cluster import list_all
-from polyver.cli.exit_codes import UnknownName, Unreadable
+from polyver.cli.exit_codes import UnknownName, UnreadableInput
 from polyver.cli.files import read_manifests
-from polyver.client import Client, Resource, find
+from polyver.client import Client, GroupVersionResource, find
 from polyver.core import Lineage
 from polyver.core.plain import Object
 from polyver.definitions._manifests import applications_in, lineages_in
@@ -33,10 +33,10 @@ __all__ = [
     "APPLICATION_REVISIONS_ON",
     "DEFINITIONS_ON",
     "REVISIONS_ON",
+    "ApplicationsSnapshot",
     "Context",
     "Files",
     "Namespace",
-    "State",
     "application_on",
     "history_on",
     "state_in",
@@ -44,10 +44,12 @@ __all__ = [
     "state_on",
 ]
 
-APPLICATIONS_ON = Resource(GROUP, STORED, APPLICATIONS.names.plural)
-APPLICATION_REVISIONS_ON = Resource(GROUP, STORED, APPLICATION_REVISIONS.names.plural)
-REVISIONS_ON = Resource(GROUP, STORED, REVISIONS.names.plural)
-DEFINITIONS_ON = {kind.kind: Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS}
+APPLICATIONS_ON = GroupVersionResource(GROUP, STORED, APPLICATIONS.names.plural)
+APPLICATION_REVISIONS_ON = GroupVersionResource(GROUP, STORED, APPLICATION_REVISIONS.names.plural)
+REVISIONS_ON = GroupVersionResource(GROUP, STORED, REVISIONS.names.plural)
+DEFINITIONS_ON = {
+    kind.kind: GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS
+}
 
 Files = Annotated[
     list[str] | None,
@@ -60,7 +62,7 @@ Context = Annotated[
 
 
 @dataclass(slots=True)
-class State:
+class ApplicationsSnapshot:
     """Applications, and the lineages of what they name."""
 
     applications: list[Object] = field(default_factory=list)
@@ -72,24 +74,24 @@ class State:
         return self.lineages.get((kind, name), {})
 
 
-async def state_on(client: Client, namespace: str = "") -> State:
+async def state_on(client: Client, namespace: str = "") -> ApplicationsSnapshot:
     """The applications of a namespace, or of all, and all definitions."""
-    state = State(await list_all(client, APPLICATIONS_ON, namespace))
+    state = ApplicationsSnapshot(await list_all(client, APPLICATIONS_ON, namespace))
     for kind, resource in DEFINITIONS_ON.items():
         _note(state, kind, await list_all(client, resource))
     return state
 
 
-async def state_of(client: Client, application: Object) -> State:
+async def state_of(client: Client, application: Object) -> ApplicationsSnapshot:
     """One application, and the definitions that it names."""
-    state = State([application])
+    state = ApplicationsSnapshot([application])
     for kind, name in sorted({(use.kind, use.definition) for use in uses_of(application)}):
         fields = f"metadata.name={name}"
         _note(state, kind, (await client.list(DEFINITIONS_ON[kind], fields=fields)).items)
     return state
 
 
-def _note(state: State, kind: str, definitions: Iterable[Object]) -> None:
+def _note(state: ApplicationsSnapshot, kind: str, definitions: Iterable[Object]) -> None:
     for each in definitions:
         lineage, metadata = lineage_in(each), each["metadata"]
         if lineage is not None:
@@ -97,11 +99,11 @@ def _note(state: State, kind: str, definitions: Iterable[Object]) -> None:
             known[metadata["namespace"]] = lineage
 
 
-def state_in(files: Sequence[str], namespace: str) -> State:
+def state_in(files: Sequence[str], namespace: str) -> ApplicationsSnapshot:
     """What manifests hold; what names no namespace is in `default`, or in this one."""
     documents = read_manifests(files)
     inside = namespace or "default"
-    state = State()
+    state = ApplicationsSnapshot()
     known: set[tuple[str, str]] = set()
     for document, application in applications_in(documents, inside):
         metadata = application["metadata"]
@@ -116,7 +118,7 @@ def state_in(files: Sequence[str], namespace: str) -> State:
         homes = state.lineages.setdefault((kind, name), {})
         if (home or inside) in homes:
             fact = f"{kind} {inside}/{name} is there with its namespace, and without"
-            raise Unreadable(fact, hint="write it in all documents")
+            raise UnreadableInput(fact, hint="write it in all documents")
         homes[home or inside] = lineage
     return state
 

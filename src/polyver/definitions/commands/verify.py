@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from polyver.cli.exit_codes import Found
-from polyver.cli.output import Format, emit, print_lines, print_table
+from polyver.cli.exit_codes import ProblemsFound
+from polyver.cli.output import OutputFormat, emit, print_lines, print_table
 from polyver.definitions.commands._locks import lock_in
 from polyver.definitions.commands.lock import read_state
 from polyver.definitions.commands.state import Context, Files, Namespace
@@ -23,7 +23,7 @@ def verify(
     file: Files = None,
     namespace: Namespace = "",
     context: Context = "",
-    output: Annotated[Format, Parameter(name=["--output", "-o"])] = Format.TABLE,
+    output: Annotated[OutputFormat, Parameter(name=["--output", "-o"])] = OutputFormat.TABLE,
 ) -> None:
     """Compare a cluster, or files, with a lock, and name each difference.
 
@@ -47,11 +47,11 @@ def verify(
     _print(other, len(wanted.applications), output)
     if other:
         said = "1 difference" if len(other) == 1 else f"{len(other)} differences"
-        raise Found(f"{said} from the lock", at=lock)
+        raise ProblemsFound(f"{said} from the lock", at=lock)
 
 
-def _print(other: list[Difference], applications: int, output: Format) -> None:
-    if output is not Format.TABLE:
+def _print(other: list[Difference], applications: int, output: OutputFormat) -> None:
+    if output is not OutputFormat.TABLE:
         emit({"differences": [_data(each) for each in other]}, output)
     elif other:
         columns = ("APPLICATION", "PLACE", "DEFINITION", "DIFFERENCE")

@@ -10,8 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from polyver.client import Change, Client, Clock, Key, Resource, SystemClock, find, timestamp
-from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.client import (
+    Change,
+    Client,
+    Clock,
+    GroupVersionResource,
+    Key,
+    SystemClock,
+    find,
+    timestamp,
+)
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.identity import identity_of
 from polyver.controllers.kubernetes.accounts import is_terminating
@@ -31,9 +40,9 @@ from polyver.definitions.names import (
 )
 from polyver.definitions.publishing import (
     Decision,
-    Definition,
+    DesiredDefinition,
     GatePolicy,
-    Known,
+    KnownDefinitionRevision,
     created_with,
     decide,
     forced_of,
@@ -48,21 +57,23 @@ from polyver.definitions.publishing import (
     with_adoption,
 )
 from polyver.definitions.resolution import lineage_in
-from polyver.definitions.uses import Use, home_of, settled, users_in, uses_of
+from polyver.definitions.uses import DefinitionUse, home_of, settled, users_in, uses_of
 from polyver.kube.http.logs import Log
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.languages.values.names import label_value_problems
 
-__all__ = ["DefinitionController", "DefinitionKey", "PublishedOn"]
+__all__ = ["ClientDefinitionLookup", "DefinitionController", "DefinitionKey"]
 
 _MANAGER = "polyver"
 _SOON = 0.05
 _COUNTED = 1.0
 """For how many seconds the numbers of followers are not written again."""
-_RESOURCES = {kind.kind: Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS}
-_REVISIONS = Resource(GROUP, STORED, REVISIONS.names.plural)
-_APPLICATIONS = Resource(GROUP, STORED, APPLICATIONS.names.plural)
+_RESOURCES = {
+    kind.kind: GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS
+}
+_REVISIONS = GroupVersionResource(GROUP, STORED, REVISIONS.names.plural)
+_APPLICATIONS = GroupVersionResource(GROUP, STORED, APPLICATIONS.names.plural)
 
 
 class DefinitionKey(NamedTuple):
@@ -89,7 +100,7 @@ class DefinitionController(Controller[DefinitionKey]):
         self._client = client
         self._gate = gate
         self._clock: Clock = clock or SystemClock()
-        self._published = PublishedOn(client)
+        self._published = ClientDefinitionLookup(client)
         self._uses = _Uses()
         self._events = Events(client, self._clock, log or Log(), component="polyver")
         self._decided_on: set[DefinitionKey] = set()
@@ -119,14 +130,16 @@ class DefinitionController(Controller[DefinitionKey]):
             Watch(kinds=exactly(_APPLICATIONS), observe=self._observe_application, keep=_used),
         ]
 
-    def _observe_definition(self, kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+    def _observe_definition(
+        self, kind: ResourceKind, change: Change[Any]
+    ) -> Iterable[DefinitionKey]:
         return self._undecided(self._uses.observe_definition(kind, change))
 
-    def _observe_revision(self, kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+    def _observe_revision(self, kind: ResourceKind, change: Change[Any]) -> Iterable[DefinitionKey]:
         return self._undecided(_observe_revision(kind, change))
 
     def _observe_application(
-        self, kind: Kind, change: Change[tuple[Use, ...]]
+        self, kind: ResourceKind, change: Change[tuple[DefinitionUse, ...]]
     ) -> Iterable[DefinitionKey]:
         touched, counted = self._uses.observe_application(kind, change)
         return {*self._undecided(touched), *counted}
@@ -137,13 +150,13 @@ class DefinitionController(Controller[DefinitionKey]):
         self._decided_on -= touched
         return touched
 
-    async def reconcile(self, key: DefinitionKey) -> Result | None:
+    async def reconcile(self, key: DefinitionKey) -> Requeue | None:
         if not self.synced:
             # Applications that are not known yet would look as if they used nothing.
-            return Result(_SOON)
+            return Requeue(_SOON)
         is_decided = key in self._decided_on
         if is_decided and (left := self._until_counted(key)):
-            return Result(left)
+            return Requeue(left)
         resource = _RESOURCES[key.kind]
         obj = await find(self._client, resource, key.name, key.namespace)
         if obj is None:
@@ -169,7 +182,9 @@ class DefinitionController(Controller[DefinitionKey]):
         """
         return max(self._counted_at.get(key, 0.0) + _COUNTED - self._clock.time(), 0.0)
 
-    async def _decide(self, resource: Resource, obj: Object, key: DefinitionKey) -> None:
+    async def _decide(
+        self, resource: GroupVersionResource, obj: Object, key: DefinitionKey
+    ) -> None:
         """Publish what is to be published, and report it."""
         if API_VERSION not in (obj["metadata"].get("annotations") or {}):
             await self._note(resource, obj)
@@ -191,7 +206,11 @@ class DefinitionController(Controller[DefinitionKey]):
         await self._tell(resource, obj, status, key)
 
     async def _decided(
-        self, definition: Definition, revisions: Sequence[Object], obj: Object, key: DefinitionKey
+        self,
+        definition: DesiredDefinition,
+        revisions: Sequence[Object],
+        obj: Object,
+        key: DefinitionKey,
     ) -> Decision:
         known = _known(revisions)
         removed = removed_of(obj, definition, known)
@@ -208,7 +227,7 @@ class DefinitionController(Controller[DefinitionKey]):
     async def _record(
         self,
         key: DefinitionKey,
-        definition: Definition,
+        definition: DesiredDefinition,
         decision: Decision,
         revisions: Sequence[Object],
         obj: Object,
@@ -220,7 +239,9 @@ class DefinitionController(Controller[DefinitionKey]):
         for each in decision.forced:
             await self._events.tell(obj, "RemovedByForce", str(each), type="Warning")
 
-    async def _perform(self, definition: Definition, decision: Decision, obj: Object) -> None:
+    async def _perform(
+        self, definition: DesiredDefinition, decision: Decision, obj: Object
+    ) -> None:
         for new in decision.create:
             # One that exists by now is somebody else's, and the next look tells whose.
             made = revision_object(definition, new, obj)
@@ -247,7 +268,7 @@ class DefinitionController(Controller[DefinitionKey]):
                 names = metadata["name"], metadata["namespace"]
                 await self._client.patch(_REVISIONS, *names, change=change, manager=_MANAGER)
 
-    async def _delete(self, known: Known, namespace: str) -> None:
+    async def _delete(self, known: KnownDefinitionRevision, namespace: str) -> None:
         try:
             await self._client.delete(_REVISIONS, known.name, namespace)
         except ApiError as error:
@@ -271,7 +292,9 @@ class DefinitionController(Controller[DefinitionKey]):
             await self._set_finalizer(_REVISIONS, each, held=held)
         await self._set_finalizer(_RESOURCES[key.kind], obj, held=bool(used))
 
-    async def _set_finalizer(self, resource: Resource, obj: Object, *, held: bool) -> None:
+    async def _set_finalizer(
+        self, resource: GroupVersionResource, obj: Object, *, held: bool
+    ) -> None:
         metadata = obj["metadata"]
         before = metadata.get("finalizers") or []
         # What is being deleted takes no new finalizer.
@@ -288,7 +311,7 @@ class DefinitionController(Controller[DefinitionKey]):
         )
         metadata |= made["metadata"]
 
-    async def _note(self, resource: Resource, obj: Object) -> None:
+    async def _note(self, resource: GroupVersionResource, obj: Object) -> None:
         """Have a definition that nobody reviewed say in which API version it was created."""
         metadata = obj["metadata"]
         await self._client.patch(
@@ -300,7 +323,11 @@ class DefinitionController(Controller[DefinitionKey]):
         )
 
     async def _tell(
-        self, resource: Resource, obj: Object, status: Mapping[str, Any], key: DefinitionKey
+        self,
+        resource: GroupVersionResource,
+        obj: Object,
+        status: Mapping[str, Any],
+        key: DefinitionKey,
     ) -> None:
         """Have a definition report a status, with who follows which version."""
         self._counted_at[key] = self._clock.time()
@@ -348,7 +375,7 @@ class DefinitionController(Controller[DefinitionKey]):
             self._announced.add(known)
 
 
-class PublishedOn:
+class ClientDefinitionLookup:
     """What is published on an API server, for whoever has to decide about it."""
 
     def __init__(self, client: Client) -> None:
@@ -369,7 +396,7 @@ class PublishedOn:
         """A definition in the API version with a list of versions, if it is there."""
         return await find(self._client, _RESOURCES[kind], name, namespace)
 
-    async def uses(self, kind: str, namespace: str, name: str) -> list[Use]:
+    async def uses(self, kind: str, namespace: str, name: str) -> list[DefinitionUse]:
         """The places in applications that mean a definition."""
         only = "" if namespace == SYSTEM_NAMESPACE else namespace
         applications = (await self._client.list(_APPLICATIONS, only)).items
@@ -381,7 +408,7 @@ class PublishedOn:
         return [settled(use, namespace) for use in named if home_of(use, homes) == namespace]
 
 
-def _way(use: Use) -> Use:
+def _way(use: DefinitionUse) -> DefinitionUse:
     """How a definition is used, whoever does it; what is used alike uses the same version."""
     nobody = replace(use.dependent, name="", at="", uid="", labels={})
     return replace(use, place="", since="", dependent=nobody)
@@ -395,15 +422,17 @@ class _Uses:
 
     def __init__(self) -> None:
         self._homes: dict[tuple[str, str], set[str]] = {}
-        self._by_definition: dict[tuple[str, str], dict[Use, dict[tuple[Key, str], Use]]] = {}
+        self._by_definition: dict[
+            tuple[str, str], dict[DefinitionUse, dict[tuple[Key, str], DefinitionUse]]
+        ] = {}
         self._named: set[DefinitionKey] = set()
 
-    def of(self, key: DefinitionKey) -> list[Use]:
+    def of(self, key: DefinitionKey) -> list[DefinitionUse]:
         """All uses of a definition."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         return self._mine(key, [use for uses in users for use in uses.values()])
 
-    def counted(self, key: DefinitionKey) -> list[tuple[Use, int]]:
+    def counted(self, key: DefinitionKey) -> list[tuple[DefinitionUse, int]]:
         """The ways in which a definition is used, each with the number of places."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         found = []
@@ -411,12 +440,12 @@ class _Uses:
             found += [(use, len(uses)) for use in self._mine(key, [next(iter(uses.values()))])]
         return found
 
-    def ways(self, key: DefinitionKey) -> list[Use]:
+    def ways(self, key: DefinitionKey) -> list[DefinitionUse]:
         """One use for each way in which a definition is used."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         return self._mine(key, [next(iter(uses.values())) for uses in users])
 
-    def _mine(self, key: DefinitionKey, uses: Iterable[Use]) -> list[Use]:
+    def _mine(self, key: DefinitionKey, uses: Iterable[DefinitionUse]) -> list[DefinitionUse]:
         homes = self._homes.get((key.kind, key.name), set()) | {key.namespace}
         mine = [use for use in uses if home_of(use, homes) == key.namespace]
         return [settled(use, key.namespace) for use in mine]
@@ -425,7 +454,9 @@ class _Uses:
         """Whether every single user of a definition matters, because they are named."""
         (self._named.add if wanted else self._named.discard)(key)
 
-    def observe_definition(self, kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+    def observe_definition(
+        self, kind: ResourceKind, change: Change[Any]
+    ) -> Iterable[DefinitionKey]:
         homes = self._homes.setdefault((kind.kind, change.key.name), set())
         key = DefinitionKey(kind.kind, change.key.namespace, change.key.name)
         if change.before == change.after:
@@ -440,7 +471,7 @@ class _Uses:
         return {key, key._replace(namespace=SYSTEM_NAMESPACE)} if shadowed else (key,)
 
     def observe_application(
-        self, kind: Kind, change: Change[tuple[Use, ...]]
+        self, kind: ResourceKind, change: Change[tuple[DefinitionUse, ...]]
     ) -> tuple[set[DefinitionKey], set[DefinitionKey]]:
         """Definitions about which something has to be decided, and those with other numbers."""
         del kind
@@ -456,11 +487,11 @@ class _Uses:
             counted |= self._meant(use)
         return touched, counted
 
-    def _meant(self, use: Use) -> set[DefinitionKey]:
+    def _meant(self, use: DefinitionUse) -> set[DefinitionKey]:
         home = home_of(use, self._homes.get((use.kind, use.definition), ()))
         return {DefinitionKey(use.kind, home, use.definition)} if home is not None else set()
 
-    def _remove(self, key: Key, use: Use) -> set[DefinitionKey]:
+    def _remove(self, key: Key, use: DefinitionUse) -> set[DefinitionKey]:
         ways, way = self._by_definition.get((use.kind, use.definition), {}), _way(use)
         users = ways.get(way, {})
         users.pop((key, use.dependent.at), None)
@@ -468,38 +499,38 @@ class _Uses:
             ways.pop(way, None)
         return self._touched(use, changed=not users)
 
-    def _add(self, key: Key, use: Use) -> set[DefinitionKey]:
+    def _add(self, key: Key, use: DefinitionUse) -> set[DefinitionKey]:
         ways = self._by_definition.setdefault((use.kind, use.definition), {})
         users = ways.setdefault(_way(use), {})
         changed = not users
         users[key, use.dependent.at] = use
         return self._touched(use, changed=changed)
 
-    def _touched(self, use: Use, *, changed: bool) -> set[DefinitionKey]:
+    def _touched(self, use: DefinitionUse, *, changed: bool) -> set[DefinitionKey]:
         named = DefinitionKey(use.kind, use.namespace, use.definition)
         both = {named, named._replace(namespace=SYSTEM_NAMESPACE)}
         return both if changed else both & self._named
 
 
-def _known(revisions: Iterable[Object]) -> list[Known]:
+def _known(revisions: Iterable[Object]) -> list[KnownDefinitionRevision]:
     return [known for known in map(known_revision, revisions) if known is not None]
 
 
-def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
+def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     del kind
     metadata = obj["metadata"]
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
     return (*seen, str(metadata.get("annotations")), str(metadata.get("finalizers")))
 
 
-def _revision(kind: Kind, obj: Object) -> tuple[Any, Mapping[str, str], Any]:
+def _revision(kind: ResourceKind, obj: Object) -> tuple[Any, Mapping[str, str], Any]:
     labels = obj["metadata"].get("labels") or {}
     identity = identity_of(kind, obj)
     allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION)
     return identity.uid, labels, (identity.finalizers, identity.deleting, allowed)
 
 
-def _observe_revision(kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+def _observe_revision(kind: ResourceKind, change: Change[Any]) -> Iterable[DefinitionKey]:
     del kind
     if change.before == change.after:
         return
@@ -510,6 +541,6 @@ def _observe_revision(kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey
                 yield DefinitionKey(holder, change.key.namespace, name)
 
 
-def _used(kind: Kind, obj: Object) -> tuple[Use, ...]:
+def _used(kind: ResourceKind, obj: Object) -> tuple[DefinitionUse, ...]:
     del kind
     return tuple(uses_of(obj))

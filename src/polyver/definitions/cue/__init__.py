@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from polyver.definitions.cue._cue import SECONDS, Cue
+from polyver.definitions.cue._cue import SECONDS, CueEngine
 from polyver.definitions.cue._engine_plugins import installed_engines
 from polyver.definitions.cue._program import CueFailed, find_cue
-from polyver.definitions.rendering import Engine, Engines, GoTemplates
+from polyver.definitions.rendering import Engines, GoTemplates, TemplateEngine
 
-__all__ = ["Cue", "CueFailed", "engines", "find_cue"]
+__all__ = ["CueEngine", "CueFailed", "engines", "find_cue"]
 
 
 def engines(*, cue: Path | None = None, seconds: float = SECONDS) -> Engines:
@@ -22,5 +22,8 @@ def engines(*, cue: Path | None = None, seconds: float = SECONDS) -> Engines:
     seconds for each template. What installed packages bring takes the place of polyver's own. They
     may be used by several threads at once. Calls may block: keep them off an event loop.
     """
-    own: dict[str, Engine] = {"gotemplate": GoTemplates(), "cue": Cue(cue, seconds=seconds)}
+    own: dict[str, TemplateEngine] = {
+        "gotemplate": GoTemplates(),
+        "cue": CueEngine(cue, seconds=seconds),
+    }
     return own | installed_engines()

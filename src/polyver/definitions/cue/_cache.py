@@ -9,12 +9,12 @@ from typing import Final
 
 from polyver.definitions.cue._program import Printed
 
-__all__ = ["Kept"]
+__all__ = ["CueOutputCache"]
 
 _LARGEST: Final = 32 << 20
 
 
-class Kept:
+class CueOutputCache:
     """Outputs by their inputs; those that were not asked for in a long time go first."""
 
     def __init__(self, largest: int = _LARGEST) -> None:

@@ -12,15 +12,15 @@ import msgspec
 
 from polyver.core import PolyverError
 from polyver.core.plain import ReadOnlyObject
-from polyver.definitions.cue._cache import Kept
-from polyver.definitions.cue._patches import Patching, Question, patched_whole
+from polyver.definitions.cue._cache import CueOutputCache
+from polyver.definitions.cue._patches import CuePatcher, UnificationQuery, patched_whole
 from polyver.definitions.cue._problems import ASKED, Names, problems_of
 from polyver.definitions.cue._program import CueFailed, Printed, find_cue, run_cue
 from polyver.definitions.cue._strategies import Path, Tags, tags_above, tags_of
-from polyver.definitions.rendering import Document, Documents, Given
+from polyver.definitions.rendering import TemplateDocument, TemplateInput, TemplateOutput
 from polyver.kube.objects import encode_json
 
-__all__ = ["SECONDS", "Cue"]
+__all__ = ["SECONDS", "CueEngine"]
 
 SECONDS: Final = 10.0
 _PARTS: Final = {
@@ -38,16 +38,16 @@ _OPTIONAL: Final = "cannot reference optional field"
 _COMPREHENSION: Final = re.compile(r"^(?:if|for)\b", re.MULTILINE)
 
 
-class Cue:
+class CueEngine:
     """Renders `schematic.cue`."""
 
     def __init__(self, program: FilePath | None = None, *, seconds: float = SECONDS) -> None:
         """`program` is the one to run, else it is looked for when it is needed."""
         self._program = program
         self._seconds = seconds
-        self._kept = Kept()
+        self._kept = CueOutputCache()
 
-    def render(self, schematic: ReadOnlyObject, given: Given) -> Documents:
+    def render(self, schematic: ReadOnlyObject, given: TemplateInput) -> TemplateOutput:
         template = schematic.get("template")
         if not isinstance(template, str):
             fact = f"schematic.cue.template of {given.template} is no text"
@@ -78,7 +78,7 @@ class EngineFailed(PolyverError):
 class _Rendering:
     """One template with what it is given: a few runs of the program on nearly the same text."""
 
-    def __init__(self, cue: Cue, template: str, given: Given, seconds: float) -> None:
+    def __init__(self, cue: CueEngine, template: str, given: TemplateInput, seconds: float) -> None:
         self._cue = cue
         self._seconds = seconds
         self._end = time.monotonic() + seconds
@@ -86,7 +86,7 @@ class _Rendering:
         self._given = given
         self._text = _text(template, given)
 
-    def documents(self) -> Documents:
+    def documents(self) -> TemplateOutput:
         try:
             parts = self._parts()
         except PolyverError as error:
@@ -100,8 +100,8 @@ class _Rendering:
             self._run("vet", "-E", "-c=false")
         self._refuse(parts)
         output, outputs = parts.get("Output"), parts.get("Outputs") or {}
-        return Documents(
-            Document(self._object(output, "output"), "output") if output else None,
+        return TemplateOutput(
+            TemplateDocument(self._object(output, "output"), "output") if output else None,
             [*self._outputs(outputs)],
             self._patched(parts),
         )
@@ -145,10 +145,10 @@ class _Rendering:
             fact = f"{self._given.template} has `processing`, which is not executed"
             raise PolyverError(fact, at=self._given.at)
 
-    def _outputs(self, outputs: Any) -> Iterator[Document]:
+    def _outputs(self, outputs: Any) -> Iterator[TemplateDocument]:
         for name, output in self._object(outputs, "outputs").items():
             place = f"outputs.{name}"
-            yield Document(self._object(output, place), place, name)
+            yield TemplateDocument(self._object(output, place), place, name)
 
     def _object(self, value: Any, place: str) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -183,11 +183,11 @@ class _Rendering:
             raise PolyverError(error.fact, at=where, hint=error.hint) from None
 
     def _unified(self, base: Any, patch: Any, at: Path) -> dict[str, Any]:
-        merging = Patching(self._tags(at))
+        merging = CuePatcher(self._tags(at))
         found: dict[str, Any] = merging.merge(base, patch)
         while merging.questions:
             answers = {**merging.answers, **self._answers(merging.questions, at)}
-            merging = Patching(merging.tags, answers)
+            merging = CuePatcher(merging.tags, answers)
             found = merging.merge(base, patch)
         return found
 
@@ -196,7 +196,7 @@ class _Rendering:
             return {}
         return tags_of(self._run("export", "-E", "--out", "cue", "-e", _selected(at)).decode())
 
-    def _answers(self, questions: list[Question], at: Path) -> dict[Path, object]:
+    def _answers(self, questions: list[UnificationQuery], at: Path) -> dict[Path, object]:
         fields = [
             f"Q{number}: {each.expression(_selected((*at, *each.asked)))}"
             for number, each in enumerate(questions)
@@ -206,7 +206,7 @@ class _Rendering:
         return {each.path: found[f"Q{number}"] for number, each in enumerate(questions)}
 
 
-def _text(template: str, given: Given) -> str:
+def _text(template: str, given: TemplateInput) -> str:
     """The template with what it is given, and with every part that may be asked for."""
     try:
         parameters, context = (

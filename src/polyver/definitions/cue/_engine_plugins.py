@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from polyver.core import PolyverError
-from polyver.definitions.rendering import Documents, Engine, Given
+from polyver.definitions.rendering import TemplateEngine, TemplateInput, TemplateOutput
 
 __all__ = ["GROUP", "installed_engines"]
 
@@ -16,12 +16,12 @@ GROUP: Final = "polyver.engines"
 """The entry points that name engines, each by the field of `schematic` that it renders."""
 
 
-def installed_engines() -> dict[str, Engine]:
+def installed_engines() -> dict[str, TemplateEngine]:
     """The engines of installed packages, none of which is loaded yet."""
     return dict(_found())
 
 
-def _found() -> Iterator[tuple[str, Engine]]:
+def _found() -> Iterator[tuple[str, TemplateEngine]]:
     for entry in sorted(entry_points(group=GROUP), key=lambda each: each.name):
         yield entry.name, _Installed(entry)
 
@@ -32,9 +32,9 @@ class _Installed:
     def __init__(self, entry: EntryPoint) -> None:
         self._entry = entry
         self._lock = threading.Lock()
-        self._engine: Engine | None = None
+        self._engine: TemplateEngine | None = None
 
-    def render(self, schematic: Mapping[str, Any], given: Given) -> Documents:
+    def render(self, schematic: Mapping[str, Any], given: TemplateInput) -> TemplateOutput:
         try:
             return self._loaded().render(schematic, given)
         except PolyverError:
@@ -44,9 +44,9 @@ class _Installed:
             what = f"{type(error).__name__}: {error}"
             raise PolyverError(f"{fact}: {what}", at=given.at) from error
 
-    def _loaded(self) -> Engine:
+    def _loaded(self) -> TemplateEngine:
         with self._lock:
             if self._engine is None:
-                made: Engine = self._entry.load()()
+                made: TemplateEngine = self._entry.load()()
                 self._engine = made
             return self._engine

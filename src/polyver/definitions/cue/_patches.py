@@ -15,7 +15,7 @@ from polyver.definitions.cue._strategies import Path, Tags
 from polyver.kube.objects import apply_json_patch, apply_merge_patch, encode_json
 from polyver.languages.values.manifests import dotted
 
-__all__ = ["Patching", "Question", "patched_whole"]
+__all__ = ["CuePatcher", "UnificationQuery", "patched_whole"]
 
 _KEY: Final = "patchKey"
 _STRATEGY: Final = "patchStrategy"
@@ -23,7 +23,7 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class UnificationQuery:
     """What the patch at a path is together with what the object has there."""
 
     path: Path
@@ -68,13 +68,13 @@ def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, 
 
 
 @dataclass(slots=True)
-class Patching:
+class CuePatcher:
     """Merges one patch; the same again with the answers once there are questions."""
 
     tags: Tags
     answers: Mapping[Path, object] = field(default_factory=dict)
     """What `cue` makes of the patch and the object at a path in the patch."""
-    questions: list[Question] = field(default_factory=list)
+    questions: list[UnificationQuery] = field(default_factory=list)
 
     def merge(self, base: Any, patch: Any) -> Any:
         return self._value(base, patch, (), "")
@@ -91,7 +91,7 @@ class Patching:
     def _asked(self, base: Any, path: Path, beyond: int | None = None) -> Any:
         if path in self.answers:
             return self.answers[path]
-        self.questions.append(Question(path, encode_json(base).decode(), beyond))
+        self.questions.append(UnificationQuery(path, encode_json(base).decode(), beyond))
         return base
 
     def _fields(
@@ -127,7 +127,7 @@ class Patching:
         """Whether a list in the patch says something of items that it does not have."""
         if path in self.answers:
             return bool(self.answers[path])
-        self.questions.append(Question(path, _anything(items), fits=True))
+        self.questions.append(UnificationQuery(path, _anything(items), fits=True))
         return None
 
     def _items(self, base: list[Any], patch: list[Any], path: Path, key: str = "") -> Any:

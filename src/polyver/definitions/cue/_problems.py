@@ -9,7 +9,7 @@ from typing import Final
 
 from polyver.core import PolyverError
 from polyver.definitions.cue._strategies import Path
-from polyver.definitions.rendering import Given, UnfitParameters
+from polyver.definitions.rendering import TemplateInput, UnfitParameters
 from polyver.languages.values.manifests import dotted
 
 __all__ = ["ASKED", "Names", "problems_of"]
@@ -35,7 +35,7 @@ class _Problem:
     """The first line of the template that is named; 0 if none is."""
 
 
-def problems_of(said: str, given: Given, *, names: Names, lines: int) -> PolyverError:
+def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) -> PolyverError:
     """What standard error says.
 
     `lines` is how many lines of the text are the template's.
@@ -106,7 +106,7 @@ def _gathered(problems: Iterable[_Problem]) -> Iterator[_Problem]:
         yield whole
 
 
-def _unfit(problem: _Problem, given: Given) -> PolyverError:
+def _unfit(problem: _Problem, given: TemplateInput) -> PolyverError:
     name = dotted(problem.path[1:])
     at = f"{given.properties}{'' if not name or name.startswith('[') else '.'}{name}"
     what = f"parameter {name}" if name else "the parameters"

@@ -9,8 +9,8 @@ from polyver.apis.definition import Column
 from polyver.core.plain import Object
 from polyver.definitions.kinds._definitions import (
     GROUP,
-    Condition,
     Number,
+    OamCondition,
     Revision,
     Time,
     WorkloadKind,
@@ -27,7 +27,7 @@ APPLICATION_REVISIONS: Final = Kind(
 
 
 @part
-class Input:
+class StepInput:
     """What is taken from a step before."""
 
     from_: str = Field(name="from")
@@ -35,7 +35,7 @@ class Input:
 
 
 @part
-class Output:
+class StepOutput:
     """What is left for later steps."""
 
     name: str
@@ -65,8 +65,8 @@ class Component:
     """Its parameters."""
     dependsOn: list[str] | None
     """What has to be there before."""
-    inputs: list[Input] | None
-    outputs: list[Output] | None
+    inputs: list[StepInput] | None
+    outputs: list[StepOutput] | None
     traits: list[Trait] | None
     """Its traits, in this order."""
     scopes: dict[str, str] | None
@@ -86,7 +86,7 @@ class AppPolicy:
 
 @part
 @Preserve()
-class Step:
+class WorkflowStep:
     """A step of a workflow; it may have conditions, inputs and steps inside as well."""
 
     name: str | None
@@ -111,7 +111,7 @@ class Workflow:
     ref: str | None
     """A workflow that is kept elsewhere."""
     mode: Mode | None
-    steps: list[Step] | None
+    steps: list[WorkflowStep] | None
 
 
 @part
@@ -127,7 +127,7 @@ class ApplicationSpec:
 
 
 @part
-class FailedMove:
+class FailedApplicationMove:
     """The release that an application could not take, and why; it stays with the one before."""
 
     version: str
@@ -145,7 +145,7 @@ class FailedMove:
 
 
 @part
-class Resolution:
+class DefinitionResolution:
     """Which version is used in one place of an application, and why."""
 
     kind: Literal["Component", "Trait", "Policy", "WorkflowStep"]
@@ -170,7 +170,7 @@ class Resolution:
     """What will stop working, and what to use instead."""
     since: Time
     """Since when it is used."""
-    failedMove: FailedMove | None
+    failedMove: FailedApplicationMove | None
     """The release that it would use, if that worked for it."""
 
 
@@ -229,11 +229,11 @@ class Application:
     class Status:
         """What became of it."""
 
-        conditions: list[Condition] | None
+        conditions: list[OamCondition] | None
         observedGeneration: Number | None
         status: str | None
         """How far it is: `rendering`, `running`, `failed`."""
-        resolutions: list[Resolution] | None
+        resolutions: list[DefinitionResolution] | None
         """Which versions it uses, and why."""
         publishVersion: str | None
         """The value of the annotation with which these were chosen."""
@@ -272,7 +272,7 @@ class ApplicationRevision:
 
         application: Object
         """The application as it was."""
-        resolutions: list[Resolution] | None
+        resolutions: list[DefinitionResolution] | None
         """Which versions it used, and why."""
         componentDefinitions: dict[str, Object] | None
         """The definitions of components, by what was asked for."""

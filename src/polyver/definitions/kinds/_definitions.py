@@ -23,9 +23,9 @@ __all__ = [
     "TRAITS",
     "VERSIONED",
     "WORKFLOW_STEPS",
-    "Condition",
     "DefinitionRevision",
     "Number",
+    "OamCondition",
     "Revision",
     "Time",
 ]
@@ -58,7 +58,7 @@ class GoTemplate:
 
 
 @part
-class SecretReference:
+class TerraformSecretReference:
     """Names a secret."""
 
     name: str | None
@@ -75,15 +75,15 @@ class Terraform:
     """How it is written."""
     path: str | None
     """The folder in a remote repository."""
-    writeConnectionSecretToRef: SecretReference | None
+    writeConnectionSecretToRef: TerraformSecretReference | None
     """Where to write how to connect."""
-    providerRef: SecretReference | None
+    providerRef: TerraformSecretReference | None
     """Who provides the resources."""
     deleteResource: bool | None
     """Whether what was made is deleted with it."""
     customRegion: str | None
     """The region to use."""
-    gitCredentialsSecretReference: SecretReference | None
+    gitCredentialsSecretReference: TerraformSecretReference | None
     """How to read a remote repository."""
 
 
@@ -129,7 +129,7 @@ class ChildKind:
 
 
 @part
-class Health:
+class DefinitionHealth:
     """Programs that tell how things are."""
 
     customStatus: str | None
@@ -181,7 +181,7 @@ class ComponentSpec(_Release):
     """A label that gets the name of the revision."""
     podSpecPath: str | None
     """Where the workload has the spec of its pods."""
-    status: Health | None
+    status: DefinitionHealth | None
     """How to tell how it is."""
     extension: Object | None
     """Whatever an engine wants to know."""
@@ -203,7 +203,7 @@ class TraitSpec(_Release):
     """What it can be given to; all if nothing is said."""
     conflictsWith: list[str] | None
     """The traits that it cannot be together with."""
-    status: Health | None
+    status: DefinitionHealth | None
     """How to tell how it is."""
     extension: Object | None
     """Whatever an engine wants to know."""
@@ -240,7 +240,7 @@ class WorkflowStepSpec(_Release):
 
 
 @part
-class Condition:
+class OamCondition:
     """One fact, and since when."""
 
     type: str
@@ -261,7 +261,7 @@ class Revision:
 
 
 @part
-class Adoption:
+class VersionAdoption:
     """How many places in applications follow a version, and how many of them have it."""
 
     followers: Number
@@ -293,7 +293,7 @@ class PublishedVersion:
     """Who used it when it was removed by force."""
     allowDeletion: bool | None
     """Whether it may delete objects of applications that move to it."""
-    adoption: Adoption | None
+    adoption: VersionAdoption | None
     """Who follows it."""
 
 
@@ -301,7 +301,7 @@ class PublishedVersion:
 class DefinitionStatus:
     """What was published."""
 
-    conditions: list[Condition] | None
+    conditions: list[OamCondition] | None
     """Whether everything was."""
     configMapRef: str | None
     """Where the schema of its parameters is."""

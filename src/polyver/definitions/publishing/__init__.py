@@ -4,9 +4,9 @@ Admission asks before a write, the controller afterwards; both ask the same func
 """
 
 from polyver.definitions.publishing._gate import GatePolicy, check_gate
-from polyver.definitions.publishing._plan import Decision, Forced, decide, in_use
+from polyver.definitions.publishing._plan import Decision, ForcedRemoval, decide, in_use
 from polyver.definitions.publishing._revisions import (
-    Known,
+    KnownDefinitionRevision,
     holders_of,
     known_revision,
     lineage_of,
@@ -14,9 +14,9 @@ from polyver.definitions.publishing._revisions import (
     revision_object,
 )
 from polyver.definitions.publishing._spec import (
-    Definition,
-    Entry,
+    DesiredDefinition,
     Refusal,
+    VersionEntry,
     forced_of,
     parameters_of,
     read_definition,
@@ -28,12 +28,12 @@ from polyver.definitions.publishing._write_version import check_writer, created_
 
 __all__ = [
     "Decision",
-    "Definition",
-    "Entry",
-    "Forced",
+    "DesiredDefinition",
+    "ForcedRemoval",
     "GatePolicy",
-    "Known",
+    "KnownDefinitionRevision",
     "Refusal",
+    "VersionEntry",
     "check_gate",
     "check_writer",
     "created_with",

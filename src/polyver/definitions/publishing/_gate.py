@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Literal
 
-from polyver.apis.compatibility import Severity, compare_schemas
+from polyver.apis.compatibility import FindingSeverity, compare_schemas
 from polyver.core import Lineage, Release, SemVer, Series, listed
 from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.publishing._spec import Refusal, parameters_of, read_parameters, wrapped
@@ -78,7 +78,7 @@ def _broken(name: str, low: _Version, high: _Version, at: str) -> Iterator[Refus
     if before is None or after is None:
         return
     one, other = (wrapped(read_parameters(each)[0]) for each in (before, after))
-    for finding in compare_schemas(one, other, least=Severity.BREAKING):
+    for finding in compare_schemas(one, other, least=FindingSeverity.BREAKING):
         parameter = finding.path.removeprefix("parameter").removeprefix(".") or "all parameters"
         fact = f"{name} {high[0]} breaks users of {low[0]}: {parameter}: {finding.fact}"
         place = f"{at}.schematic.gotemplate.parameters"

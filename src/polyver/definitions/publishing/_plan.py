@@ -21,11 +21,16 @@ from polyver.core import (
     listed,
 )
 from polyver.definitions.publishing._gate import GatePolicy, check_gate
-from polyver.definitions.publishing._revisions import Known, New, lineage_of, new_revision
-from polyver.definitions.publishing._spec import Definition, Entry, Refusal
-from polyver.definitions.uses import Use, users_in
+from polyver.definitions.publishing._revisions import (
+    KnownDefinitionRevision,
+    NewDefinitionRevision,
+    lineage_of,
+    new_revision,
+)
+from polyver.definitions.publishing._spec import DesiredDefinition, Refusal, VersionEntry
+from polyver.definitions.uses import DefinitionUse, users_in
 
-__all__ = ["Decision", "Forced", "decide", "in_use"]
+__all__ = ["Decision", "ForcedRemoval", "decide", "in_use"]
 
 Holders = Mapping[str, tuple[str, str]]
 
@@ -34,18 +39,18 @@ Holders = Mapping[str, tuple[str, str]]
 class Decision:
     """What is to be done about a definition; nothing of it, as long as something is refused."""
 
-    create: tuple[New, ...] = ()
-    remove: tuple[Known, ...] = ()
+    create: tuple[NewDefinitionRevision, ...] = ()
+    remove: tuple[KnownDefinitionRevision, ...] = ()
     before: Lineage = field(default_factory=lambda: Lineage(""))
     after: Lineage = field(default_factory=lambda: Lineage(""))
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
-    forced: tuple[Forced, ...] = ()
+    forced: tuple[ForcedRemoval, ...] = ()
     """What goes although it is used."""
 
 
 @dataclass(frozen=True, slots=True)
-class Forced:
+class ForcedRemoval:
     """A version that is removed by force, and who uses it."""
 
     definition: str
@@ -58,8 +63,8 @@ class Forced:
 
 
 def decide(
-    definition: Definition,
-    known: Sequence[Known],
+    definition: DesiredDefinition,
+    known: Sequence[KnownDefinitionRevision],
     removed: Sequence[Release] = (),
     *,
     holders: Holders | None = None,
@@ -93,14 +98,21 @@ def decide(
     )
 
 
-def _after(before: Lineage, create: Sequence[New], remove: Sequence[Known]) -> Lineage:
+def _after(
+    before: Lineage,
+    create: Sequence[NewDefinitionRevision],
+    remove: Sequence[KnownDefinitionRevision],
+) -> Lineage:
     gone = {each.version for each in remove}
     kept = [replace(r, stage=Stage.REMOVED) if r.version in gone else r for r in before]
     return Lineage(before.name, [*kept, *(each.release for each in create)])
 
 
 def _gated(
-    definition: Definition, known: Sequence[Known], create: Sequence[New], after: Lineage
+    definition: DesiredDefinition,
+    known: Sequence[KnownDefinitionRevision],
+    create: Sequence[NewDefinitionRevision],
+    after: Lineage,
 ) -> tuple[list[Refusal], list[str]]:
     contents = {each.version: each.content for each in known if isinstance(each.version, SemVer)}
     contents |= {e.version: e.content for e in definition.entries if e.version is not None}
@@ -108,7 +120,9 @@ def _gated(
     return check_gate(after, contents, new)
 
 
-def _mixed(definition: Definition, known: Sequence[Known]) -> list[Refusal]:
+def _mixed(
+    definition: DesiredDefinition, known: Sequence[KnownDefinitionRevision]
+) -> list[Refusal]:
     """Refuse semantic versions where revisions were numbered, and the other way round."""
     legacy = definition.is_legacy
     others = [each for each in known if isinstance(each.version, Serial) is not legacy]
@@ -121,7 +135,7 @@ def _mixed(definition: Definition, known: Sequence[Known]) -> list[Refusal]:
     return [Refusal("MixedOrders", error.fact, at=entry.at, hint=hint)]
 
 
-def _changed(definition: Definition, before: Lineage) -> list[Refusal]:
+def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
     """Refuse other content for a version that is published, and numbers that were removed."""
     found = []
     for entry in definition.entries:
@@ -133,7 +147,9 @@ def _changed(definition: Definition, before: Lineage) -> list[Refusal]:
     return found
 
 
-def _held(definition: Definition, create: Sequence[New], holders: Holders) -> list[Refusal]:
+def _held(
+    definition: DesiredDefinition, create: Sequence[NewDefinitionRevision], holders: Holders
+) -> list[Refusal]:
     """Refuse names of revisions that somebody else has."""
     found = []
     for new in create:
@@ -150,7 +166,10 @@ def _held(definition: Definition, create: Sequence[New], holders: Holders) -> li
 
 
 def _decide_legacy(
-    definition: Definition, known: Sequence[Known], before: Lineage, holders: Holders
+    definition: DesiredDefinition,
+    known: Sequence[KnownDefinitionRevision],
+    before: Lineage,
+    holders: Holders,
 ) -> Decision:
     refusals = _mixed(definition, known)
     if refusals or not definition.entries:
@@ -169,7 +188,9 @@ def _decide_legacy(
     return Decision((create,), (), before, after)
 
 
-def _next(definition: Definition, entry: Entry, before: Lineage) -> New | None:
+def _next(
+    definition: DesiredDefinition, entry: VersionEntry, before: Lineage
+) -> NewDefinitionRevision | None:
     """The next revision; the same content again makes none, unless it gets a new name."""
     newest = before.newest if len(before) else None
     number = newest.version.number + 1 if newest and isinstance(newest.version, Serial) else 1
@@ -180,7 +201,7 @@ def _next(definition: Definition, entry: Entry, before: Lineage) -> New | None:
 
 
 def in_use(
-    decision: Decision, uses: Sequence[Use], forced: Collection[str] = frozenset()
+    decision: Decision, uses: Sequence[DefinitionUse], forced: Collection[str] = frozenset()
 ) -> Decision:
     """The decision, with refusals for what applications use and would lose.
 
@@ -191,11 +212,11 @@ def in_use(
     known = users_in(uses, decision.before)
     name = decision.before.name
     found: list[Refusal] = []
-    going: list[Forced] = []
+    going: list[ForcedRemoval] = []
     for each in decision.remove:
         users = known.get(each.release.name)
         if users and {each.name, str(each.version)} & {*forced}:
-            going.append(Forced(name, each.version, tuple(users)))
+            going.append(ForcedRemoval(name, each.version, tuple(users)))
         elif users:
             fact = f"{name} {each.version} is used by {listed(users)}"
             hint = "leave it in the list until nobody does"

@@ -11,11 +11,11 @@ from polyver.core import InvalidVersion, Lineage, Notes, Release, SemVer, Serial
 from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.kinds import GROUP, STORED
 from polyver.definitions.names import ALLOW_DELETION, TYPES, name_label, revision_name
-from polyver.definitions.publishing._spec import Definition, Entry
+from polyver.definitions.publishing._spec import DesiredDefinition, VersionEntry
 
 __all__ = [
-    "Known",
-    "New",
+    "KnownDefinitionRevision",
+    "NewDefinitionRevision",
     "holders_of",
     "known_revision",
     "lineage_of",
@@ -25,7 +25,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownDefinitionRevision:
     """A revision that there is."""
 
     name: str
@@ -43,11 +43,11 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class New:
+class NewDefinitionRevision:
     """A revision that is to be made."""
 
     name: str
-    entry: Entry
+    entry: VersionEntry
     version: Version
 
     @property
@@ -57,7 +57,7 @@ class New:
         return Release(self.version, self.entry.digest, name=self.name)
 
 
-def known_revision(obj: ReadOnlyObject) -> Known | None:
+def known_revision(obj: ReadOnlyObject) -> KnownDefinitionRevision | None:
     """A DefinitionRevision as it was read; None if it makes no sense."""
     spec: ReadOnlyObject = obj.get("spec") or {}
     fields = [
@@ -73,10 +73,14 @@ def known_revision(obj: ReadOnlyObject) -> Known | None:
         return None
     found = str(spec.get("digest") or spec.get("revisionHash") or "")
     allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION) == "true"
-    return Known(obj["metadata"]["name"], version, found, inside.get("spec") or {}, allowed)
+    return KnownDefinitionRevision(
+        obj["metadata"]["name"], version, found, inside.get("spec") or {}, allowed
+    )
 
 
-def revision_object(definition: Definition, new: New, owner: ReadOnlyObject) -> dict[str, Any]:
+def revision_object(
+    definition: DesiredDefinition, new: NewDefinitionRevision, owner: ReadOnlyObject
+) -> dict[str, Any]:
     """The DefinitionRevision of a version, with the definition as it would be with it alone."""
     kind, entry = definition.kind, new.entry
     said: dict[str, Any] = {"version": str(entry.version)} if entry.version is not None else {}
@@ -124,7 +128,9 @@ def _reference(kind: str, owner: ReadOnlyObject) -> dict[str, Any]:
 
 
 def lineage_of(
-    definition: Definition, known: Iterable[Known], removed: Iterable[Release] = ()
+    definition: DesiredDefinition,
+    known: Iterable[KnownDefinitionRevision],
+    removed: Iterable[Release] = (),
 ) -> Lineage:
     """All that was published, with the stages that the definition says."""
     order = Serial if definition.is_legacy else SemVer
@@ -146,7 +152,7 @@ def lineage_of(
 
 
 def removed_of(
-    obj: ReadOnlyObject, definition: Definition, known: Iterable[Known]
+    obj: ReadOnlyObject, definition: DesiredDefinition, known: Iterable[KnownDefinitionRevision]
 ) -> list[Release]:
     """The versions that a definition had once, as its status tells.
 
@@ -177,7 +183,9 @@ def _holder(obj: ReadOnlyObject) -> tuple[str, str]:
     )
 
 
-def new_revision(definition: Definition, entry: Entry, version: Version) -> New:
+def new_revision(
+    definition: DesiredDefinition, entry: VersionEntry, version: Version
+) -> NewDefinitionRevision:
     """The revision of an entry, by the name that it gets."""
     named = definition.label if entry.version is None else None
-    return New(revision_name(definition.name, named or version), entry, version)
+    return NewDefinitionRevision(revision_name(definition.name, named or version), entry, version)

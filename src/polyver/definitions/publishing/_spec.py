@@ -24,9 +24,9 @@ from polyver.languages.gotemplate import TemplateError, compile_template
 from polyver.languages.values.names import dns_subdomain_problems, label_value_problems
 
 __all__ = [
-    "Definition",
-    "Entry",
+    "DesiredDefinition",
     "Refusal",
+    "VersionEntry",
     "forced_of",
     "parameters_of",
     "read_definition",
@@ -40,7 +40,7 @@ _KEPT: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class VersionEntry:
     """One version as it is written."""
 
     at: str
@@ -60,13 +60,13 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class DesiredDefinition:
     """What somebody wants to be published."""
 
     kind: str
     namespace: str
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[VersionEntry, ...]
     whole: bool
     """Whether versions that it does not list are to be removed."""
     label: str | None = None
@@ -79,7 +79,7 @@ class Definition:
         return any(entry.version is None for entry in self.entries)
 
 
-def read_definition(obj: ReadOnlyObject) -> tuple[Definition, list[Refusal]]:
+def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusal]]:
     """A definition, and everything that is wrong with it by itself; wrong entries are left out."""
     metadata: ReadOnlyObject = obj.get("metadata") or {}
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
@@ -99,7 +99,7 @@ def read_definition(obj: ReadOnlyObject) -> tuple[Definition, list[Refusal]]:
         reader.refuse("NoVersion", "the definition publishes no version", at="spec.versions")
     for at, entry in written:
         reader.read(at, entry, alone=len(written) == 1)
-    definition = Definition(
+    definition = DesiredDefinition(
         str(obj.get("kind", "")),
         str(metadata.get("namespace", "")),
         reader.name,
@@ -127,7 +127,7 @@ def _forced(text: str | None, reader: _Reader) -> frozenset[str]:
     return frozenset(found)
 
 
-def forced_of(definition: Definition, obj: ReadOnlyObject) -> frozenset[str]:
+def forced_of(definition: DesiredDefinition, obj: ReadOnlyObject) -> frozenset[str]:
     """What goes by force now: all that may, when the definition goes; else what is not listed."""
     if "deletionTimestamp" in obj["metadata"]:
         return definition.forced
@@ -149,7 +149,7 @@ class _Reader:
     def __init__(self, name: str, label: str | None) -> None:
         self.name = name
         self.label = label
-        self.entries: list[Entry] = []
+        self.entries: list[VersionEntry] = []
         self.refusals: list[Refusal] = []
         self._versions: dict[SemVer, Release] = {}
 
@@ -174,7 +174,7 @@ class _Reader:
             return
         content = content_of(entry)
         stage = Stage.PUBLISHED if notes is None else Stage.DEPRECATED
-        made = Entry(at, version, content, digest(content), stage, notes or _NO_NOTES)
+        made = VersionEntry(at, version, content, digest(content), stage, notes or _NO_NOTES)
         if version is None or self._is_new(made):
             self.entries.append(made)
 
@@ -209,7 +209,7 @@ class _Reader:
             return None
         return Notes(since=found, use=deprecated.get("use") or "")
 
-    def _is_new(self, entry: Entry) -> bool:
+    def _is_new(self, entry: VersionEntry) -> bool:
         release = entry.release
         taken = self._versions.setdefault(release.version, release)  # type: ignore[arg-type]
         if taken is release:

@@ -6,29 +6,29 @@ is behind one small interface.
 
 from polyver.definitions.rendering._context import cluster_version
 from polyver.definitions.rendering._engines import (
-    Document,
-    Documents,
-    Engine,
     Engines,
-    Given,
+    TemplateDocument,
+    TemplateEngine,
+    TemplateInput,
+    TemplateOutput,
     UnfitParameters,
 )
 from polyver.definitions.rendering._gotemplate import GoTemplates
-from polyver.definitions.rendering._outputs import Output
-from polyver.definitions.rendering._render import Progress, Rendered, render, revisions_of
+from polyver.definitions.rendering._outputs import RenderedObject
+from polyver.definitions.rendering._render import Rendered, RenderingObserver, render, revisions_of
 from polyver.definitions.rendering._sources import Revisions
 
 __all__ = [
-    "Document",
-    "Documents",
-    "Engine",
     "Engines",
-    "Given",
     "GoTemplates",
-    "Output",
-    "Progress",
     "Rendered",
+    "RenderedObject",
+    "RenderingObserver",
     "Revisions",
+    "TemplateDocument",
+    "TemplateEngine",
+    "TemplateInput",
+    "TemplateOutput",
     "UnfitParameters",
     "cluster_version",
     "render",

@@ -9,7 +9,7 @@ from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.names import PUBLISH_VERSION
 from polyver.kube.objects import digest
 
-__all__ = ["Surroundings", "cluster_version"]
+__all__ = ["ApplicationContext", "cluster_version"]
 
 _SHOWN: Final = 10
 
@@ -25,7 +25,7 @@ def cluster_version(release: ReadOnlyObject) -> dict[str, Any]:
     return {**told, "minor": int(minor or 0)}
 
 
-class Surroundings:
+class ApplicationContext:
     """The application that templates are rendered for."""
 
     def __init__(

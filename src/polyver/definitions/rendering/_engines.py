@@ -9,11 +9,18 @@ from typing import Any, Protocol
 from polyver.core import PolyverError
 from polyver.core.plain import ReadOnlyObject
 
-__all__ = ["Document", "Documents", "Engine", "Engines", "Given", "UnfitParameters"]
+__all__ = [
+    "Engines",
+    "TemplateDocument",
+    "TemplateEngine",
+    "TemplateInput",
+    "TemplateOutput",
+    "UnfitParameters",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class TemplateInput:
     """What a template is rendered with."""
 
     parameters: ReadOnlyObject
@@ -32,7 +39,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class TemplateDocument:
     """An object that a template made."""
 
     object: dict[str, Any]
@@ -43,12 +50,12 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Documents:
+class TemplateOutput:
     """All that a template made."""
 
-    output: Document | None = None
+    output: TemplateDocument | None = None
     """The main object: the workload of a component."""
-    outputs: Sequence[Document] = ()
+    outputs: Sequence[TemplateDocument] = ()
     """All others."""
     patched: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     """What a trait changes of the objects in `context.output` and `context.outputs`: each of them
@@ -67,10 +74,10 @@ class UnfitParameters(PolyverError):
         return "; ".join(map(str, self.errors))
 
 
-class Engine(Protocol):
+class TemplateEngine(Protocol):
     """Renders templates of one sort; one that blocks ends by itself after a time."""
 
-    def render(self, schematic: ReadOnlyObject, given: Given) -> Documents:
+    def render(self, schematic: ReadOnlyObject, given: TemplateInput) -> TemplateOutput:
         """The documents of a template.
 
         `schematic` is the engine's block of one version: what is in `schematic.gotemplate`. All
@@ -80,5 +87,5 @@ class Engine(Protocol):
         ...
 
 
-Engines = Mapping[str, Engine]
+Engines = Mapping[str, TemplateEngine]
 """The engines that there are, by the field of `schematic` that each renders."""

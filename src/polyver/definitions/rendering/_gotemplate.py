@@ -12,7 +12,7 @@ import msgspec
 from polyver.core import PolyverError
 from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.publishing import parameters_of
-from polyver.definitions.rendering._engines import Document, Documents, Given
+from polyver.definitions.rendering._engines import TemplateDocument, TemplateInput, TemplateOutput
 from polyver.definitions.rendering._parameters import InvalidParameters, Parameters
 from polyver.kube.objects import InvalidManifest, encode_json, load_manifests
 from polyver.languages.gotemplate import InvalidData, Template, TemplateError, compile_template
@@ -27,7 +27,7 @@ _KEPT: Final = 1024
 class GoTemplates:
     """Renders `schematic.gotemplate`: any number of documents, of which the first is the main."""
 
-    def render(self, schematic: ReadOnlyObject, given: Given) -> Documents:
+    def render(self, schematic: ReadOnlyObject, given: TemplateInput) -> TemplateOutput:
         parameters, template = _read(schematic, given)
         data = {"parameter": parameters.fit(given), "context": given.context}
         try:
@@ -37,10 +37,10 @@ class GoTemplates:
         except TemplateError as error:
             raise _misplaced(error, given, parameters.known) from None
         made = [*_documents(text, given)]
-        return Documents(made[0], made[1:]) if made else Documents()
+        return TemplateOutput(made[0], made[1:]) if made else TemplateOutput()
 
 
-def _read(schematic: ReadOnlyObject, given: Given) -> tuple[Parameters, Template]:
+def _read(schematic: ReadOnlyObject, given: TemplateInput) -> tuple[Parameters, Template]:
     """A schema and a template, compiled; what is equal is compiled once."""
     kinds = (("template", str, "text"), ("parameters", Mapping | None, "mapping"))
     for name, kind, word in kinds:
@@ -56,7 +56,9 @@ def _read(schematic: ReadOnlyObject, given: Given) -> tuple[Parameters, Template
         raise PolyverError(error.fact, at=at, hint=error.hint) from None
 
 
-def _misplaced(error: TemplateError, given: Given, known: Collection[str] = ()) -> PolyverError:
+def _misplaced(
+    error: TemplateError, given: TemplateInput, known: Collection[str] = ()
+) -> PolyverError:
     absent = _ABSENT.match(error.fact)
     hint = error.hint
     if absent and absent[1] in known:
@@ -76,7 +78,7 @@ def _compiled(schematic: bytes, name: str) -> tuple[Parameters, Template]:
     return Parameters(schema), compile_template(block["template"], name=name)
 
 
-def _documents(text: str, given: Given) -> Iterator[Document]:
+def _documents(text: str, given: TemplateInput) -> Iterator[TemplateDocument]:
     try:
         found = load_manifests(text, f"output of {given.template}")
     except InvalidManifest as error:
@@ -89,7 +91,7 @@ def _documents(text: str, given: Given) -> Iterator[Document]:
             if not _text_at(document.value, path):
                 fact = f"document {number} has no {dotted(path)}"
                 raise PolyverError(fact, at=f"{given.at}, {document.place(*path)}")
-        yield Document(document.value, f"document {number}")
+        yield TemplateDocument(document.value, f"document {number}")
 
 
 _NEEDED: Final = (("apiVersion",), ("kind",), ("metadata", "name"))

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from polyver.core import PolyverError
-from polyver.definitions.rendering._engines import Document, Documents
-from polyver.definitions.rendering._sources import Source
+from polyver.definitions.rendering._engines import TemplateDocument, TemplateOutput
+from polyver.definitions.rendering._sources import RenderingSource
 
-__all__ = ["Made", "Output", "doubled", "made_by"]
+__all__ = ["Made", "RenderedObject", "doubled", "made_by"]
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class RenderedObject:
     """An object that an application means, and what it comes from."""
 
     object: dict[str, Any]
@@ -43,8 +43,8 @@ class Output:
 class Made:
     """An object as a template made it, which the traits behind it may change."""
 
-    document: Document
-    source: Source
+    document: TemplateDocument
+    source: RenderingSource
     component: str
     main: bool
 
@@ -55,7 +55,7 @@ class Made:
             return self
         return replace(self, document=replace(self.document, object=changes[name]))
 
-    def placed(self, namespace: str) -> Output:
+    def placed(self, namespace: str) -> RenderedObject:
         """With a name, and in a namespace, unless it has them."""
         obj, source = self.document.object, self.source
         where = f"{source.at}, {self.document.at} of {source.label}"
@@ -71,7 +71,7 @@ class Made:
             if not isinstance(text, str):
                 raise PolyverError(f"metadata.{field} is no text", at=where)
         whole = {**obj, "metadata": {**metadata, **said}}
-        return Output(
+        return RenderedObject(
             *(whole, self.component, source.at, source.name),
             trait=source.is_trait,
             name=self.document.name,
@@ -86,7 +86,7 @@ class Made:
         return "-".join(each.lower().replace("_", "-") for each in parts if each)
 
 
-def made_by(source: Source, component: str, found: Documents) -> Iterator[Made]:
+def made_by(source: RenderingSource, component: str, found: TemplateOutput) -> Iterator[Made]:
     """All documents of one template; only a component has a main one."""
     if found.output is not None:
         yield Made(found.output, source, component, main=not source.is_trait)
@@ -94,9 +94,9 @@ def made_by(source: Source, component: str, found: Documents) -> Iterator[Made]:
         yield Made(each, source, component, main=False)
 
 
-def doubled(outputs: Iterable[Output]) -> Iterator[PolyverError]:
+def doubled(outputs: Iterable[RenderedObject]) -> Iterator[PolyverError]:
     """The same object from two places, in whichever version each of them names it."""
-    seen: dict[tuple[str, ...], Output] = {}
+    seen: dict[tuple[str, ...], RenderedObject] = {}
     for each in outputs:
         version, *rest = each.identity
         group = version.rpartition("/")[0]

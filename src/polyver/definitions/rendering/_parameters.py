@@ -8,7 +8,7 @@ from typing import Any
 from polyver.core import PolyverError, listed
 from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.publishing import read_parameters, wrapped
-from polyver.definitions.rendering._engines import Given, UnfitParameters
+from polyver.definitions.rendering._engines import TemplateInput, UnfitParameters
 from polyver.kube.objects.schema import compile_schema
 from polyver.kube.objects.status import Cause
 
@@ -31,7 +31,7 @@ class Parameters:
         self.known = sorted(read.get("properties") or ())
         self._schema = compile_schema(wrapped(read))
 
-    def fit(self, given: Given) -> dict[str, Any]:
+    def fit(self, given: TemplateInput) -> dict[str, Any]:
         """The parameters with their defaults; `UnfitParameters` tells all that is wrong."""
         found: dict[str, Any] = _copied(given.parameters)
         obj = {_WRAPPER: found}
@@ -43,7 +43,7 @@ class Parameters:
             raise UnfitParameters(sorted(errors, key=lambda error: (error.at, error.fact)))
         return found
 
-    def _unknown(self, path: str, given: Given) -> PolyverError:
+    def _unknown(self, path: str, given: TemplateInput) -> PolyverError:
         name = path.removeprefix(f"{_WRAPPER}.")
         known = f"known: {listed(self.known)}" if self.known else "there are none"
         hint = known if "." not in name else "see the schema of its parameters"
@@ -51,7 +51,7 @@ class Parameters:
         return PolyverError(fact, at=f"{given.properties}.{name}", hint=hint)
 
 
-def _wrong(causes: list[Cause], given: Given) -> Iterator[PolyverError]:
+def _wrong(causes: list[Cause], given: TemplateInput) -> Iterator[PolyverError]:
     for cause in causes:
         name = cause.field.removeprefix(_WRAPPER).removeprefix(".")
         text = cause.message.replace(f"{cause.field} in body ", "")

@@ -8,26 +8,26 @@ from typing import Protocol
 
 from polyver.core import PolyverError
 from polyver.core.plain import ReadOnlyObject
-from polyver.definitions.rendering._context import Surroundings
+from polyver.definitions.rendering._context import ApplicationContext
 from polyver.definitions.rendering._engines import Engines, UnfitParameters
-from polyver.definitions.rendering._outputs import Made, Output, doubled, made_by
-from polyver.definitions.rendering._sources import Revisions, Sources
+from polyver.definitions.rendering._outputs import Made, RenderedObject, doubled, made_by
+from polyver.definitions.rendering._sources import RenderingSources, Revisions
 from polyver.definitions.support import unsupported
 
-__all__ = ["Progress", "Rendered", "render", "revisions_of"]
+__all__ = ["Rendered", "RenderingObserver", "render", "revisions_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
     """What became of an application; with errors it is not to be applied."""
 
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[RenderedObject, ...] = ()
     """In the order in which they are to be applied."""
     errors: tuple[PolyverError, ...] = ()
     """Everything that is wrong, each with its place in the application."""
 
 
-class Progress(Protocol):
+class RenderingObserver(Protocol):
     """Observes a rendering from its thread, so that a slow template can be named."""
 
     def component(self, at: str) -> None:
@@ -62,7 +62,7 @@ def render(
     *,
     app_revision: str = "",
     context: ReadOnlyObject | None = None,
-    progress: Progress | None = None,
+    progress: RenderingObserver | None = None,
 ) -> Rendered:
     """The objects that an application means, with the versions that were chosen for it.
 
@@ -75,8 +75,8 @@ def render(
     if refused := unsupported(application, resolutions, revisions):
         return Rendered(errors=tuple(refused))
     run = _Run(
-        Sources({each["at"]: each for each in resolutions}, revisions, engines),
-        Surroundings(application, app_revision, context or {}),
+        RenderingSources({each["at"]: each for each in resolutions}, revisions, engines),
+        ApplicationContext(application, app_revision, context or {}),
         progress or _Unobserved(),
     )
     spec: ReadOnlyObject = application.get("spec") or {}
@@ -89,11 +89,16 @@ def render(
 class _Run:
     """Renders the components of one application, one after the other."""
 
-    def __init__(self, sources: Sources, surroundings: Surroundings, progress: Progress) -> None:
+    def __init__(
+        self,
+        sources: RenderingSources,
+        surroundings: ApplicationContext,
+        progress: RenderingObserver,
+    ) -> None:
         self._sources = sources
         self._surroundings = surroundings
         self._progress = progress
-        self.outputs: list[Output] = []
+        self.outputs: list[RenderedObject] = []
         self.errors: list[PolyverError] = []
 
     def component(self, component: ReadOnlyObject, at: str) -> None:

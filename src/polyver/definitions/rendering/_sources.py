@@ -8,23 +8,28 @@ from dataclasses import dataclass
 from polyver.core import PolyverError, listed
 from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.publishing import known_revision
-from polyver.definitions.rendering._engines import Documents, Engine, Engines, Given
+from polyver.definitions.rendering._engines import (
+    Engines,
+    TemplateEngine,
+    TemplateInput,
+    TemplateOutput,
+)
 
-__all__ = ["Revisions", "Source", "Sources"]
+__all__ = ["RenderingSource", "RenderingSources", "Revisions"]
 
 Revisions = Mapping[tuple[str, str], ReadOnlyObject]
 """DefinitionRevisions, by their namespaces and names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RenderingSource:
     """A version of a definition in a place that uses it, and what renders it."""
 
     at: str
     resolution: ReadOnlyObject
     name: str
     """Of the definition."""
-    engine: Engine
+    engine: TemplateEngine
     block: ReadOnlyObject
     """What the engine reads: its part of `schematic`."""
 
@@ -37,14 +42,16 @@ class Source:
     def is_trait(self) -> bool:
         return bool(self.resolution["kind"] == "Trait")
 
-    def render(self, properties: object, context: ReadOnlyObject) -> Documents:
+    def render(self, properties: object, context: ReadOnlyObject) -> TemplateOutput:
         if properties is not None and not isinstance(properties, Mapping):
             raise PolyverError("properties are no mapping", at=f"{self.at}.properties")
-        return self.engine.render(self.block, Given(properties or {}, context, self.at, self.label))
+        return self.engine.render(
+            self.block, TemplateInput(properties or {}, context, self.at, self.label)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class RenderingSources:
     """What was chosen for the places of an application, and what there is to render it."""
 
     resolutions: Mapping[str, ReadOnlyObject]
@@ -52,7 +59,7 @@ class Sources:
     revisions: Revisions
     engines: Engines
 
-    def source(self, at: str) -> Source:
+    def source(self, at: str) -> RenderingSource:
         """What a component or a trait comes from."""
         place = f"{at}.type"
         resolution = self.resolutions.get(place)
@@ -62,7 +69,7 @@ class Sources:
         content = self._content(resolution, namespace, place)
         label = f"{name} {resolution['version']}"
         engine, block = self._engine(content.get("schematic") or {}, label, place)
-        return Source(at, resolution, name, engine, block)
+        return RenderingSource(at, resolution, name, engine, block)
 
     def _content(self, resolution: ReadOnlyObject, namespace: str, at: str) -> ReadOnlyObject:
         """The definition as it was when the version was published."""
@@ -77,7 +84,9 @@ class Sources:
             raise PolyverError(fact, at=at, hint=hint)
         return known.content
 
-    def _engine(self, schematic: object, label: str, at: str) -> tuple[Engine, ReadOnlyObject]:
+    def _engine(
+        self, schematic: object, label: str, at: str
+    ) -> tuple[TemplateEngine, ReadOnlyObject]:
         if not isinstance(schematic, Mapping):
             raise PolyverError(f"the schematic of {label} is no mapping", at=at)
         there = [name for name, block in schematic.items() if block is not None]

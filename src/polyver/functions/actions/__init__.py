@@ -1,13 +1,13 @@
 """Running actions, decided: how far each is, what comes next, and what its templates see."""
 
 from polyver.functions.actions._machine import (
-    Await,
-    Call,
-    Conclude,
+    ActionEnded,
+    AwaitCall,
+    ConcludeAction,
     Effect,
-    Over,
-    Recover,
-    Stop,
+    RecoverCall,
+    StartCall,
+    StopCall,
     called,
     concluded,
     decide,
@@ -25,31 +25,31 @@ from polyver.functions.actions._params import (
 )
 from polyver.functions.actions._run import (
     ActionRun,
+    ActionSetRun,
     PhaseRun,
-    Run,
-    State,
-    Waiting,
+    QueuePosition,
+    RunState,
     read_run,
     status_of,
 )
 from polyver.functions.actions._sensitive import masked_artifacts, split_output, with_outputs
-from polyver.functions.actions._start import Wanted, checked, refused, start, wanted_of
+from polyver.functions.actions._start import RequestedAction, checked, refused, start, wanted_of
 
 __all__ = [
+    "ActionEnded",
     "ActionRun",
-    "Await",
-    "Call",
-    "Conclude",
+    "ActionSetRun",
+    "AwaitCall",
+    "ConcludeAction",
     "Effect",
     "Objects",
-    "Over",
     "PhaseRun",
-    "Recover",
-    "Run",
-    "State",
-    "Stop",
-    "Waiting",
-    "Wanted",
+    "QueuePosition",
+    "RecoverCall",
+    "RequestedAction",
+    "RunState",
+    "StartCall",
+    "StopCall",
     "called",
     "checked",
     "concluded",

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polyver.functions.actions._run import ActionRun, State, Waiting
+from polyver.functions.actions._run import ActionRun, QueuePosition, RunState
 
 __all__ = [
-    "Await",
-    "Call",
-    "Conclude",
+    "ActionEnded",
+    "AwaitCall",
+    "ConcludeAction",
     "Effect",
-    "Over",
-    "Recover",
-    "Stop",
+    "RecoverCall",
+    "StartCall",
+    "StopCall",
     "called",
     "concluded",
     "decide",
@@ -31,21 +31,21 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class StartCall:
     """Call the function of a phase, once it is stored that this is being done."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
-class Await:
+class AwaitCall:
     """A call is under way here; its end will be stored."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopCall:
     """A call is under way here, and is wanted no longer."""
 
     place: int
@@ -53,23 +53,23 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Recover:
+class RecoverCall:
     """A call was under way, and nobody knows how far it got."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
-class Conclude:
+class ConcludeAction:
     """Nothing is left to call: render what it leaves for others, and end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class ActionEnded:
     """It has ended."""
 
 
-Effect = Call | Await | Stop | Recover | Conclude | Over
+Effect = StartCall | AwaitCall | StopCall | RecoverCall | ConcludeAction | ActionEnded
 
 
 def decide(action: ActionRun, *, alive: int | None = None, cancelled: str = "") -> Effect:
@@ -79,41 +79,41 @@ def decide(action: ActionRun, *, alive: int | None = None, cancelled: str = "") 
     not stopped: it is what cleans up.
     """
     if action.state.is_over:
-        return Over()
-    running = _place(action, State.RUNNING)
+        return ActionEnded()
+    running = _place(action, RunState.RUNNING)
     if running is None:
         return _next(action, cancelled)
     if alive != running:
-        return Recover(running)
+        return RecoverCall(running)
     stops = bool(cancelled) and not action.is_deferred(running)
-    return Stop(running, cancelled) if stops else Await(running)
+    return StopCall(running, cancelled) if stops else AwaitCall(running)
 
 
-def _next(action: ActionRun, cancelled: str) -> Call | Conclude:
-    pending, deferred = _place(action, State.PENDING), action.deferred
-    if pending is None or (deferred is not None and deferred.state is not State.PENDING):
-        return Conclude()  # nothing comes after it, even if nobody wants to cancel any more
+def _next(action: ActionRun, cancelled: str) -> StartCall | ConcludeAction:
+    pending, deferred = _place(action, RunState.PENDING), action.deferred
+    if pending is None or (deferred is not None and deferred.state is not RunState.PENDING):
+        return ConcludeAction()  # nothing comes after it, even if nobody wants to cancel any more
     if not cancelled and not _has_failed(action):
-        return Call(pending)
-    return Call(action.last) if deferred is not None else Conclude()
+        return StartCall(pending)
+    return StartCall(action.last) if deferred is not None else ConcludeAction()
 
 
-def _place(action: ActionRun, state: State) -> int | None:
+def _place(action: ActionRun, state: RunState) -> int | None:
     found = (place for place, call in enumerate(action.calls) if call.state is state)
     return next(found, None)
 
 
 def _has_failed(action: ActionRun) -> bool:
-    return any(call.state is State.FAILED for call in action.calls)
+    return any(call.state is RunState.FAILED for call in action.calls)
 
 
 def called(action: ActionRun, place: int) -> ActionRun:
     """What is stored before a phase is called."""
-    call = replace(action.calls[place], state=State.RUNNING)
-    return replace(action.with_call(place, call), state=State.RUNNING, waiting=None)
+    call = replace(action.calls[place], state=RunState.RUNNING)
+    return replace(action.with_call(place, call), state=RunState.RUNNING, waiting=None)
 
 
-def waits(action: ActionRun, waiting: Waiting) -> ActionRun:
+def waits(action: ActionRun, waiting: QueuePosition) -> ActionRun:
     """An action that has to wait for a slot before its next phase can be called."""
     return replace(action, waiting=waiting)
 
@@ -123,9 +123,9 @@ def returned(
 ) -> ActionRun:
     """A phase that was called has returned; `secret` holds its sensitive outputs."""
     call = action.calls[place]
-    if action.state.is_over or call.state is not State.RUNNING:
+    if action.state.is_over or call.state is not RunState.RUNNING:
         return action
-    ended = replace(call, state=State.COMPLETE, output=output, secret=secret)
+    ended = replace(call, state=RunState.COMPLETE, output=output, secret=secret)
     return action.with_call(place, ended)
 
 
@@ -134,8 +134,8 @@ def failed(action: ActionRun, place: int, reason: str) -> ActionRun:
     call = action.calls[place]
     if action.state.is_over or call.state.is_over:
         return action
-    ended = replace(call, state=State.FAILED, reason=reason)
-    return replace(action.with_call(place, ended), state=State.RUNNING, waiting=None)
+    ended = replace(call, state=RunState.FAILED, reason=reason)
+    return replace(action.with_call(place, ended), state=RunState.RUNNING, waiting=None)
 
 
 def interrupted(action: ActionRun, place: int, function: str) -> ActionRun:
@@ -159,19 +159,19 @@ def concluded(
     reasons = [
         f"phase {action.label(place)}: {call.reason}"
         for place, call in enumerate(action.calls)
-        if call.state is State.FAILED
+        if call.state is RunState.FAILED
     ]
     if _is_left_out(action) and not reasons:
         reasons = [cancelled or "it was cancelled"]
     reasons += [error] if error else []
     if not reasons:
-        return replace(action, state=State.COMPLETE, artifacts=artifacts)
+        return replace(action, state=RunState.COMPLETE, artifacts=artifacts)
     about = f"blueprint {action.blueprint}, action {action.name}"
     told = "; ".join(
         f"{about}, {each}" if each.startswith("phase ") else f"{about}: {each}" for each in reasons
     )
-    return replace(action, state=State.FAILED, error=told)
+    return replace(action, state=RunState.FAILED, error=told)
 
 
 def _is_left_out(action: ActionRun) -> bool:
-    return any(phase.state is State.PENDING for phase in action.phases)
+    return any(phase.state is RunState.PENDING for phase in action.phases)

@@ -13,7 +13,7 @@ from typing import Any
 
 from polyver.core import PolyverError
 from polyver.functions.actions._artifacts import with_makers
-from polyver.functions.actions._run import ActionRun, State
+from polyver.functions.actions._run import ActionRun, RunState
 from polyver.functions.registering import Function
 from polyver.languages.gotemplate import TemplateError, render_value
 
@@ -56,7 +56,7 @@ def params_of(action: ActionRun, objects: Objects) -> dict[str, Any]:
     }
     found |= {"Object": objects.object} if objects.object is not None else {}
     deferred = action.deferred
-    if deferred is not None and deferred.state is State.COMPLETE:
+    if deferred is not None and deferred.state is RunState.COMPLETE:
         found["DeferPhase"] = {"Output": deferred.output or {}}
     return found | {"ArtifactsOut": _known_artifacts(action, found)}
 
@@ -66,7 +66,7 @@ def _phases(action: ActionRun, objects: Objects) -> dict[str, Any]:
     for phase in action.phases:
         held = objects.of_phases.get(phase.name) or {}
         seen = {"Secrets": _of_kind(held, "Secret"), "ConfigMaps": _of_kind(held, "ConfigMap")}
-        output = {"Output": phase.output or {}} if phase.state is State.COMPLETE else {}
+        output = {"Output": phase.output or {}} if phase.state is RunState.COMPLETE else {}
         found[phase.name] = seen | output
     return found
 

@@ -10,10 +10,18 @@ from typing import Any
 from polyver.functions.blueprints import Phase
 from polyver.kube.objects.converted_metadata import fresh
 
-__all__ = ["ActionRun", "PhaseRun", "Run", "State", "Waiting", "read_run", "status_of"]
+__all__ = [
+    "ActionRun",
+    "ActionSetRun",
+    "PhaseRun",
+    "QueuePosition",
+    "RunState",
+    "read_run",
+    "status_of",
+]
 
 
-class State(Enum):
+class RunState(Enum):
     """How far something is."""
 
     PENDING = "pending"
@@ -23,7 +31,7 @@ class State(Enum):
 
     @property
     def is_over(self) -> bool:
-        return self in (State.COMPLETE, State.FAILED)
+        return self in (RunState.COMPLETE, RunState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +42,7 @@ class PhaseRun:
     version: str
     reason: str = ""
     """Why it was that version; of one that failed, why it did."""
-    state: State = State.PENDING
+    state: RunState = RunState.PENDING
     output: Mapping[str, Any] | None = None
     """Without what is sensitive."""
     chosen: str = ""
@@ -45,13 +53,13 @@ class PhaseRun:
     @property
     def explanation(self) -> str:
         """Why it was that version and, of one that failed, why it did."""
-        if self.state is not State.FAILED or not self.chosen:
+        if self.state is not RunState.FAILED or not self.chosen:
             return self.reason
         return f"{self.chosen}; it failed: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class QueuePosition:
     """An action that waits for a slot."""
 
     place: int
@@ -67,11 +75,11 @@ class ActionRun:
     blueprint: str
     phases: tuple[PhaseRun, ...]
     deferred: PhaseRun | None = None
-    state: State = State.PENDING
+    state: RunState = RunState.PENDING
     error: str = ""
     artifacts: Mapping[str, Any] | None = None
     snapshot: Mapping[str, Any] = field(default_factory=dict)
-    waiting: Waiting | None = None
+    waiting: QueuePosition | None = None
     artifacts_secret: str = ""
     """The Secret that holds the artifacts, if values in them are masked."""
 
@@ -119,7 +127,7 @@ def _phase(value: Mapping[str, Any], path: tuple[str | int, ...]) -> Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ActionSetRun:
     """All actions of an ActionSet, what to know of them, or why none of them started."""
 
     actions: tuple[ActionRun, ...] = ()
@@ -128,19 +136,19 @@ class Run:
     """Why it failed before its first phase."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> RunState:
         states = {action.state for action in self.actions}
-        if self.refusal or (State.FAILED in states and all(each.is_over for each in states)):
-            return State.FAILED
-        if states <= {State.COMPLETE}:
-            return State.COMPLETE
-        return State.PENDING if states == {State.PENDING} else State.RUNNING
+        if self.refusal or (RunState.FAILED in states and all(each.is_over for each in states)):
+            return RunState.FAILED
+        if states <= {RunState.COMPLETE}:
+            return RunState.COMPLETE
+        return RunState.PENDING if states == {RunState.PENDING} else RunState.RUNNING
 
     @property
     def error(self) -> str:
         return self.refusal or "; ".join(each.error for each in self.actions if each.error)
 
-    def with_action(self, number: int, action: ActionRun) -> Run:
+    def with_action(self, number: int, action: ActionRun) -> ActionSetRun:
         actions = (*self.actions[:number], action, *self.actions[number + 1 :])
         return replace(self, actions=actions)
 
@@ -148,7 +156,7 @@ class Run:
 # From a status, and to it.
 
 
-def read_run(action_set: Mapping[str, Any]) -> Run | None:
+def read_run(action_set: Mapping[str, Any]) -> ActionSetRun | None:
     """How far an ActionSet is; None if it has not started.
 
     An action without a snapshot was started by something else.
@@ -157,11 +165,11 @@ def read_run(action_set: Mapping[str, Any]) -> Run | None:
     if not status.get("state"):
         return None
     actions = tuple(map(_read_action, status.get("actions") or ()))
-    has_failed = status["state"] == State.FAILED.value
+    has_failed = status["state"] == RunState.FAILED.value
     refusal = (status.get("error") or {}).get("message") or ""
-    started = any(action.state is not State.PENDING for action in actions)
+    started = any(action.state is not RunState.PENDING for action in actions)
     warnings = tuple(status.get("warnings") or ())
-    return Run(actions, warnings, refusal if has_failed and not started else "")
+    return ActionSetRun(actions, warnings, refusal if has_failed and not started else "")
 
 
 def _read_action(status: Mapping[str, Any]) -> ActionRun:
@@ -171,7 +179,7 @@ def _read_action(status: Mapping[str, Any]) -> ActionRun:
         status.get("blueprint") or "",
         tuple(map(_read_phase, status.get("phases") or ())),
         _read_phase(deferred) if deferred else None,
-        State(status.get("state") or "pending"),
+        RunState(status.get("state") or "pending"),
         (status.get("error") or {}).get("message") or "",
         status.get("artifacts"),
         status.get("snapshot") or {},
@@ -180,8 +188,8 @@ def _read_action(status: Mapping[str, Any]) -> ActionRun:
     )
 
 
-def _read_waiting(status: Mapping[str, Any] | None) -> Waiting | None:
-    return Waiting(status.get("place") or 0, status.get("message") or "") if status else None
+def _read_waiting(status: Mapping[str, Any] | None) -> QueuePosition | None:
+    return QueuePosition(status.get("place") or 0, status.get("message") or "") if status else None
 
 
 def _read_phase(status: Mapping[str, Any]) -> PhaseRun:
@@ -189,14 +197,14 @@ def _read_phase(status: Mapping[str, Any]) -> PhaseRun:
         status["name"],
         status.get("resolvedVersion") or "",
         status.get("reason") or "",
-        State(status["state"]),
+        RunState(status["state"]),
         status.get("output"),
         status.get("resolvedReason") or "",
         status.get("outputSecret") or "",
     )
 
 
-def status_of(run: Run, *, now: str) -> dict[str, Any]:
+def status_of(run: ActionSetRun, *, now: str) -> dict[str, Any]:
     """The status that records a run."""
     found: dict[str, Any] = {"state": run.state.value}
     found["actions"] = [_action_status(action) for action in run.actions]
@@ -205,19 +213,19 @@ def status_of(run: Run, *, now: str) -> dict[str, Any]:
     return found | ({"error": {"message": run.error}} if run.error else {})
 
 
-def _progress(run: Run, now: str) -> dict[str, Any]:
+def _progress(run: ActionSetRun, now: str) -> dict[str, Any]:
     calls = [(action, place) for action in run.actions for place in range(len(action.calls))]
-    running = [a.label(p) for a, p in calls if a.calls[p].state is State.RUNNING]
+    running = [a.label(p) for a, p in calls if a.calls[p].state is RunState.RUNNING]
     found = {"percentCompleted": str(_percent(run)), "lastTransitionTime": now}
     return found | ({"runningPhase": ", ".join(running)} if running else {})
 
 
-def _percent(run: Run) -> int:
+def _percent(run: ActionSetRun) -> int:
     """How much has completed: all of it only if the run is complete."""
-    if run.state is State.COMPLETE:
+    if run.state is RunState.COMPLETE:
         return 100
     states = [call.state for action in run.actions for call in action.calls]
-    completed = sum(each is State.COMPLETE for each in states)
+    completed = sum(each is RunState.COMPLETE for each in states)
     return min(100 * completed // len(states), 99) if states else 0
 
 

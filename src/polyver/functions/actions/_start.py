@@ -8,7 +8,7 @@ from typing import Any
 
 from polyver.core import PolyverError, listed
 from polyver.functions.actions._artifacts import made_with
-from polyver.functions.actions._run import ActionRun, PhaseRun, Run
+from polyver.functions.actions._run import ActionRun, ActionSetRun, PhaseRun
 from polyver.functions.actions._sensitive import masked_artifacts
 from polyver.functions.blueprints import (
     ActionRefused,
@@ -24,14 +24,14 @@ from polyver.languages.values.manifests import dotted
 from polyver.languages.values.names import dns_subdomain_problems
 from polyver.languages.values.strings import quoted
 
-__all__ = ["Wanted", "checked", "refused", "start", "wanted_of"]
+__all__ = ["RequestedAction", "checked", "refused", "start", "wanted_of"]
 
 
 _NAMED = ("options", "artifacts", "configMaps", "secrets")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedAction:
     """One action that an ActionSet asks for, as it is written."""
 
     spec: Mapping[str, Any]
@@ -47,20 +47,20 @@ class Wanted:
         return str(self.spec.get("blueprint") or "")
 
 
-def wanted_of(action_set: Mapping[str, Any]) -> list[Wanted]:
+def wanted_of(action_set: Mapping[str, Any]) -> list[RequestedAction]:
     """The actions that an ActionSet asks for."""
     spec: Mapping[str, Any] = action_set.get("spec") or {}
     actions = spec.get("actions") or ()
-    return [Wanted(each, f"spec.actions[{number}]") for number, each in enumerate(actions)]
+    return [RequestedAction(each, f"spec.actions[{number}]") for number, each in enumerate(actions)]
 
 
 def start(
-    wanted: list[Wanted],
+    wanted: list[RequestedAction],
     blueprints: Callable[[str], Blueprint | None],
     functions: Functions,
     *,
     time: str,
-) -> Run:
+) -> ActionSetRun:
     """The run that begins; one that must not begin says so in its `refusal`."""
     actions: list[ActionRun] = []
     warnings: list[str] = []
@@ -78,11 +78,11 @@ def start(
             warnings += [*resolved.warnings, *_unused(each), *_made_by_others(each, resolved)]
     warnings = [*dict.fromkeys(warnings)]
     if problems:
-        return Run((), tuple(warnings), "; ".join(problems))
-    return Run(tuple(actions), tuple(warnings))
+        return ActionSetRun((), tuple(warnings), "; ".join(problems))
+    return ActionSetRun(tuple(actions), tuple(warnings))
 
 
-def checked(run: Run, functions: Functions) -> Run:
+def checked(run: ActionSetRun, functions: Functions) -> ActionSetRun:
     """The run if its templates can be rendered with what it is given, else one that is refused.
 
     It must not begin, and then fail because of what is known now.
@@ -97,7 +97,7 @@ def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
     if b"{{" not in encode_json(written):
         return
     # Not before there is a template to read: it takes long to load.
-    from polyver.functions.blueprints.templates import Given, template_problems
+    from polyver.functions.blueprints.templates import ProvidedNames, template_problems
 
     spec: Mapping[str, Any] = action.snapshot["spec"]
     names = {each: frozenset(spec.get(each) or ()) for each in _NAMED}
@@ -105,7 +105,7 @@ def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
         *(action.snapshot.get("workload") or ()),
         *(["Object"] if spec.get("object") else []),
     ]
-    given = Given(
+    given = ProvidedNames(
         options=names["options"],
         artifacts=names["artifacts"],
         config_maps=names["configMaps"],
@@ -122,12 +122,12 @@ def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
         yield str(PolyverError(f"{about}: {each.fact}", at=at, hint=each.hint))
 
 
-def refused(reason: str) -> Run:
+def refused(reason: str) -> ActionSetRun:
     """A run that must not begin, for a reason that was found elsewhere."""
-    return Run(refusal=reason)
+    return ActionSetRun(refusal=reason)
 
 
-def _blueprint(wanted: Wanted, blueprints: Callable[[str], Blueprint | None]) -> Blueprint:
+def _blueprint(wanted: RequestedAction, blueprints: Callable[[str], Blueprint | None]) -> Blueprint:
     at = f"{wanted.at}.blueprint"
     if not wanted.blueprint:
         raise PolyverError(f"action {wanted.name} names no blueprint", at=at)
@@ -140,7 +140,9 @@ def _blueprint(wanted: Wanted, blueprints: Callable[[str], Blueprint | None]) ->
     return found
 
 
-def _resolved(wanted: Wanted, blueprint: Blueprint, functions: Functions) -> ResolvedAction:
+def _resolved(
+    wanted: RequestedAction, blueprint: Blueprint, functions: Functions
+) -> ResolvedAction:
     preferred = wanted.spec.get("preferredVersion") or ""
     at = f"{wanted.at}.preferredVersion"
     try:
@@ -165,7 +167,9 @@ def _written(blueprint: Blueprint, action: str) -> Mapping[str, Any]:
     return found
 
 
-def _check_given(wanted: Wanted, action: Mapping[str, Any], given: str, needed: str) -> None:
+def _check_given(
+    wanted: RequestedAction, action: Mapping[str, Any], given: str, needed: str
+) -> None:
     there = wanted.spec.get(given) or {}
     missing = [name for name in action.get(needed) or () if name not in there]
     if missing:
@@ -173,7 +177,7 @@ def _check_given(wanted: Wanted, action: Mapping[str, Any], given: str, needed: 
         raise PolyverError(fact, at=f"{wanted.at}.{given}", hint=f"{needed} names them")
 
 
-def _check_unmasked(wanted: Wanted) -> None:
+def _check_unmasked(wanted: RequestedAction) -> None:
     names = masked_artifacts(wanted.spec)
     if names:
         fact = f"the artifacts {listed(names)} hold masks instead of values"
@@ -181,13 +185,13 @@ def _check_unmasked(wanted: Wanted) -> None:
         raise PolyverError(fact, at=f"{wanted.at}.artifacts", hint=hint)
 
 
-def _unused(wanted: Wanted) -> list[str]:
+def _unused(wanted: RequestedAction) -> list[str]:
     if not wanted.spec.get("profile"):
         return []
     return [f"{wanted.at}.profile is not used: there are no Profiles here"]
 
 
-def _made_by_others(wanted: Wanted, resolved: ResolvedAction) -> Iterator[str]:
+def _made_by_others(wanted: RequestedAction, resolved: ResolvedAction) -> Iterator[str]:
     """Artifacts that another major version of a function made than the one that is to read them."""
     calls = (*resolved.phases, *([resolved.deferred] if resolved.deferred else []))
     for name, artifact in (wanted.spec.get("artifacts") or {}).items():
@@ -203,7 +207,9 @@ def _made_by_others(wanted: Wanted, resolved: ResolvedAction) -> Iterator[str]:
                 )
 
 
-def _action(wanted: Wanted, blueprint: Blueprint, resolved: ResolvedAction, time: str) -> ActionRun:
+def _action(
+    wanted: RequestedAction, blueprint: Blueprint, resolved: ResolvedAction, time: str
+) -> ActionRun:
     snapshot = {
         "time": time,
         "spec": fresh(wanted.spec),

@@ -11,18 +11,18 @@ from polyver.functions.blueprints._resolution import (
     selector_of,
 )
 from polyver.functions.blueprints._spec import (
-    Action,
+    ActionVersionRequest,
     Blueprint,
-    Finding,
+    BlueprintFinding,
+    ParsedAction,
     Phase,
-    Request,
     blueprint_of,
     blueprints_in,
     requests_in,
 )
 from polyver.functions.blueprints._validation import (
     UNTIL,
-    Use,
+    PhaseFunctionUse,
     check_blueprint,
     losses_at,
     losses_between,
@@ -31,16 +31,16 @@ from polyver.functions.blueprints._validation import (
 
 __all__ = [
     "UNTIL",
-    "Action",
     "ActionRefused",
+    "ActionVersionRequest",
     "Blueprint",
-    "Finding",
+    "BlueprintFinding",
+    "ParsedAction",
     "Phase",
+    "PhaseFunctionUse",
     "PhaseRefused",
-    "Request",
     "ResolvedAction",
     "ResolvedPhase",
-    "Use",
     "blueprint_of",
     "blueprints_in",
     "check_blueprint",

@@ -21,9 +21,9 @@ from polyver.core import (
     SemVer,
     resolve,
 )
-from polyver.functions.blueprints._spec import Action, Blueprint, Phase
+from polyver.functions.blueprints._spec import Blueprint, ParsedAction, Phase
 from polyver.functions.policy import FUNCTIONS
-from polyver.functions.registering.arguments import Wrong
+from polyver.functions.registering.arguments import ArgumentProblem
 from polyver.functions.registering.function import Function
 from polyver.functions.registering.functions import Functions, UnknownFunction
 from polyver.languages.values.manifests import dotted
@@ -31,7 +31,7 @@ from polyver.languages.values.manifests import dotted
 __all__ = [
     "ActionRefused",
     "PhaseRefused",
-    "Refusal",
+    "RefusalReason",
     "ResolvedAction",
     "ResolvedPhase",
     "about_phase",
@@ -44,7 +44,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusalReason:
     """Why a phase cannot run: the fact, the field of the blueprint, and what to do."""
 
     fact: str
@@ -57,7 +57,9 @@ class Refusal:
 class PhaseRefused(PolyverError):
     """A phase that cannot run, with the blueprint and the action that it is part of."""
 
-    def __init__(self, blueprint: Blueprint, action: str, phase: Phase, refusal: Refusal) -> None:
+    def __init__(
+        self, blueprint: Blueprint, action: str, phase: Phase, refusal: RefusalReason
+    ) -> None:
         about = about_phase(blueprint, action, phase)
         at = refusal.at or dotted(refusal.path)
         super().__init__(f"{about}: {refusal.fact}", at=at, hint=refusal.hint)
@@ -91,7 +93,7 @@ class ResolvedPhase:
 class ResolvedAction:
     """Everything that an action calls, decided when it starts."""
 
-    action: Action
+    action: ParsedAction
     phases: tuple[ResolvedPhase, ...]
     deferred: ResolvedPhase | None = None
 
@@ -139,7 +141,7 @@ def resolve_phase(
 ) -> ResolvedPhase:
     """Choose for one phase; its arguments are checked as far as their templates let see."""
     found = _chosen(functions, phase, preferred, at)
-    if isinstance(found, Refusal):
+    if isinstance(found, RefusalReason):
         raise ActionRefused((PhaseRefused(blueprint, action, phase, found),))
     function = functions.get(phase.function).implementation(found.release)
     wrong = [_of_argument(each, phase, function) for each in function.check(phase.arguments)]
@@ -153,10 +155,12 @@ def resolve_phase(
     return ResolvedPhase(phase, function, found, warnings)
 
 
-def refusals_of(functions: Functions, phase: Phase, *, preferred: str = "") -> Iterator[Refusal]:
+def refusals_of(
+    functions: Functions, phase: Phase, *, preferred: str = ""
+) -> Iterator[RefusalReason]:
     """Everything that is wrong with a phase."""
     found = _chosen(functions, phase, preferred, "")
-    if isinstance(found, Refusal):
+    if isinstance(found, RefusalReason):
         yield found
         return
     function = functions.get(phase.function).implementation(found.release)
@@ -179,17 +183,19 @@ def resolution_of(functions: Functions, phase: Phase, *, preferred: str = "") ->
     return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))
 
 
-def _chosen(functions: Functions, phase: Phase, preferred: str, at: str) -> Resolution | Refusal:
+def _chosen(
+    functions: Functions, phase: Phase, preferred: str, at: str
+) -> Resolution | RefusalReason:
     field = (*phase.path, "funcVersion") if phase.version else phase.path
     at = "" if phase.version else at
     try:
         return resolution_of(functions, phase, preferred=preferred)
     except UnknownFunction as error:
-        return Refusal(error.fact, (*phase.path, "func"), error.hint)
+        return RefusalReason(error.fact, (*phase.path, "func"), error.hint)
     except InvalidVersion as error:
-        return Refusal(error.fact, field, error.hint, at)
+        return RefusalReason(error.fact, field, error.hint, at)
     except NoMatch as error:
-        return Refusal(error.fact, field, error.hint, at)
+        return RefusalReason(error.fact, field, error.hint, at)
 
 
 def _malformed(version: str) -> str:
@@ -201,13 +207,13 @@ def _malformed(version: str) -> str:
     return ""
 
 
-def _of_argument(wrong: Wrong, phase: Phase, function: Function) -> Refusal:
-    return Refusal(
+def _of_argument(wrong: ArgumentProblem, phase: Phase, function: Function) -> RefusalReason:
+    return RefusalReason(
         f"{function.label}: {wrong.fact}", (*phase.path, "args", *wrong.path), wrong.hint
     )
 
 
-def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[Refusal]:
+def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[RefusalReason]:
     """Templates that cannot be read: what they call or how they are written is wrong."""
     if isinstance(value, str) and "{{" in value:
         # Not before there is one to read: it takes long to load.
@@ -217,7 +223,7 @@ def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[Ref
             compile_template(value, name=dotted(("args", *path)))
         except InvalidTemplate as error:
             hint = f"{error.at}; {error.hint}" if error.hint else error.at
-            yield Refusal(error.fact, (*phase.path, "args", *path), hint)
+            yield RefusalReason(error.fact, (*phase.path, "args", *path), hint)
     elif isinstance(value, Mapping):
         for key, each in value.items():
             yield from _of_templates(each, phase, *path, str(key))

@@ -20,11 +20,11 @@ from polyver.kube.objects.validation import field_path, plain_cause
 from polyver.languages.values.manifests import dotted
 
 __all__ = [
-    "Action",
+    "ActionVersionRequest",
     "Blueprint",
-    "Finding",
+    "BlueprintFinding",
+    "ParsedAction",
     "Phase",
-    "Request",
     "blueprint_of",
     "blueprints_in",
     "read_blueprint",
@@ -35,7 +35,7 @@ _Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class BlueprintFinding:
     """Something that is wrong with a blueprint, or soon will be."""
 
     fact: str
@@ -78,7 +78,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ParsedAction:
     """The phases of an action in their order, and the one that comes last in any case."""
 
     name: str
@@ -103,7 +103,7 @@ class Blueprint:
 
     name: str
     namespace: str
-    actions: Mapping[str, Action]
+    actions: Mapping[str, ParsedAction]
     document: Document
 
     @property
@@ -112,10 +112,10 @@ class Blueprint:
 
     def finding(
         self, fact: str, *path: str | int, hint: str = "", is_error: bool = True
-    ) -> Finding:
-        return Finding(fact, path, self.document.place(*path), hint, is_error)
+    ) -> BlueprintFinding:
+        return BlueprintFinding(fact, path, self.document.place(*path), hint, is_error)
 
-    def action(self, name: str) -> Action:
+    def action(self, name: str) -> ParsedAction:
         """The action of that name; none is an error that names those that are there."""
         if name not in self.actions:
             known = listed(sorted(self.actions)) or "none"
@@ -125,7 +125,7 @@ class Blueprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ActionVersionRequest:
     """An action that an ActionSet asks for, and the version that it would like."""
 
     action_set: str
@@ -156,20 +156,20 @@ prepare(_Head)
 
 def blueprints_in(
     documents: Iterable[Document],
-) -> Iterator[tuple[Document, Blueprint | None, list[Finding]]]:
+) -> Iterator[tuple[Document, Blueprint | None, list[BlueprintFinding]]]:
     """Every Blueprint among the manifests, with what is wrong with its form."""
     for document in objects_of(documents, GROUP, BLUEPRINTS.kind):
         yield document, *read_blueprint(document)
 
 
-def blueprint_of(obj: Mapping[str, Any]) -> tuple[Blueprint | None, list[Finding]]:
+def blueprint_of(obj: Mapping[str, Any]) -> tuple[Blueprint | None, list[BlueprintFinding]]:
     """A Blueprint that is plain data."""
     name = (obj.get("metadata") or {}).get("name") or ""
     [document] = load_manifests(encode_json(obj).decode(), f"{BLUEPRINTS.kind}/{name}")
     return read_blueprint(document)
 
 
-def read_blueprint(document: Document) -> tuple[Blueprint | None, list[Finding]]:
+def read_blueprint(document: Document) -> tuple[Blueprint | None, list[BlueprintFinding]]:
     """A Blueprint, unless its form leaves open what it means, and all that is wrong with that."""
     findings, broken = list(_unknown(document, BLUEPRINTS)), list(_violations(document, BLUEPRINTS))
     if broken:
@@ -182,7 +182,7 @@ def read_blueprint(document: Document) -> tuple[Blueprint | None, list[Finding]]
     return Blueprint(head.name, head.metadata.namespace, actions, document), findings
 
 
-def _action(name: str, value: Mapping[str, Any]) -> Action:
+def _action(name: str, value: Mapping[str, Any]) -> ParsedAction:
     path = ("actions", name)
     phases = tuple(
         _phase(each, (*path, "phases", number))
@@ -190,7 +190,7 @@ def _action(name: str, value: Mapping[str, Any]) -> Action:
     )
     deferred = value.get("deferPhase")
     last = _phase(deferred, (*path, "deferPhase")) if deferred else None
-    return Action(name, phases, last, value)
+    return ParsedAction(name, phases, last, value)
 
 
 def _phase(value: Mapping[str, Any], path: _Path) -> Phase:
@@ -198,7 +198,7 @@ def _phase(value: Mapping[str, Any], path: _Path) -> Phase:
     return Phase(value.get("name") or "", value["func"], version, value.get("args") or {}, path)
 
 
-def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, Request]]:
+def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, ActionVersionRequest]]:
     """Every action that an ActionSet among the manifests asks for."""
     for document in objects_of(documents, GROUP, ACTION_SETS.kind):
         for finding in _violations(document, ACTION_SETS):
@@ -208,7 +208,7 @@ def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, Reque
         for number, each in enumerate((value.get("spec") or {}).get("actions") or ()):
             yield (
                 document,
-                Request(
+                ActionVersionRequest(
                     head.name,
                     head.metadata.namespace,
                     each.get("blueprint") or "",
@@ -229,14 +229,14 @@ def _schema(kind: Kind) -> Schema:
     return compile_schema(version.schema)
 
 
-def _unknown(document: Document, kind: Kind) -> Iterator[Finding]:
+def _unknown(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
     """Fields that a server would drop."""
     for name in _schema(kind).prune(_copied(document)):
         path = field_path(name)
         yield _finding(document, f'"{path[-1]}" is not known here', path)
 
 
-def _violations(document: Document, kind: Kind) -> Iterator[Finding]:
+def _violations(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
     """What a server would refuse."""
     value, version = _copied(document), f"{GROUP}/v1alpha1"
     if value["apiVersion"] != version:
@@ -252,5 +252,5 @@ def _copied(document: Document) -> dict[str, Any]:
     return value
 
 
-def _finding(document: Document, fact: str, path: _Path, hint: str = "") -> Finding:
-    return Finding(fact, path, document.place(*path), hint)
+def _finding(document: Document, fact: str, path: _Path, hint: str = "") -> BlueprintFinding:
+    return BlueprintFinding(fact, path, document.place(*path), hint)

@@ -18,7 +18,13 @@ from polyver.core import (
     resolve,
 )
 from polyver.functions.blueprints._resolution import about_phase, refusals_of, selector_of
-from polyver.functions.blueprints._spec import Action, Blueprint, Finding, Phase, Request
+from polyver.functions.blueprints._spec import (
+    ActionVersionRequest,
+    Blueprint,
+    BlueprintFinding,
+    ParsedAction,
+    Phase,
+)
 from polyver.functions.policy import FUNCTIONS
 from polyver.functions.registering.function import Function
 from polyver.functions.registering.functions import Functions
@@ -26,11 +32,11 @@ from polyver.languages.values.manifests import dotted
 
 UNTIL = " is known only when an action runs"
 """How what nobody can know before ends."""
-__all__ = ["UNTIL", "Use", "check_blueprint", "losses_at", "losses_between", "uses_in"]
+__all__ = ["UNTIL", "PhaseFunctionUse", "check_blueprint", "losses_at", "losses_between", "uses_in"]
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class PhaseFunctionUse:
     """A phase that calls a function, what it asks for, and what it gets."""
 
     blueprint: Blueprint
@@ -58,7 +64,7 @@ class Use:
         return self.selector in (Exact(version), Exact(version, wish=True))
 
 
-def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[Finding]:
+def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[BlueprintFinding]:
     """Report errors in names, versions, arguments and templates, and what is deprecated.
 
     A value that a template reads is reported as unknown if it may or may not exist when the action
@@ -77,7 +83,9 @@ def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[Find
                 yield blueprint.finding(f"{about}: {warning}", *path, is_error=False)
 
 
-def _templates(blueprint: Blueprint, action: Action, functions: Functions) -> Iterator[Finding]:
+def _templates(
+    blueprint: Blueprint, action: ParsedAction, functions: Functions
+) -> Iterator[BlueprintFinding]:
     if not action.has_templates:
         return
     # Not before there is a template to read: it takes long to load.
@@ -92,7 +100,7 @@ def _templates(blueprint: Blueprint, action: Action, functions: Functions) -> It
         yield replace(finding, is_unknown=each.is_unknown)
 
 
-def _about(blueprint: Blueprint, action: Action, path: Sequence[str | int]) -> str:
+def _about(blueprint: Blueprint, action: ParsedAction, path: Sequence[str | int]) -> str:
     for phase in action.calls:
         inside = phase.path[2:]
         if tuple(path[: len(inside)]) == inside:
@@ -109,7 +117,7 @@ def _implementation(functions: Functions, phase: Phase) -> Function | None:
     return functions.known[phase.function].code.get(found.release.version)
 
 
-def _doubled(blueprint: Blueprint, phases: Iterable[Phase]) -> Iterator[Finding]:
+def _doubled(blueprint: Blueprint, phases: Iterable[Phase]) -> Iterator[BlueprintFinding]:
     seen: dict[str, Phase] = {}
     for phase in phases:
         first = seen.setdefault(phase.name, phase)
@@ -126,7 +134,7 @@ def _warnings(functions: Functions, phase: Phase) -> tuple[str, ...]:
 
 def losses_at(
     release: SemVer, blueprints: Iterable[Blueprint], functions: Functions
-) -> Iterator[Finding]:
+) -> Iterator[BlueprintFinding]:
     """What works now and will stop working when that release of the catalogues is out."""
     for use, error in losses_between(functions, functions.at(release), blueprints):
         about = about_phase(use.blueprint, use.action, use.phase)
@@ -137,7 +145,7 @@ def losses_at(
 
 def losses_between(
     before: Functions, after: Functions, blueprints: Iterable[Blueprint]
-) -> Iterator[tuple[Use, NoMatch]]:
+) -> Iterator[tuple[PhaseFunctionUse, NoMatch]]:
     """Every use that has a version before and none after, and what it would be told."""
     uses = {str(number): use for number, use in enumerate(uses_in(blueprints, before))}
     for known in before:
@@ -151,8 +159,10 @@ def losses_between(
 
 
 def uses_in(
-    blueprints: Iterable[Blueprint], functions: Functions, requests: Iterable[Request] = ()
-) -> Iterator[Use]:
+    blueprints: Iterable[Blueprint],
+    functions: Functions,
+    requests: Iterable[ActionVersionRequest] = (),
+) -> Iterator[PhaseFunctionUse]:
     """Every use of a known function; once more for each ActionSet with a preferred version."""
     asked = [each for each in requests if each.preferred]
     for blueprint in blueprints:
@@ -164,11 +174,13 @@ def uses_in(
                     found = _attempt(functions, phase, preferred)
                     if found is not None:
                         selector = selector_of(phase, preferred)
-                        yield Use(blueprint, action.name, phase, asker, selector, found)
+                        yield PhaseFunctionUse(
+                            blueprint, action.name, phase, asker, selector, found
+                        )
 
 
 def _wishes(
-    requests: Iterable[Request], blueprint: Blueprint, action: str
+    requests: Iterable[ActionVersionRequest], blueprint: Blueprint, action: str
 ) -> Iterator[tuple[str, str]]:
     for each in requests:
         if (each.blueprint, each.action) != (blueprint.name, action):

@@ -14,16 +14,16 @@ from typing import Any
 
 from polyver.core import listed
 from polyver.functions.registering.function import Function
-from polyver.languages.gotemplate import ANYTHING, TEXT, Access, InvalidTemplate, Shape
+from polyver.languages.gotemplate import ANYTHING, TEXT, DataShape, FieldAccess, InvalidTemplate
 from polyver.languages.gotemplate import inspect_template as inspect
 
-__all__ = ["NO_PROFILES", "Given", "Problem", "template_problems"]
+__all__ = ["NO_PROFILES", "ProvidedNames", "TemplateProblem", "template_problems"]
 
 Path = tuple[str | int, ...]
 Names = frozenset[str]
 NO_PROFILES = "there are no Profiles here: name what is needed in options, configMaps or secrets"
 _WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig")
-_WORKLOAD = Shape(
+_WORKLOAD = DataShape(
     {
         "Name": TEXT,
         "Namespace": TEXT,
@@ -34,17 +34,17 @@ _WORKLOAD = Shape(
 )
 _OBJECTS = {
     **dict.fromkeys(_WORKLOADS, _WORKLOAD),
-    "PVC": Shape({"Name": TEXT, "Namespace": TEXT}),
-    "Namespace": Shape({"Name": TEXT}),
+    "PVC": DataShape({"Name": TEXT, "Namespace": TEXT}),
+    "Namespace": DataShape({"Name": TEXT}),
     "Object": ANYTHING,
 }
 _ABOUT = {"Name": TEXT, "Namespace": TEXT, "Labels": ANYTHING, "Annotations": ANYTHING}
-_DATA = Shape({**_ABOUT, "ObjectMeta": Shape(_ABOUT), "Data": ANYTHING, "Type": TEXT})
-_ARTIFACT = Shape({"KeyValue": ANYTHING, "KopiaSnapshot": TEXT})
+_DATA = DataShape({**_ABOUT, "ObjectMeta": DataShape(_ABOUT), "Data": ANYTHING, "Type": TEXT})
+_ARTIFACT = DataShape({"KeyValue": ANYTHING, "KopiaSnapshot": TEXT})
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ProvidedNames:
     """The names that an ActionSet provides to an action; unknown before there is an ActionSet."""
 
     options: Names
@@ -56,7 +56,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class TemplateProblem:
     """A template that reads what is not there, or of which nobody knows whether it will be."""
 
     fact: str
@@ -72,7 +72,7 @@ class _Spot:
 
     value: object
     path: Path
-    shape: Shape
+    shape: DataShape
     place: int
     """How many phases come before it."""
 
@@ -80,8 +80,8 @@ class _Spot:
 def template_problems(
     action: Mapping[str, Any],
     functions: Sequence[Function | None],
-    given: Given | None = None,
-) -> Iterator[Problem]:
+    given: ProvidedNames | None = None,
+) -> Iterator[TemplateProblem]:
     """Everything that templates of an action read and that is not known to be there.
 
     `functions` are those that the phases call, the deferred one last; None if that is not known.
@@ -112,7 +112,7 @@ class _World:
         self,
         action: Mapping[str, Any],
         functions: Sequence[Function | None],
-        given: Given | None,
+        given: ProvidedNames | None,
     ) -> None:
         self._action = action
         self._functions = functions
@@ -149,11 +149,11 @@ class _World:
 
     # What can be read there.
 
-    def _early(self) -> Shape:
+    def _early(self) -> DataShape:
         """Return the names that `objects` of phases may read; they are fetched before phases."""
-        return Shape({"Options": self._options(), **self._objects()})
+        return DataShape({"Options": self._options(), **self._objects()})
 
-    def _shape(self, place: int, *, is_end: bool = False) -> Shape:
+    def _shape(self, place: int, *, is_end: bool = False) -> DataShape:
         given, action = self._given, self._action
         texts = {"PodOverride": ANYTHING, "PodLabels": ANYTHING, "PodAnnotations": ANYTHING}
         found = {
@@ -162,32 +162,34 @@ class _World:
             "ArtifactsIn": self._named(
                 _ARTIFACT, "inputArtifactNames", given.artifacts if given else None
             ),
-            "ArtifactsOut": Shape(dict.fromkeys(self._artifacts_out(), _ARTIFACT)),
+            "ArtifactsOut": DataShape(dict.fromkeys(self._artifacts_out(), _ARTIFACT)),
             "ConfigMaps": self._named(
                 _DATA, "configMapNames", given.config_maps if given else None
             ),
             "Secrets": self._named(_DATA, "secretNames", given.secrets if given else None),
-            "Phases": Shape({name: self._phase(n, place) for n, name in enumerate(self._names)}),
+            "Phases": DataShape(
+                {name: self._phase(n, place) for n, name in enumerate(self._names)}
+            ),
             **texts,
             **self._objects(),
         }
         if is_end and action.get("deferPhase"):
-            found["DeferPhase"] = Shape({"Output": self._output(len(self._phases))})
-        return Shape(found)
+            found["DeferPhase"] = DataShape({"Output": self._output(len(self._phases))})
+        return DataShape(found)
 
-    def _options(self) -> Shape:
+    def _options(self) -> DataShape:
         if self._given is None:
             return ANYTHING
-        return Shape(dict.fromkeys(self._given.options, TEXT))
+        return DataShape(dict.fromkeys(self._given.options, TEXT))
 
-    def _objects(self) -> dict[str, Shape]:
+    def _objects(self) -> dict[str, DataShape]:
         if self._given is None:
             return {name: replace(shape, maybe=True) for name, shape in _OBJECTS.items()}
         return {name: _OBJECTS[name] for name in self._given.objects if name in _OBJECTS}
 
-    def _named(self, shape: Shape, field: str, given: Names | None) -> Shape:
+    def _named(self, shape: DataShape, field: str, given: Names | None) -> DataShape:
         names = self._action.get(field) or () if given is None else given
-        return Shape(dict.fromkeys(names, shape))
+        return DataShape(dict.fromkeys(names, shape))
 
     def _artifacts_out(self) -> Iterator[str]:
         """Those that are there before the end: they say nothing of phases."""
@@ -196,41 +198,41 @@ class _World:
             if not any(".Phases" in text or ".DeferPhase" in text for text in texts):
                 yield name
 
-    def _phase(self, number: int, place: int) -> Shape:
+    def _phase(self, number: int, place: int) -> DataShape:
         objects: Mapping[str, Any] = self._phases[number].get("objects") or {}
         kinds = {name: str(each.get("kind") or "").lower() for name, each in objects.items()}
         found = {
-            plural: Shape({name: _DATA for name, kind in kinds.items() if kind == wanted})
+            plural: DataShape({name: _DATA for name, kind in kinds.items() if kind == wanted})
             for plural, wanted in (("Secrets", "secret"), ("ConfigMaps", "configmap"))
         }
-        return Shape(found | ({"Output": self._output(number)} if number < place else {}))
+        return DataShape(found | ({"Output": self._output(number)} if number < place else {}))
 
-    def _output(self, number: int) -> Shape:
+    def _output(self, number: int) -> DataShape:
         function = self._functions[number] if number < len(self._functions) else None
         if function is None or function.outputs is None:
             return ANYTHING
         names = function.outputs.names
-        return Shape(dict.fromkeys(names, ANYTHING), others=function.outputs.others)
+        return DataShape(dict.fromkeys(names, ANYTHING), others=function.outputs.others)
 
     # Error messages.
 
-    def problems(self, text: str, path: Path, spot: _Spot) -> Iterator[Problem]:
+    def problems(self, text: str, path: Path, spot: _Spot) -> Iterator[TemplateProblem]:
         try:
             found = inspect(text, spot.shape)
         except InvalidTemplate as error:
             if "args" not in path:  # of arguments it is reported with what else is wrong there
-                yield Problem(error.fact, path, error.hint or error.at)
+                yield TemplateProblem(error.fact, path, error.hint or error.at)
             return
         for access in found:
             shown = f".{'.'.join(access.path)}"
             if not access.missing:
                 if self._given is None:
-                    yield Problem(shown, path, is_unknown=True)
+                    yield TemplateProblem(shown, path, is_unknown=True)
             elif self._given is None or access.certain:
                 fact, hint = self._words(access, spot)
-                yield Problem(f"{shown}: {fact}", path, hint)
+                yield TemplateProblem(f"{shown}: {fact}", path, hint)
 
-    def _words(self, access: Access, spot: _Spot) -> tuple[str, str]:
+    def _words(self, access: FieldAccess, spot: _Spot) -> tuple[str, str]:
         match access.path:
             case ("Profile", *_):
                 return "there is no Profile", NO_PROFILES
@@ -247,7 +249,7 @@ class _World:
                 return fact, _advice(key, access.known)
         return self._other_words(access)
 
-    def _other_words(self, access: Access) -> tuple[str, str]:
+    def _other_words(self, access: FieldAccess) -> tuple[str, str]:
         *before, name = access.path
         if len(before) == 1 and before[0] in _DECLARED:
             return self._undeclared(before[0], name, access.known)
@@ -274,7 +276,7 @@ class _World:
 
 
 def _rendered_by_function(
-    value: object, path: Path, shape: Shape, place: int, others: Names
+    value: object, path: Path, shape: DataShape, place: int, others: Names
 ) -> Iterator[_Spot]:
     """An argument that its function renders itself, some keys of it with something else."""
     if isinstance(value, Mapping):

@@ -18,7 +18,7 @@ __all__: list[str] = []
 _MINUTES = Duration("10m")
 
 
-class CommandFailed(PolyverError):
+class _ProgramFailed(PolyverError):
     """A program that could not be run, took too long, or said that it failed."""
 
 
@@ -39,9 +39,9 @@ async def command(
     """
     if "command" not in ctx.allows:
         hint = "whoever runs polyver may start it with --allow-command"
-        raise CommandFailed("Command is switched off", hint=hint)
+        raise _ProgramFailed("Command is switched off", hint=hint)
     if not command:
-        raise CommandFailed("there is no program to run")
+        raise _ProgramFailed("there is no program to run")
     usual = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     process = await _started(command, usual | env)
     try:
@@ -49,12 +49,12 @@ async def command(
             out, err = await _printed(process, stdin.encode())
             code = await process.wait()
     except TimeoutError:
-        raise CommandFailed(f"{command[0]} took longer than {timeout}") from None
+        raise _ProgramFailed(f"{command[0]} took longer than {timeout}") from None
     finally:
         await asyncio.shield(_end(process))
     if code:
         said = ctx.mask(text_of(err or out)).strip()[-500:]
-        raise CommandFailed(f"{command[0]} ended with {code}: {said}")
+        raise _ProgramFailed(f"{command[0]} ended with {code}: {said}")
     return {"stdout": text_of(out), "stderr": text_of(err), **outputs_in(out)}
 
 
@@ -66,7 +66,7 @@ async def _started(command: list[str], env: dict[str, str]) -> asyncio.subproces
         )
     except (OSError, ValueError) as error:
         said = (error.strerror if isinstance(error, OSError) else "") or error
-        raise CommandFailed(f"{command[0]} cannot be run: {said}") from None
+        raise _ProgramFailed(f"{command[0]} cannot be run: {said}") from None
 
 
 async def _printed(process: asyncio.subprocess.Process, given: bytes) -> tuple[bytes, bytes]:

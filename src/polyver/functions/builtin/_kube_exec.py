@@ -24,7 +24,7 @@ Timeout = Annotated[Duration, Description("How long the command may take.")]
 _MINUTES = Duration("10m")
 
 
-class CommandFailed(PolyverError):
+class _PodCommandFailed(PolyverError):
     """A command that took too long, or said that it failed."""
 
 
@@ -95,7 +95,7 @@ async def _within(
         async with asyncio.timeout(min(timeout, ctx.remaining)):
             return await _ran(ctx, namespace, pod, container, command)
     except TimeoutError:
-        raise CommandFailed(
+        raise _PodCommandFailed(
             f"{command[0]} in {namespace}/{pod} took longer than {timeout}"
         ) from None
 
@@ -104,10 +104,10 @@ async def _ran(
     ctx: AsyncContext, namespace: str, pod: str, container: str | None, command: list[str]
 ) -> Executed:
     if not command:
-        raise CommandFailed("there is no command to run")
+        raise _PodCommandFailed("there is no command to run")
     ran = await executed_in(ctx, namespace, pod, container or "", command, limit=LARGEST)
     ctx.log.info("a command has ended", pod=f"{namespace}/{pod}", code=ran.code)
     if ran.code:
         said = ctx.mask(text_of(ran.stderr or ran.stdout)).strip()[-500:]
-        raise CommandFailed(f"{command[0]} in {namespace}/{pod} ended with {ran.code}: {said}")
+        raise _PodCommandFailed(f"{command[0]} in {namespace}/{pod} ended with {ran.code}: {said}")
     return ran

@@ -6,12 +6,12 @@ import hashlib
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from polyver.client import Discovery, Resource, preferred
+from polyver.client import Discovery, GroupVersionResource, preferred
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions.registering import Alias, Description, register
 from polyver.functions.runtime.context import AsyncContext
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["MADE_FOR", "ObjectReference", "create_once", "find_kind", "name_for"]
@@ -31,11 +31,11 @@ class ObjectReference:
     namespace: str = ""
 
 
-class NotServed(PolyverError):
+class _ResourceNotServed(PolyverError):
     """A kind that the server does not have."""
 
 
-def find_kind(discovery: Discovery, reference: ObjectReference) -> Kind:
+def find_kind(discovery: Discovery, reference: ObjectReference) -> ResourceKind:
     """The kind that a reference means."""
     version = reference.version.rpartition("/")[2]
     group = reference.group or reference.version.rpartition("/")[0]
@@ -47,7 +47,9 @@ def find_kind(discovery: Discovery, reference: ObjectReference) -> Kind:
     ]
     if not found:
         named = ".".join(filter(None, (reference.resource, version, group)))
-        raise NotServed(f"{named} is not served here", hint="name resource, group and apiVersion")
+        raise _ResourceNotServed(
+            f"{named} is not served here", hint="name resource, group and apiVersion"
+        )
     return found[0]
 
 
@@ -57,7 +59,12 @@ def name_for(key: str, prefix: str = "") -> str:
 
 
 async def create_once(
-    ctx: AsyncContext, resource: Resource, content: Object, namespace: str, *, dry_run: bool = False
+    ctx: AsyncContext,
+    resource: GroupVersionResource,
+    content: Object,
+    namespace: str,
+    *,
+    dry_run: bool = False,
 ) -> Object:
     """Make an object, or find the one that an earlier call of this phase has made."""
     metadata = dict(content.get("metadata") or {})
@@ -116,7 +123,7 @@ async def kube_ops(
         raise PolyverError(f"{operation} needs an objectReference")
     kind = find_kind(await ctx.client.discover(), reference)
     inside = (reference.namespace or inside) if kind.namespaced else ""
-    resource = Resource.of(kind)
+    resource = GroupVersionResource.of(kind)
     if operation == "patch":
         if spec is None:
             raise PolyverError("patch needs a spec: what to merge into the object")
@@ -133,15 +140,15 @@ async def _create(
     kind = (await ctx.client.discover()).find(*named)
     if kind is None:
         said = " ".join(filter(None, named)) or "an object without apiVersion and kind"
-        raise NotServed(f"{said} is not served here", at="spec")
+        raise _ResourceNotServed(f"{said} is not served here", at="spec")
     inside = (spec.get("metadata") or {}).get("namespace") or namespace
     inside = inside if kind.namespaced else ""
-    made = await create_once(ctx, Resource.of(kind), spec, inside, dry_run=dry_run)
+    made = await create_once(ctx, GroupVersionResource.of(kind), spec, inside, dry_run=dry_run)
     return _told(kind, made["metadata"]["name"], inside)
 
 
 async def _delete(
-    ctx: AsyncContext, resource: Resource, name: str, namespace: str, *, dry_run: bool
+    ctx: AsyncContext, resource: GroupVersionResource, name: str, namespace: str, *, dry_run: bool
 ) -> None:
     try:
         await ctx.client.delete(
@@ -152,7 +159,7 @@ async def _delete(
             raise
 
 
-def _told(kind: Kind, name: str, namespace: str) -> dict[str, Any]:
+def _told(kind: ResourceKind, name: str, namespace: str) -> dict[str, Any]:
     return {
         "apiVersion": kind.version,
         "group": kind.group,

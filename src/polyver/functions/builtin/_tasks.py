@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
-from polyver.client import Resource
+from polyver.client import GroupVersionResource
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions.builtin._outputs import LARGEST, outputs_in, text_of
@@ -20,7 +20,7 @@ from polyver.kube.objects.status import ApiError
 
 __all__: list[str] = []
 
-_PODS = Resource("", "v1", "pods")
+_PODS = GroupVersionResource("", "v1", "pods")
 _CONTAINER = "container"
 _PAUSE = 0.5
 _QUARTER = Duration("15m")

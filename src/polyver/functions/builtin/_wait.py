@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from polyver.client import Resource
+from polyver.client import GroupVersionResource
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions.builtin._resources import ObjectReference, find_kind
@@ -25,7 +25,7 @@ _FIRST, _MOST = 0.1, 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class WaitCondition:
     """A template that says true when it holds, and the object that it is about."""
 
     condition: str
@@ -33,25 +33,25 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class WaitConditions:
     """Conditions of which all, or any, have to hold."""
 
-    any_of: Annotated[list[Condition], Alias("anyOf")] = field(default_factory=list)
-    all_of: Annotated[list[Condition], Alias("allOf")] = field(default_factory=list)
+    any_of: Annotated[list[WaitCondition], Alias("anyOf")] = field(default_factory=list)
+    all_of: Annotated[list[WaitCondition], Alias("allOf")] = field(default_factory=list)
 
 
 _WORDS = Description(
     "anyOf and allOf: each a template that says true when it holds (condition), and the object"
     " that it is about (objectReference)."
 )
-Written = Annotated[Conditions, Unrendered(sees_params=True), _WORDS]
-OfObject = Annotated[Conditions, Unrendered(sees_params=True, but=("condition",)), _WORDS]
+Written = Annotated[WaitConditions, Unrendered(sees_params=True), _WORDS]
+OfObject = Annotated[WaitConditions, Unrendered(sees_params=True, but=("condition",)), _WORDS]
 Timeout = Annotated[Duration, Description("How long to wait before it fails.")]
 Holds = Callable[[str, Object], bool]
 _MINUTES = Duration("10m")
 
 
-class TookTooLong(PolyverError):
+class _WaitTimeout(PolyverError):
     """Conditions that did not hold in time."""
 
 
@@ -97,7 +97,7 @@ def _values(path: str, obj: Object) -> str:
 
 
 async def _until(
-    ctx: AsyncContext, conditions: Conditions, timeout: Duration, holds: Holds
+    ctx: AsyncContext, conditions: WaitConditions, timeout: Duration, holds: Holds
 ) -> None:
     if not conditions.any_of and not conditions.all_of:
         raise PolyverError("there is nothing to wait for", hint="write anyOf or allOf")
@@ -114,10 +114,12 @@ async def _until(
                 pause = min(pause * 1.5, _MOST)
     except TimeoutError:
         why = f": {'; '.join(problems)}" if problems else ""
-        raise TookTooLong(f"the conditions did not hold within {timeout}{why}") from None
+        raise _WaitTimeout(f"the conditions did not hold within {timeout}{why}") from None
 
 
-async def _hold(ctx: AsyncContext, conditions: Conditions, holds: Holds) -> tuple[bool, list[str]]:
+async def _hold(
+    ctx: AsyncContext, conditions: WaitConditions, holds: Holds
+) -> tuple[bool, list[str]]:
     """Return whether the conditions hold, and why some of them do not."""
     problems: list[str] = []
     every = [await _holds(ctx, each, holds, problems) for each in conditions.all_of]
@@ -126,7 +128,7 @@ async def _hold(ctx: AsyncContext, conditions: Conditions, holds: Holds) -> tupl
 
 
 async def _holds(
-    ctx: AsyncContext, condition: Condition, holds: Holds, problems: list[str]
+    ctx: AsyncContext, condition: WaitCondition, holds: Holds, problems: list[str]
 ) -> bool:
     from polyver.languages.gotemplate import RenderFailed, render_value
 
@@ -137,7 +139,7 @@ async def _holds(
     inside = (reference.namespace or ctx.namespace) if kind.namespaced else ""
     about = f"{kind.plural} {inside}/{reference.name}" if inside else reference.name
     try:
-        obj = await ctx.client.get(Resource.of(kind), reference.name, inside)
+        obj = await ctx.client.get(GroupVersionResource.of(kind), reference.name, inside)
         if holds(condition.condition, obj):
             return True
         problems.append(f"the condition on {about} says something else than true")

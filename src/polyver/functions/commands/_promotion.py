@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from polyver.cli.exit_codes import Refused
+from polyver.cli.exit_codes import RequestRefused
 from polyver.cli.output import warn
 from polyver.core import Lineage, SemVer, Stage, listed
-from polyver.functions.blueprints import Blueprint, Finding, check_blueprint
-from polyver.functions.catalogue import Catalogue
+from polyver.functions.blueprints import Blueprint, BlueprintFinding, check_blueprint
+from polyver.functions.catalogue import FunctionCatalogue
 from polyver.functions.commands.blueprints import known_blueprints
 from polyver.functions.registering import Function, Functions, KnownFunction
 
@@ -21,7 +21,7 @@ __all__ = ["check_promotion"]
 
 
 def check_promotion(
-    name: str, known: Functions, after: Catalogue, users: Sequence[str], *, force: bool
+    name: str, known: Functions, after: FunctionCatalogue, users: Sequence[str], *, force: bool
 ) -> None:
     """Refuse a promotion that breaks a blueprint, or warn of it if it is forced.
 
@@ -41,7 +41,9 @@ def check_promotion(
     if broken and not force:
         told = "\n  ".join(["", *broken])
         hint = "pin them with funcVersion first; --force promotes it all the same"
-        raise Refused(f"{name} cannot be promoted: it would break blueprints{told}", hint=hint)
+        raise RequestRefused(
+            f"{name} cannot be promoted: it would break blueprints{told}", hint=hint
+        )
     for each in broken:
         warn(f"it breaks {each}")
     if changes and not users:
@@ -50,7 +52,7 @@ def check_promotion(
 
 
 def _with_lineage(
-    known: Functions, function: KnownFunction, lineage: Lineage, catalogue: Catalogue
+    known: Functions, function: KnownFunction, lineage: Lineage, catalogue: FunctionCatalogue
 ) -> Functions:
     """The functions as they are with that catalogue; what it does not list stays a candidate."""
     unlisted = [each for each in function.lineage if lineage.get(each.version) is None]
@@ -59,7 +61,9 @@ def _with_lineage(
     return replace(known, known={**known.known, function.name: moved})
 
 
-def _new_errors(blueprint: Blueprint, before: Functions, after: Functions) -> list[Finding]:
+def _new_errors(
+    blueprint: Blueprint, before: Functions, after: Functions
+) -> list[BlueprintFinding]:
     """Return the errors that a blueprint has after the promotion and does not have now."""
     was = {each.path for each in check_blueprint(blueprint, before) if each.is_error}
     found = [each for each in check_blueprint(blueprint, after) if each.is_error]

@@ -7,19 +7,19 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from polyver.cli.exit_codes import Found, Misused, UnknownName
+from polyver.cli.exit_codes import Misused, ProblemsFound, UnknownName
 from polyver.cli.files import read_manifests
-from polyver.cli.output import Format, complain, emit, print_lines, warn
+from polyver.cli.output import OutputFormat, complain, emit, print_lines, warn
 from polyver.core import Contradiction, SemVer, check_releases, listed
 from polyver.functions.blueprints import (
     UNTIL,
     Blueprint,
-    Finding,
+    BlueprintFinding,
     blueprints_in,
     check_blueprint,
     losses_at,
 )
-from polyver.functions.catalogue import Catalogue
+from polyver.functions.catalogue import FunctionCatalogue
 from polyver.functions.commands.catalogues import version_of
 from polyver.functions.commands.functions import CatalogueFiles, FunctionFiles, Output, Traceback
 from polyver.functions.loading import load_known
@@ -42,7 +42,7 @@ def validate(
     release: str | None = None,
     functions: FunctionFiles = None,
     catalogue: CatalogueFiles = None,
-    output: Output = Format.TABLE,
+    output: Output = OutputFormat.TABLE,
     traceback: Traceback = False,
 ) -> None:
     """Check functions, versions, arguments and templates of blueprints, without running anything.
@@ -63,7 +63,7 @@ def validate(
     known = load_known(functions, catalogue, traceback=traceback)
     later = _release(release, known)
     blueprints: list[Blueprint] = []
-    findings: list[Finding] = []
+    findings: list[BlueprintFinding] = []
     read = list(blueprints_in(read_manifests(file)))
     if not read:
         raise UnknownName(f"there is no Blueprint in {listed(file)}")
@@ -90,7 +90,7 @@ def _release(text: str | None, known: Functions) -> SemVer | None:
     return wanted
 
 
-def _is_out(release: SemVer, catalogue: Catalogue) -> bool:
+def _is_out(release: SemVer, catalogue: FunctionCatalogue) -> bool:
     try:
         check_releases((*catalogue.releases, release))
     except Contradiction:
@@ -98,10 +98,10 @@ def _is_out(release: SemVer, catalogue: Catalogue) -> bool:
     return False
 
 
-def _tell(findings: list[Finding], checked: int, output: Format) -> None:
+def _tell(findings: list[BlueprintFinding], checked: int, output: OutputFormat) -> None:
     errors = [each for each in findings if each.is_error]
     unknown = [each for each in findings if each.is_unknown]
-    if output is not Format.TABLE:
+    if output is not OutputFormat.TABLE:
         emit({"blueprints": checked, "findings": [_data(each) for each in findings]}, output)
     else:
         for each in findings:
@@ -110,8 +110,8 @@ def _tell(findings: list[Finding], checked: int, output: Format) -> None:
     blueprints = "1 blueprint" if checked == 1 else f"{checked} blueprints"
     if errors:
         wrong = "1 mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
-        raise Found(f"{wrong} in {blueprints}")
-    if output is Format.TABLE:
+        raise ProblemsFound(f"{wrong} in {blueprints}")
+    if output is OutputFormat.TABLE:
         if not unknown:
             print_lines(f"{blueprints} checked, nothing is wrong")
             return
@@ -119,7 +119,7 @@ def _tell(findings: list[Finding], checked: int, output: Format) -> None:
         print_lines(*(f"  {each.fact.removesuffix(UNTIL)} ({each.place})" for each in unknown))
 
 
-def _data(finding: Finding) -> dict[str, Any]:
+def _data(finding: BlueprintFinding) -> dict[str, Any]:
     severity = "error" if finding.is_error else "unknown" if finding.is_unknown else "warning"
     found = {"severity": severity, "fact": finding.fact, "place": finding.place}
     return found | {"path": finding.field} | ({"hint": finding.hint} if finding.hint else {})

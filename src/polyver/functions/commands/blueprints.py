@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from polyver.cli.cluster import CLUSTER, documents_on
 from polyver.cli.files import read_manifests
 from polyver.cli.output import warn
-from polyver.client import Resource
+from polyver.client import GroupVersionResource
 from polyver.functions.blueprints import Blueprint, blueprints_in
 from polyver.kube.objects import Document
 
 __all__ = ["ACTION_SETS", "BLUEPRINTS", "blueprints_among", "documents_in", "known_blueprints"]
 
-ACTION_SETS = Resource("cr.kanister.io", "v1alpha1", "actionsets")
-BLUEPRINTS = Resource("cr.kanister.io", "v1alpha1", "blueprints")
+ACTION_SETS = GroupVersionResource("cr.kanister.io", "v1alpha1", "actionsets")
+BLUEPRINTS = GroupVersionResource("cr.kanister.io", "v1alpha1", "blueprints")
 
 
 def documents_in(names: Sequence[str]) -> list[Document]:

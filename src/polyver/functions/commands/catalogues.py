@@ -8,12 +8,12 @@ from pathlib import Path
 
 from polyver.apis.commands.kinds import project_names
 from polyver.cli.code import shown
-from polyver.cli.exit_codes import Misused, Refused, Unreadable
+from polyver.cli.exit_codes import Misused, RequestRefused, UnreadableInput
 from polyver.cli.file_writes import File, write_all
 from polyver.cli.files import read_manifests
 from polyver.cli.output import print_lines, warn
 from polyver.core import InvalidVersion, SemVer, listed
-from polyver.functions.catalogue import Catalogue, read_catalogue
+from polyver.functions.catalogue import FunctionCatalogue, read_catalogue
 from polyver.functions.catalogue_edits import Edited, EditRefused
 
 __all__ = [
@@ -49,12 +49,12 @@ def _is_ours(path: Path) -> bool:
         return False
 
 
-def load_listed(names: Sequence[str]) -> Iterator[Catalogue]:
+def load_listed(names: Sequence[str]) -> Iterator[FunctionCatalogue]:
     """The catalogues in files; a file that is none is an error."""
     for name in dict.fromkeys(names):
         documents = read_manifests([name])
         if not documents:
-            raise Unreadable(f"{name} is empty, expected a catalogue")
+            raise UnreadableInput(f"{name} is empty, expected a catalogue")
         yield from map(read_catalogue, documents)
 
 
@@ -75,10 +75,10 @@ def holder_of(name: str, given: Sequence[str] | None) -> str:
         return files[0]
     holding = [file for file in files for each in load_listed([file]) if each.get(name)]
     if not holding:
-        raise Refused(f"there is no function {name} in {listed(files)}")
+        raise RequestRefused(f"there is no function {name} in {listed(files)}")
     if len(holding) > 1:
         hint = "a function has one clock: list it in one of them"
-        raise Unreadable(f"{name} is in {listed(holding)}", hint=hint)
+        raise UnreadableInput(f"{name} is in {listed(holding)}", hint=hint)
     return holding[0]
 
 
@@ -101,7 +101,7 @@ def edit_catalogue(
     dry_run: bool,
     users: Sequence[str] = (),
     force: bool = False,
-    check: Callable[[Catalogue], None] | None = None,
+    check: Callable[[FunctionCatalogue], None] | None = None,
 ) -> None:
     """Make an edit in a file, or only show it; a refusal leaves the file as it is.
 
@@ -113,7 +113,7 @@ def edit_catalogue(
     try:
         made = edit(text.removeprefix(mark), file)
     except EditRefused as error:
-        raise Refused(error.fact, at=error.at, hint=error.hint) from None
+        raise RequestRefused(error.fact, at=error.at, hint=error.hint) from None
     if users:
         _check_users(users, text.removeprefix(mark), made.text, file, force=force)
     if check is not None:
@@ -129,7 +129,7 @@ def edit_catalogue(
         print_lines(*lines)
         return
     if _text(file) != text:
-        raise Refused(f"{file} was changed by somebody else meanwhile", hint="try again")
+        raise RequestRefused(f"{file} was changed by somebody else meanwhile", hint="try again")
     write_all([File(Path(file), mark + made.text, text)])
     print_lines(*made.said)
 
@@ -156,7 +156,7 @@ def _check_users(
         warn(f"what these use is taken away: {listed(losing)}")
     elif losing:
         hint = "--force does it all the same"
-        raise Refused(f"what these use would be taken away: {listed(losing)}", hint=hint)
+        raise RequestRefused(f"what these use would be taken away: {listed(losing)}", hint=hint)
 
 
 def _text(file: str) -> str:
@@ -164,6 +164,6 @@ def _text(file: str) -> str:
     try:
         return Path(file).read_bytes().decode()
     except OSError as error:
-        raise Unreadable(f"{file} cannot be read: {error.strerror}") from None
+        raise UnreadableInput(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise Unreadable(f"{file} is not UTF-8 text") from None
+        raise UnreadableInput(f"{file} is not UTF-8 text") from None

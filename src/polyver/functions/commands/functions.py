@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from polyver.cli.exit_codes import Misused, UnknownName
-from polyver.cli.output import Format, emit, print_lines, print_table, warn
+from polyver.cli.output import OutputFormat, emit, print_lines, print_table, warn
 from polyver.core import PolyverError, SemVer, listed
 from polyver.functions.catalogue_edits import deprecate, promote, remove
 from polyver.functions.commands.catalogues import edit_catalogue, holder_of, version_of
 
 if TYPE_CHECKING:
-    from polyver.functions.catalogue import Catalogue
+    from polyver.functions.catalogue import FunctionCatalogue
 
 app = App(
     name="functions",
@@ -57,7 +57,7 @@ Server = Annotated[
         )
     ),
 ]
-Output = Annotated[Format, Parameter(name=["--output", "-o"], help="What to print.")]
+Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="What to print.")]
 Traceback = Annotated[
     bool, Parameter(negative=(), help="Show the traceback too when code of yours fails.")
 ]
@@ -95,7 +95,7 @@ def list_functions(
     functions: FunctionFiles = None,
     catalogue: CatalogueFiles = None,
     context: Server = None,
-    output: Output = Format.TABLE,
+    output: Output = OutputFormat.TABLE,
     traceback: Traceback = False,
 ) -> None:
     """List every function and its versions.
@@ -103,7 +103,7 @@ def list_functions(
     Example: polyver functions list -o json
     """
     data = _data(functions, catalogue, context, traceback=traceback)
-    if output is not Format.TABLE:
+    if output is not OutputFormat.TABLE:
         emit(data, output)
         return
     rows = [row for each in data["functions"] for row in _rows(each)]
@@ -171,7 +171,7 @@ def show(
     functions: FunctionFiles = None,
     catalogue: CatalogueFiles = None,
     context: Server = None,
-    output: Output = Format.TABLE,
+    output: Output = OutputFormat.TABLE,
     traceback: Traceback = False,
 ) -> None:
     """Show what a function takes, in each of its versions or in one.
@@ -193,7 +193,7 @@ def show(
             names = listed([each["version"] for each in found["versions"]])
             raise UnknownName(f"{name} has no v{wanted}", hint=f"known: {names}")
         found["versions"] = versions
-    if output is not Format.TABLE:
+    if output is not OutputFormat.TABLE:
         emit(found, output)
         return
     _print(found)
@@ -284,7 +284,7 @@ def promote_version(
     holder = holder_of(name, catalogue)
     known = load_known(functions, catalogue, traceback=traceback)
 
-    def check(after: Catalogue) -> None:
+    def check(after: FunctionCatalogue) -> None:
         check_promotion(name, known, after, file or (), force=force)
 
     edit_catalogue(holder, edit, dry_run=dry_run, check=check)

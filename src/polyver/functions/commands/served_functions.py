@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.cli.exit_codes import Unreadable
+from polyver.cli.exit_codes import UnreadableInput
 from polyver.cli.output import warn
 from polyver.core import InvalidVersion, Lineage, Notes, PolyverError, Release, SemVer, Stage
 from polyver.functions.loading import load_known
@@ -90,7 +90,7 @@ def functions_on(context: str) -> ServedFunctions:
     except ApiError as error:
         fact = f"{access.server} does not say which functions it has: {error.message}"
         hint = "run polyver there with the capability functions, or name code with --functions"
-        raise Unreadable(fact, at=access.place, hint=hint) from None
+        raise UnreadableInput(fact, at=access.place, hint=hint) from None
 
 
 def warn_of_differences(known: Functions, served: ServedFunctions) -> None:

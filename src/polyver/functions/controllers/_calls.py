@@ -14,16 +14,24 @@ from typing import Any, Protocol
 
 from polyver.client import Client
 from polyver.functions.registering import Duration, Function
-from polyver.functions.runtime.calls import CallFailed, CallLimits, ThreadCall, output_of
+from polyver.functions.runtime.calls import CallLimits, FunctionCallFailed, ThreadCall, output_of
 from polyver.functions.runtime.context import FunctionContext, FunctionLog
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.masking import Masks
 
-__all__ = ["Call", "CallFailed", "CallLog", "Calls", "ThreadCalls", "deadline_in", "took_too_long"]
+__all__ = [
+    "CallLog",
+    "FunctionCall",
+    "FunctionCallFailed",
+    "FunctionCaller",
+    "ThreadCalls",
+    "deadline_in",
+    "took_too_long",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """All that one call needs."""
 
     function: Function
@@ -35,10 +43,10 @@ class Call:
     log: CallLog
 
 
-class Calls(Protocol):
+class FunctionCaller(Protocol):
     """A way to make calls."""
 
-    async def call(self, call: Call) -> dict[str, Any]:
+    async def call(self, call: FunctionCall) -> dict[str, Any]:
         """Return the output of a function; what goes wrong is a CallFailed."""
 
     async def close(self) -> None:
@@ -91,7 +99,7 @@ class ThreadCalls:
         self._client = client
         self._limits = limits or CallLimits()
 
-    async def call(self, call: Call) -> dict[str, Any]:
+    async def call(self, call: FunctionCall) -> dict[str, Any]:
         seconds, grace = self._limits.seconds, self._limits.grace
         about = replace(
             call.context,
@@ -127,5 +135,5 @@ def deadline_in(seconds: float) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 
-def took_too_long(function: Function, seconds: float) -> CallFailed:
-    return CallFailed(f"{function.label} took longer than {Duration(seconds)}")
+def took_too_long(function: Function, seconds: float) -> FunctionCallFailed:
+    return FunctionCallFailed(f"{function.label} took longer than {Duration(seconds)}")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from polyver.client import Client, Resource, find
+from polyver.client import Client, GroupVersionResource, find
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions.controllers._start import is_final
@@ -21,7 +21,7 @@ from polyver.kube.objects.status import ApiError
 
 __all__ = ["NotKept", "OutputSecrets"]
 
-_SECRETS: Final = Resource("", "v1", "secrets")
+_SECRETS: Final = GroupVersionResource("", "v1", "secrets")
 _TYPE: Final = "polyver.dev/action-output"
 _KEY: Final = "output"
 _MANAGER: Final = "polyver-actions"

@@ -11,11 +11,11 @@ from polyver.client import Key
 from polyver.functions.actions import Objects
 from polyver.kube.objects.masking import Masks
 
-__all__ = ["Alive", "Known"]
+__all__ = ["RunningActionSet", "RunningCall"]
 
 
 @dataclass(slots=True)
-class Alive:
+class RunningCall:
     """A call that is under way here."""
 
     place: int
@@ -31,12 +31,12 @@ class Alive:
 
 
 @dataclass(slots=True)
-class Known:
+class RunningActionSet:
     """What is kept of a running ActionSet, by the number of each action."""
 
     key: Key
     objects: dict[int, Objects] = field(default_factory=dict)
-    alive: dict[int, Alive] = field(default_factory=dict)
+    alive: dict[int, RunningCall] = field(default_factory=dict)
     masks: defaultdict[int, Masks] = field(default_factory=lambda: defaultdict(Masks))
     """Values that must not be shown."""
     outputs: defaultdict[int, dict[int, dict[str, Any]]] = field(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from polyver.client import Client, Resource, find
+from polyver.client import Client, GroupVersionResource, find
 from polyver.core import PolyverError
 from polyver.core.plain import Object
-from polyver.functions.actions import Run, checked, refused, start, wanted_of
+from polyver.functions.actions import ActionSetRun, checked, refused, start, wanted_of
 from polyver.functions.blueprints import Blueprint, blueprint_of
 from polyver.functions.controllers._template_data import NotThere, read_workload
 from polyver.functions.kinds import BLUEPRINTS, GROUP
@@ -17,7 +17,7 @@ from polyver.kube.objects.status import ApiError
 
 __all__ = ["begun", "is_final"]
 
-_BLUEPRINTS = Resource(GROUP, "v1alpha1", BLUEPRINTS.definition().names.plural)
+_BLUEPRINTS = GroupVersionResource(GROUP, "v1alpha1", BLUEPRINTS.definition().names.plural)
 _PASSING = (401, 408, 409, 429)
 
 
@@ -28,7 +28,9 @@ def is_final(error: PolyverError) -> bool:
     )
 
 
-async def begun(client: Client, action_set: Object, functions: Functions, *, time: str) -> Run:
+async def begun(
+    client: Client, action_set: Object, functions: Functions, *, time: str
+) -> ActionSetRun:
     """The run of an ActionSet that starts now, or one that says why it must not."""
     namespace = action_set["metadata"].get("namespace", "")
     wanted = wanted_of(action_set)
@@ -57,7 +59,7 @@ async def _blueprint(client: Client, name: str, namespace: str) -> Blueprint | N
     return blueprint
 
 
-async def _with_workloads(client: Client, run: Run, namespace: str) -> Run:
+async def _with_workloads(client: Client, run: ActionSetRun, namespace: str) -> ActionSetRun:
     """What actions are run on, as it is now: it counts to their end."""
     for number, action in enumerate(run.actions):
         reference = action.snapshot["spec"].get("object")

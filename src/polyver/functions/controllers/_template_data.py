@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-from polyver.client import Client, Discovery, Resource, preferred
+from polyver.client import Client, Discovery, GroupVersionResource, preferred
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions.actions import ActionRun, Objects, workload_params
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.masking import Masks
 from polyver.kube.objects.status import ApiError
 from polyver.languages.gotemplate import render_value
@@ -19,11 +19,11 @@ from polyver.languages.values.strings import quoted
 
 __all__ = ["NotThere", "gather", "kind_of", "read_workload"]
 
-_PODS = Resource("", "v1", "pods")
+_PODS = GroupVersionResource("", "v1", "pods")
 _SHORT = {"pvc": "persistentvolumeclaim", "pvcs": "persistentvolumeclaims"}
 _DATA = {
-    "ConfigMap": Resource("", "v1", "configmaps"),
-    "Secret": Resource("", "v1", "secrets"),
+    "ConfigMap": GroupVersionResource("", "v1", "configmaps"),
+    "Secret": GroupVersionResource("", "v1", "secrets"),
 }
 _MOST_PODS = 500
 
@@ -32,7 +32,7 @@ class NotThere(PolyverError):
     """Something that an action is run on or needs, and that is not there."""
 
 
-def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> Kind | None:
+def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind | None:
     """The kind that a reference means: by kind in any case, or by resource; group and version
     count if they are said."""
     wanted = str(reference.get("kind") or reference.get("resource") or "").lower()
@@ -60,13 +60,15 @@ async def read_workload(
         shown = reference.get("kind") or reference.get("resource") or "without kind or resource"
         raise NotThere(f"the object is a {shown}, which is not served here", at=at)
     inside = (reference.get("namespace") or namespace) if kind.namespaced else ""
-    obj = await _get(client, Resource.of(kind), name, inside, at=at)
+    obj = await _get(client, GroupVersionResource.of(kind), name, inside, at=at)
     obj = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
     pods = await _pods(client, obj, inside)
     return obj, workload_params(kind.kind, obj, pods)
 
 
-async def _get(client: Client, resource: Resource, name: str, namespace: str, *, at: str) -> Object:
+async def _get(
+    client: Client, resource: GroupVersionResource, name: str, namespace: str, *, at: str
+) -> Object:
     if not name:
         raise NotThere(f"a {resource.plural} object is meant, and none is named", at=at)
     try:

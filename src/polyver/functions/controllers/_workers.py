@@ -21,19 +21,24 @@ from typing import Any
 
 import msgspec
 
-from polyver.client.cluster import Access
+from polyver.client.cluster import ClusterAccess
 from polyver.functions.controllers._calls import (
-    Call,
-    CallFailed,
     CallLog,
+    FunctionCall,
+    FunctionCallFailed,
     deadline_in,
     took_too_long,
 )
 from polyver.functions.registering import Function, Origin
 from polyver.functions.runtime.calls import CallLimits
-from polyver.functions.runtime.messages import Answer, Request, decode_answer, encode_line
+from polyver.functions.runtime.messages import (
+    WorkerMessage,
+    WorkerRequest,
+    decode_answer,
+    encode_line,
+)
 
-__all__ = ["Lend", "Lent", "WorkerCalls"]
+__all__ = ["Lend", "WorkerAccess", "WorkerCalls"]
 
 _LARGEST_ANSWER = 4 * 1024 * 1024
 _START = 300.0
@@ -45,14 +50,14 @@ _SLOW = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Lent:
+class WorkerAccess:
     """How the worker of one call reaches the API."""
 
-    access: Access
+    access: ClusterAccess
     runs_pods: bool = True
 
 
-Lend = Callable[[], AbstractContextManager[Lent]]
+Lend = Callable[[], AbstractContextManager[WorkerAccess]]
 """Gives credentials to one call, and takes them back when it has ended."""
 
 
@@ -67,7 +72,7 @@ class WorkerCalls:
         self._limits = limits or CallLimits()
         self._workers = _Workers(origin, command)
 
-    async def call(self, call: Call) -> dict[str, Any]:
+    async def call(self, call: FunctionCall) -> dict[str, Any]:
         worker = await self._workers.start()
         with self._lend() as lent:
             try:
@@ -78,7 +83,9 @@ class WorkerCalls:
     async def close(self) -> None:
         await self._workers.close()
 
-    async def _answer(self, worker: _Worker, call: Call, lent: Lent) -> dict[str, Any]:
+    async def _answer(
+        self, worker: _Worker, call: FunctionCall, lent: WorkerAccess
+    ) -> dict[str, Any]:
         seconds = self._limits.seconds
         worker.send(encode_line(_request(call, lent, self._limits)))
         worker.follow(call)
@@ -92,16 +99,16 @@ class WorkerCalls:
             await worker.stop(self._limits.grace)
             raise
         if answer is None:
-            raise CallFailed(_ended(call.function, await worker.code()))
+            raise FunctionCallFailed(_ended(call.function, await worker.code()))
         if answer.output is None:
-            raise CallFailed(answer.failed, trace=answer.trace)
+            raise FunctionCallFailed(answer.failed, trace=answer.trace)
         return answer.output
 
 
-def _request(call: Call, lent: Lent, limits: CallLimits) -> Request:
+def _request(call: FunctionCall, lent: WorkerAccess, limits: CallLimits) -> WorkerRequest:
     context, function = call.context, call.function
     cluster, user = lent.access.encoded
-    return Request(
+    return WorkerRequest(
         function=function.name,
         version=str(function.version),
         place=function.place,
@@ -142,13 +149,13 @@ class _Worker:
         self._output = output
         self._ended = ended
         self._tasks: list[asyncio.Task[None]] = []
-        self.answered: asyncio.Future[Answer | None] = ended.get_loop().create_future()
+        self.answered: asyncio.Future[WorkerMessage | None] = ended.get_loop().create_future()
         self.kill: Callable[[], None] = lambda: None
 
     def send(self, line: bytes) -> None:
         self._messages.writer.write(line)
 
-    def follow(self, call: Call) -> None:
+    def follow(self, call: FunctionCall) -> None:
         """Read what the worker reports and prints from now on."""
         reading = (self._read_messages(call), self._read_output(call.log))
         self._tasks = [asyncio.create_task(each) for each in reading]
@@ -177,15 +184,17 @@ class _Worker:
         await asyncio.wait({self._ended}, timeout=_START)
         return self._ended.result() if self._ended.done() else None
 
-    async def _read_messages(self, call: Call) -> None:
-        answer: Answer | None = None
+    async def _read_messages(self, call: FunctionCall) -> None:
+        answer: WorkerMessage | None = None
         try:
             while answer is None and (line := await self._messages.reader.readline()):
                 answer = _taken(decode_answer(line), call)
                 if call.log.is_full:
                     await asyncio.sleep(_SLOW)
         except (ValueError, ConnectionError, msgspec.MsgspecError) as error:
-            answer = Answer(failed=f"its worker process reports what cannot be read: {error}")
+            answer = WorkerMessage(
+                failed=f"its worker process reports what cannot be read: {error}"
+            )
         finally:
             if not self.answered.done():
                 self.answered.set_result(answer)
@@ -205,7 +214,7 @@ class _Worker:
             log.info("a function prints", line=rest.decode(errors="replace"))
 
 
-def _taken(answer: Answer, call: Call) -> Answer | None:
+def _taken(answer: WorkerMessage, call: FunctionCall) -> WorkerMessage | None:
     """Take note of what a worker reports; the answer itself is returned."""
     for each in answer.secrets:
         call.masks.add(each)
@@ -259,7 +268,7 @@ class _Workers:
             self._done()
             if isinstance(error, OSError):
                 fact = f"a worker process cannot be started: {error.strerror or error}"
-                raise CallFailed(fact) from None
+                raise FunctionCallFailed(fact) from None
             raise
         ended.add_done_callback(lambda _: self._done())
         return worker
@@ -317,7 +326,9 @@ class _ForkServer:
         except BaseException as error:
             await server.close()
             if isinstance(error, TimeoutError):
-                raise CallFailed("worker processes cannot be started: it takes too long") from None
+                raise FunctionCallFailed(
+                    "worker processes cannot be started: it takes too long"
+                ) from None
             raise
         return server
 
@@ -339,7 +350,7 @@ class _ForkServer:
                 told += piece
         problem = json.loads(told)["problem"] if told else "the process has ended"
         if problem:
-            raise CallFailed(f"worker processes cannot be started: {problem}")
+            raise FunctionCallFailed(f"worker processes cannot be started: {problem}")
         self._loop.add_reader(self._control.fileno(), self._read)
 
     async def fork(self) -> tuple[_Worker, asyncio.Future[int | None]]:

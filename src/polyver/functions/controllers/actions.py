@@ -14,23 +14,28 @@ from polyver.client import (
     Change,
     Client,
     Clock,
+    GroupVersionResource,
     Key,
-    Resource,
     SystemClock,
     chance,
     find,
     sleep,
 )
-from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.finalizers import hold, release
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions import actions as machine
-from polyver.functions.actions import ActionRun, Run, read_run, status_of
-from polyver.functions.controllers._calls import Call, CallFailed, CallLog, Calls
+from polyver.functions.actions import ActionRun, ActionSetRun, read_run, status_of
+from polyver.functions.controllers._calls import (
+    CallLog,
+    FunctionCall,
+    FunctionCaller,
+    FunctionCallFailed,
+)
 from polyver.functions.controllers._output_secrets import NotKept, OutputSecrets
-from polyver.functions.controllers._running_actions import Alive, Known
+from polyver.functions.controllers._running_actions import RunningActionSet, RunningCall
 from polyver.functions.controllers._slots import Slots
 from polyver.functions.controllers._start import begun, is_final
 from polyver.functions.controllers._template_data import NotThere, gather
@@ -40,7 +45,7 @@ from polyver.functions.runtime.calls import CallLimits
 from polyver.functions.runtime.context import FunctionContext, FunctionLog
 from polyver.kube.http.logs import Log
 from polyver.kube.objects import encode_json
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.masking import Masks
 from polyver.kube.objects.status import ApiError
 
@@ -48,7 +53,7 @@ __all__ = ["CANCEL", "FINALIZER", "ActionSetController", "CallLimits"]
 
 FINALIZER = "polyver.dev/actions"
 CANCEL = "polyver.dev/cancel"
-_ACTION_SETS = Resource(GROUP, "v1alpha1", ACTION_SETS.definition().names.plural)
+_ACTION_SETS = GroupVersionResource(GROUP, "v1alpha1", ACTION_SETS.definition().names.plural)
 _LONGEST_REASON = 4096
 _STORING = Backoff(first=0.05, most=10.0)
 _TOO_LARGE = "what it and others have returned is too large to be recorded in the status"
@@ -70,7 +75,7 @@ class ActionSetController(Controller[Key]):
         client: Client,
         functions: Functions,
         *,
-        calls: Calls,
+        calls: FunctionCaller,
         clock: Clock | None = None,
         limits: CallLimits | None = None,
         allows: frozenset[str] = frozenset(),
@@ -86,7 +91,7 @@ class ActionSetController(Controller[Key]):
         self._slots = Slots[_Owner](self._limits.at_once)
         self._secrets = OutputSecrets(client)
         self._events = Events(client, self._clock, self._log, component="polyver")
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, RunningActionSet] = {}
 
     @property
     def watches(self) -> Sequence[Watch[Any, Key]]:
@@ -102,7 +107,7 @@ class ActionSetController(Controller[Key]):
             await asyncio.gather(*late, return_exceptions=True)
         await self._calls.close()
 
-    async def reconcile(self, key: Key) -> Result | None:
+    async def reconcile(self, key: Key) -> Requeue | None:
         # Before it is read: a call that ends in between stores that, which wakes us again.
         alive = {
             uid: {number: each.place for number, each in known.alive.items()}
@@ -125,10 +130,10 @@ class ActionSetController(Controller[Key]):
             fact = "an ActionSet was started by something else, and is left to that"
             self._log.warning(fact, actionset=f"{key.namespace}/{key.name}")
         else:
-            known = self._known.setdefault(uid, Known(key))
+            known = self._known.setdefault(uid, RunningActionSet(key))
             written = _Written(self, found, run)
             if not await self._advance(written, known, alive.get(uid, {})):
-                return Result(max(_LOOK_AGAIN, _LOOK_AGAIN_EACH * self._slots.waiting))
+                return Requeue(max(_LOOK_AGAIN, _LOOK_AGAIN_EACH * self._slots.waiting))
         return None
 
     def _abandon(self, uids: Sequence[str], *, but: str) -> None:
@@ -157,42 +162,46 @@ class ActionSetController(Controller[Key]):
             self._log.warning(warning, actionset=_about(action_set))
             await self._events.tell(action_set, "FunctionWarning", warning, type="Warning")
 
-    async def _tell_end(self, action_set: Object, run: Run) -> None:
+    async def _tell_end(self, action_set: Object, run: ActionSetRun) -> None:
         about = _about(action_set)
-        if run.state is machine.State.FAILED:
+        if run.state is machine.RunState.FAILED:
             self._log.warning("an ActionSet failed", actionset=about, error=run.error)
             message = f"ActionSet {about} failed: {run.error}"
             await self._events.tell(action_set, "ActionSetFailed", message, type="Warning")
-        elif run.state is machine.State.COMPLETE:
+        elif run.state is machine.RunState.COMPLETE:
             self._log.info("an ActionSet is complete", actionset=about)
             message = f"ActionSet {about} is complete"
             await self._events.tell(action_set, "ActionSetComplete", message)
 
     # The phases.
 
-    async def _advance(self, written: _Written, known: Known, alive: Mapping[int, int]) -> bool:
+    async def _advance(
+        self, written: _Written, known: RunningActionSet, alive: Mapping[int, int]
+    ) -> bool:
         """Go on with every action; whether there was room for all calls that are due."""
         cancelled, room = _cancelled(written.action_set), True
         for number, action in enumerate(written.run.actions):
             wants = machine.decide(action, alive=alive.get(number), cancelled=cancelled)
-            if not isinstance(wants, machine.Call | machine.Recover):
+            if not isinstance(wants, machine.StartCall | machine.RecoverCall):
                 self._slots.leave((written.uid, number))
             match wants:
-                case machine.Call(place=at):
+                case machine.StartCall(place=at):
                     room = await self._call(written, number, at, known) and room
-                case machine.Recover(place=at):
+                case machine.RecoverCall(place=at):
                     room = await self._recover(written, number, at, known) and room
-                case machine.Stop(place=at, reason=reason):
+                case machine.StopCall(place=at, reason=reason):
                     under_way = known.alive.get(number)
                     if under_way is not None and under_way.place == at:
                         under_way.stop(reason)
-                case machine.Conclude():
+                case machine.ConcludeAction():
                     await self._conclude(written, number, known, cancelled)
-                case machine.Await() | machine.Over():
+                case machine.AwaitCall() | machine.ActionEnded():
                     pass
         return room
 
-    async def _recover(self, written: _Written, number: int, place: int, known: Known) -> bool:
+    async def _recover(
+        self, written: _Written, number: int, place: int, known: RunningActionSet
+    ) -> bool:
         """Go on after a call of which nobody knows how far it got."""
         action = written.run.actions[number]
         function = self._function(action, place)
@@ -202,7 +211,9 @@ class ActionSetController(Controller[Key]):
         await written.store_action(number, machine.interrupted(action, place, called))
         return True
 
-    async def _call(self, written: _Written, number: int, place: int, known: Known) -> bool:
+    async def _call(
+        self, written: _Written, number: int, place: int, known: RunningActionSet
+    ) -> bool:
         """Call a phase, or store why that cannot be done; False if it has to wait for a slot."""
         owner = written.uid, number
         if not self._slots.take(owner, written.namespace):
@@ -217,7 +228,7 @@ class ActionSetController(Controller[Key]):
             self._give_back(written.namespace)
         else:
             task.add_done_callback(lambda _: self._give_back(written.namespace))
-            known.alive[number] = Alive(place, task)
+            known.alive[number] = RunningCall(place, task)
         return True
 
     async def _store_waiting(self, written: _Written, number: int) -> None:
@@ -232,7 +243,9 @@ class ActionSetController(Controller[Key]):
             f"{place} of {slots.waiting} in the queue, {all_of_them} of at most {slots.limit} "
             f"calls run, {own} of them in this namespace"
         )
-        await written.store_action(number, machine.waits(action, machine.Waiting(place, message)))
+        await written.store_action(
+            number, machine.waits(action, machine.QueuePosition(place, message))
+        )
 
     def _give_back(self, namespace: str) -> None:
         self._slots.give_back(namespace)
@@ -249,7 +262,7 @@ class ActionSetController(Controller[Key]):
                 self.wake(self._known[uid].key)
 
     async def _called(
-        self, written: _Written, number: int, place: int, known: Known
+        self, written: _Written, number: int, place: int, known: RunningActionSet
     ) -> asyncio.Task[None] | None:
         action = written.run.actions[number]
         function = self._function(action, place)
@@ -275,14 +288,16 @@ class ActionSetController(Controller[Key]):
         log = CallLog(
             self._log, masks, most=self._limits.log, about={**about, "phase": context.phase}
         )
-        call = _Due(number, place, Call(function, arguments, context, masks, log))
+        call = _Due(number, place, FunctionCall(function, arguments, context, masks, log))
         return asyncio.create_task(self._perform(written, call, known))
 
     def _function(self, action: ActionRun, place: int) -> Function | None:
         phase, version = action.written(place), action.calls[place].version
         return implementation(self._functions, phase.function, version)
 
-    async def _params(self, written: _Written, number: int, known: Known) -> dict[str, Any]:
+    async def _params(
+        self, written: _Written, number: int, known: RunningActionSet
+    ) -> dict[str, Any]:
         action, masks = written.run.actions[number], known.masks[number]
         if number not in known.objects:
             at = f"spec.actions[{number}]"
@@ -307,7 +322,7 @@ class ActionSetController(Controller[Key]):
         now, inside, log = self._clock.now(), written.namespace, FunctionLog()
         return FunctionContext(self._client, params, log, phase, now, inside, key, self._allows)
 
-    async def _perform(self, written: _Written, call: _Due, known: Known) -> None:
+    async def _perform(self, written: _Written, call: _Due, known: RunningActionSet) -> None:
         """Call a function, and store what came of it."""
         own, masks = asyncio.current_task(), call.call.masks
         assert own is not None
@@ -326,12 +341,12 @@ class ActionSetController(Controller[Key]):
             if alive is not None and alive.task is own:
                 del known.alive[call.number]
 
-    async def _ended(self, due: _Due, own: asyncio.Task[None], known: Known) -> _Change:
+    async def _ended(self, due: _Due, own: asyncio.Task[None], known: RunningActionSet) -> _Change:
         """Make a call; return how it changes its action."""
         call, place = due.call, due.place
         try:
             output = await self._calls.call(call)
-        except CallFailed as failure:
+        except FunctionCallFailed as failure:
             # Masked before it is cut: a part of a value would not be found.
             reason = _short(call.masks.mask(failure.fact))
             if failure.trace:
@@ -348,7 +363,7 @@ class ActionSetController(Controller[Key]):
         return partial(self._returned, due, output, known)
 
     async def _returned(
-        self, due: _Due, output: Mapping[str, Any], known: Known, written: _Written
+        self, due: _Due, output: Mapping[str, Any], known: RunningActionSet, written: _Written
     ) -> ActionRun:
         """Keep sensitive outputs in a Secret; the status only has what anybody may see."""
         action, place, call = written.run.actions[due.number], due.place, due.call
@@ -394,9 +409,11 @@ class ActionSetController(Controller[Key]):
 
     # The end.
 
-    async def _conclude(self, written: _Written, number: int, known: Known, cancelled: str) -> None:
+    async def _conclude(
+        self, written: _Written, number: int, known: RunningActionSet, cancelled: str
+    ) -> None:
         action = written.run.actions[number]
-        has_failed = any(call.state is machine.State.FAILED for call in action.calls)
+        has_failed = any(call.state is machine.RunState.FAILED for call in action.calls)
         artifacts, error = None, ""
         if not has_failed:
             try:
@@ -415,7 +432,11 @@ class ActionSetController(Controller[Key]):
         await written.store_action(number, ended)
 
     async def _masked(
-        self, written: _Written, number: int, artifacts: dict[str, Any] | None, known: Known
+        self,
+        written: _Written,
+        number: int,
+        artifacts: dict[str, Any] | None,
+        known: RunningActionSet,
     ) -> tuple[ActionRun, dict[str, Any] | None]:
         """Mask artifacts that hold values from Secrets; the whole of them is kept in a Secret."""
         action, masks = written.run.actions[number], known.masks[number]
@@ -433,10 +454,10 @@ class ActionSetController(Controller[Key]):
         written.run = replace(written.run, warnings=(*written.run.warnings, warning))
         return replace(action, artifacts_secret=secret), shown
 
-    def _is_too_large(self, run: Run) -> bool:
+    def _is_too_large(self, run: ActionSetRun) -> bool:
         return len(encode_json(status_of(run, now=""))) > self._limits.status
 
-    async def write(self, action_set: Object, run: Run) -> Object:
+    async def write(self, action_set: Object, run: ActionSetRun) -> Object:
         """Store how far a run is, if nobody was faster."""
         status = status_of(run, now=self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
         content = {**action_set, "status": {**(action_set.get("status") or {}), **status}}
@@ -449,7 +470,7 @@ class _Due:
 
     number: int
     place: int
-    call: Call
+    call: FunctionCall
 
 
 @dataclass(slots=True)
@@ -458,7 +479,7 @@ class _Written:
 
     controller: ActionSetController
     action_set: Object
-    run: Run
+    run: ActionSetRun
 
     @property
     def uid(self) -> str:
@@ -475,7 +496,7 @@ class _Written:
     async def store_action(self, number: int, action: ActionRun) -> None:
         await self.store(self.run.with_action(number, action))
 
-    async def store(self, run: Run) -> None:
+    async def store(self, run: ActionSetRun) -> None:
         self.action_set = await self.controller.write(self.action_set, run)
         self.run = run
 
@@ -516,7 +537,7 @@ def _uid(action_set: Object) -> str:
 
 def _without_output(action: ActionRun, *, reason: str) -> ActionRun:
     """A call that has ended with what cannot be kept."""
-    running = [n for n, call in enumerate(action.calls) if call.state is machine.State.RUNNING]
+    running = [n for n, call in enumerate(action.calls) if call.state is machine.RunState.RUNNING]
     return machine.failed(action, running[0], _short(reason)) if running else action
 
 
@@ -534,7 +555,7 @@ def _cancelled(action_set: Object) -> str:
     return ""
 
 
-def _state(kind: Kind, obj: Object) -> tuple[str, bool]:
+def _state(kind: ResourceKind, obj: Object) -> tuple[str, bool]:
     del kind
     state = (obj.get("status") or {}).get("state")
     is_over = state in ("complete", "failed")
@@ -542,6 +563,6 @@ def _state(kind: Kind, obj: Object) -> tuple[str, bool]:
     return obj["metadata"]["resourceVersion"], is_over and not holds
 
 
-def _observe(kind: Kind, change: Change[tuple[str, bool]]) -> Sequence[Key]:
+def _observe(kind: ResourceKind, change: Change[tuple[str, bool]]) -> Sequence[Key]:
     del kind
     return () if change.after is not None and change.after[1] else (change.key,)

@@ -1,6 +1,6 @@
 """Ways to make calls of functions: in worker processes, and in threads for tests."""
 
-from polyver.functions.controllers._calls import Calls, ThreadCalls
-from polyver.functions.controllers._workers import Lend, Lent, WorkerCalls
+from polyver.functions.controllers._calls import FunctionCaller, ThreadCalls
+from polyver.functions.controllers._workers import Lend, WorkerAccess, WorkerCalls
 
-__all__ = ["Calls", "Lend", "Lent", "ThreadCalls", "WorkerCalls"]
+__all__ = ["FunctionCaller", "Lend", "ThreadCalls", "WorkerAccess", "WorkerCalls"]

@@ -4,8 +4,13 @@ from polyver.functions.registering._discovery import function_data, functions_da
 from polyver.functions.registering._duration import Duration, InvalidDuration
 from polyver.functions.registering._hints import Alias, Description, InvalidFunction, Unrendered
 from polyver.functions.registering._registry import Registry, register
-from polyver.functions.registering.arguments import Wrong
-from polyver.functions.registering.function import Arguments, Function, InvalidArguments, Outputs
+from polyver.functions.registering.arguments import ArgumentProblem
+from polyver.functions.registering.function import (
+    Arguments,
+    Function,
+    FunctionOutputs,
+    InvalidArguments,
+)
 from polyver.functions.registering.functions import (
     Functions,
     KnownFunction,
@@ -18,21 +23,21 @@ from polyver.functions.registering.functions import (
 
 __all__ = [
     "Alias",
+    "ArgumentProblem",
     "Arguments",
     "Description",
     "Duration",
     "Function",
+    "FunctionOutputs",
     "Functions",
     "InvalidArguments",
     "InvalidDuration",
     "InvalidFunction",
     "KnownFunction",
     "Origin",
-    "Outputs",
     "Registry",
     "UnknownFunction",
     "Unrendered",
-    "Wrong",
     "check_registered",
     "function_data",
     "functions_data",

@@ -9,7 +9,7 @@ import msgspec
 
 from polyver.core import UNSPECIFIED, NoMatch, Release, SemVer, resolve
 from polyver.functions.policy import FUNCTIONS
-from polyver.functions.registering._types import Field
+from polyver.functions.registering._types import ArgumentField
 from polyver.functions.registering.function import Function
 from polyver.functions.registering.functions import Functions, KnownFunction
 
@@ -60,7 +60,7 @@ def _code(function: Function) -> dict[str, Any]:
     return found
 
 
-def _argument(argument: Field) -> dict[str, Any]:
+def _argument(argument: ArgumentField) -> dict[str, Any]:
     found: dict[str, Any] = {"name": argument.name, "required": argument.required}
     found |= {"type": argument.type.words, "schema": argument.type.schema}
     if not argument.required and argument.default is not None:

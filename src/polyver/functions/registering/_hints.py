@@ -15,10 +15,18 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from polyver.core import PolyverError
+from polyver.core.annotated import Description
 from polyver.functions.registering._duration import Duration
 from polyver.functions.registering._scalars import ANYTHING, DURATION, FLAG, NUMBER, TEXT, WHOLE
-from polyver.functions.registering._types import Choice, Field, ListOf, MapOf, OneOf, Record
-from polyver.functions.registering.arguments import Reading, Type
+from polyver.functions.registering._types import (
+    ArgumentField,
+    ChoiceType,
+    ListOf,
+    MapOf,
+    OneOf,
+    Record,
+)
+from polyver.functions.registering.arguments import ArgumentReader, ArgumentType
 
 __all__ = [
     "REQUIRED",
@@ -53,13 +61,6 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
-    """What is told of an argument; whatever has a `description` beside a type is as good."""
-
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
 class Unrendered:
     """Beside a type: the function gets the argument with its templates, to render them itself.
 
@@ -74,7 +75,7 @@ class Unrendered:
     but: tuple[str, ...] = ()
 
 
-_SCALARS: Mapping[Any, Type] = {
+_SCALARS: Mapping[Any, ArgumentType] = {
     str: TEXT,
     int: WHOLE,
     float: NUMBER,
@@ -91,7 +92,7 @@ _MAPPINGS = (dict, Mapping, MutableMapping)
 _WRAPPERS = (typing.Required, typing.NotRequired, typing.Final)
 
 
-def type_of(hint: Any, at: str, names: Mapping[str, Any]) -> Type:
+def type_of(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
     """The type that a hint stands for; `at` says whose it is, `names` what it may name."""
     if _is_key(hint) and hint in _SCALARS:
         return _SCALARS[hint]
@@ -102,26 +103,26 @@ def type_of(hint: Any, at: str, names: Mapping[str, Any]) -> Type:
     return form(hint, at, names) if form else _class(hint, at, names)
 
 
-def _class(hint: Any, at: str, names: Mapping[str, Any]) -> Type:
+def _class(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return Choice({member.value: member for member in hint})
+        return ChoiceType({member.value: member for member in hint})
     if _is_model(hint):
         return Record(hint.__name__, fields_of_model(hint, at, names), maker_of(hint))
     known = "str, int, float, bool, Duration, list, dict, Literal, an Enum, a model, or unions"
     raise InvalidFunction(f"{_shown(hint)} is not a type for an argument", at=at, hint=known)
 
 
-def _wrapped(hint: Any, at: str, names: Mapping[str, Any]) -> Type:
+def _wrapped(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
     """Annotated[…], Required[…] and the like, which say nothing of the type."""
     return type_of(get_args(hint)[0], at, names)
 
 
-def _literal(hint: Any, at: str, names: Mapping[str, Any]) -> Type:
+def _literal(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
     del at, names
-    return Choice({value: value for value in get_args(hint)})
+    return ChoiceType({value: value for value in get_args(hint)})
 
 
-def _list(hint: Any, at: str, names: Mapping[str, Any]) -> Type:
+def _list(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
     return ListOf(type_of(get_args(hint)[0], f"{at}[]", names))
 
 
@@ -133,20 +134,20 @@ def _is_key(hint: Any) -> bool:
     return True
 
 
-def _union(hint: Any, at: str, names: Mapping[str, Any]) -> Type:
+def _union(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
     members = [each for each in get_args(hint) if each is not types.NoneType]
     found = tuple(type_of(each, at, names) for each in members)
     return found[0] if len(found) == 1 else OneOf(found)
 
 
-def _mapping(hint: Any, at: str, names: Mapping[str, Any]) -> Type:
+def _mapping(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
     key, value = get_args(hint)
     if key is not str:
         raise InvalidFunction(f"the keys of {_shown(hint)} are not texts", at=at)
     return MapOf(type_of(value, f"{at}{{}}", names))
 
 
-_FORMS: Mapping[Any, Callable[[Any, str, Mapping[str, Any]], Type]] = {
+_FORMS: Mapping[Any, Callable[[Any, str, Mapping[str, Any]], ArgumentType]] = {
     **dict.fromkeys((typing.Annotated, *_WRAPPERS), _wrapped),
     **dict.fromkeys((Union, types.UnionType), _union),
     **dict.fromkeys(_LISTS, _list),
@@ -164,7 +165,9 @@ def _takes_none(hint: Any) -> bool:
     return False
 
 
-def field_of(python: str, hint: Any, default: Any, at: str, names: Mapping[str, Any]) -> Field:
+def field_of(
+    python: str, hint: Any, default: Any, at: str, names: Mapping[str, Any]
+) -> ArgumentField:
     """An argument, or a field of a model; one that may be None may be left out."""
     place = f"{at}, argument {python}"
     marks = _marks(hint)
@@ -179,7 +182,7 @@ def field_of(python: str, hint: Any, default: Any, at: str, names: Mapping[str, 
     renders = frozenset(raw.but) if raw is not None and raw.sees_params else None
     name = alias or _plain(python)
     about = (kind, required, default, said, nullable, raw is not None, renders)
-    return Field(name, python, *about)
+    return ArgumentField(name, python, *about)
 
 
 def _marks(hint: Any) -> tuple[Any, ...]:
@@ -196,13 +199,13 @@ def _plain(name: str) -> str:
     return word if keyword.iskeyword(word) else name
 
 
-def _default(default: Any, kind: Type, *, at: str) -> object:
+def _default(default: Any, kind: ArgumentType, *, at: str) -> object:
     """A default as the function gets it: `"1m"` is as good as a Duration."""
     if default is None:
         return None
     if isinstance(default, Enum) or _is_model(type(default)):
         return default
-    reading = Reading(before_rendering=False)
+    reading = ArgumentReader(before_rendering=False)
     found = kind.read(default, (), reading)
     if reading.wrong:
         raise InvalidFunction(f"its default is wrong: {reading.wrong[0].fact}", at=at)
@@ -222,7 +225,7 @@ def _is_model(hint: Any) -> bool:
     )
 
 
-def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[Field, ...]:
+def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[ArgumentField, ...]:
     """The fields of a dataclass, a Struct or a TypedDict."""
     if not _is_model(model):
         fact = f"{_shown(model)} is no model"

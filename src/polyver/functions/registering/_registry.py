@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from polyver.core import InvalidVersion, SemVer
 from polyver.functions.registering._hints import InvalidFunction
-from polyver.functions.registering.function import Function, Outputs, arguments_of
+from polyver.functions.registering.function import Function, FunctionOutputs, arguments_of
 
 __all__ = ["Registry", "register"]
 
@@ -138,7 +138,7 @@ class _Said(NamedTuple):
     outputs: Iterable[str | EllipsisType] | None
 
 
-def _outputs(said: object, place: str) -> Outputs | None:
+def _outputs(said: object, place: str) -> FunctionOutputs | None:
     if said is None:
         return None
     keys = [*said] if isinstance(said, Iterable) and not isinstance(said, str) else [None]
@@ -146,7 +146,7 @@ def _outputs(said: object, place: str) -> Outputs | None:
     if len(names) + keys.count(...) != len(keys):
         hint = 'write outputs=["size", "path"], and ... as the last one if there may be others'
         raise InvalidFunction("outputs are names of keys", at=place, hint=hint)
-    return Outputs(tuple(names), ... in keys)
+    return FunctionOutputs(tuple(names), ... in keys)
 
 
 def _check_name(name: object, place: str) -> None:

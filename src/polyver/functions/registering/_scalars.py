@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver.functions.registering._duration import Duration, InvalidDuration
-from polyver.functions.registering.arguments import UNKNOWN, Path, Reading, found_words
+from polyver.functions.registering.arguments import UNKNOWN, ArgumentReader, Path, found_words
 
 __all__ = ["ANYTHING", "DURATION", "FLAG", "NUMBER", "TEXT", "WHOLE"]
 
@@ -24,7 +24,7 @@ class _Scalar:
     convert: Callable[[object], object]
     """Makes it from a value that does not fit; raises ValueError, with a hint in it."""
 
-    def read(self, value: object, path: Path, reading: Reading) -> object:
+    def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
         if reading.may_be_anything(value):
             return UNKNOWN
         if self.fits(value):

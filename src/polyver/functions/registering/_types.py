@@ -9,14 +9,20 @@ from typing import Any
 
 from polyver.core import PolyverError, listed
 from polyver.functions.registering._scalars import ANYTHING
-from polyver.functions.registering.arguments import UNKNOWN, Path, Reading, Type, found_words
+from polyver.functions.registering.arguments import (
+    UNKNOWN,
+    ArgumentReader,
+    ArgumentType,
+    Path,
+    found_words,
+)
 from polyver.kube.objects import InvalidManifest, load_manifests
 
-__all__ = ["Choice", "Field", "ListOf", "MapOf", "OneOf", "Record", "read_fields"]
+__all__ = ["ArgumentField", "ChoiceType", "ListOf", "MapOf", "OneOf", "Record", "read_fields"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceType:
     """One of some values; `made` is what the function gets for each."""
 
     made: Mapping[Any, Any]
@@ -32,7 +38,7 @@ class Choice:
     def fits(self, value: object) -> bool:
         return any(type(value) is type(each) and value == each for each in self.made)
 
-    def read(self, value: object, path: Path, reading: Reading) -> object:
+    def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
         if reading.may_be_anything(value):
             return UNKNOWN
         for each, made in self.made.items():
@@ -49,7 +55,7 @@ class Choice:
 class ListOf:
     """A list, every item of one type."""
 
-    item: Type
+    item: ArgumentType
 
     @property
     def words(self) -> str:
@@ -62,7 +68,7 @@ class ListOf:
     def fits(self, value: object) -> bool:
         return isinstance(value, list | tuple)
 
-    def read(self, value: object, path: Path, reading: Reading) -> object:
+    def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
         if reading.may_be_anything(value):
             return UNKNOWN
         items = _written_as(value, list)
@@ -76,7 +82,7 @@ class ListOf:
 class MapOf:
     """A mapping with any keys, every value of one type."""
 
-    value: Type
+    value: ArgumentType
 
     @property
     def words(self) -> str:
@@ -89,7 +95,7 @@ class MapOf:
     def fits(self, value: object) -> bool:
         return isinstance(value, dict)
 
-    def read(self, value: object, path: Path, reading: Reading) -> object:
+    def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
         if reading.may_be_anything(value):
             return UNKNOWN
         fields = _written_as(value, dict)
@@ -100,7 +106,7 @@ class MapOf:
         }
 
 
-def _plural(kind: Type) -> str:
+def _plural(kind: ArgumentType) -> str:
     names = {"text": "texts", "a whole number": "whole numbers", "a number": "numbers"}
     names |= {"a duration": "durations", "a mapping": "mappings", "a list": "lists"}
     return names.get(kind.words, f"({kind.words})")
@@ -122,7 +128,7 @@ def _written_as(value: object, kind: type) -> object:
 class OneOf:
     """Any of several types: the one that a value is of, else the first that it can be made into."""
 
-    members: tuple[Type, ...]
+    members: tuple[ArgumentType, ...]
 
     @property
     def words(self) -> str:
@@ -135,12 +141,12 @@ class OneOf:
     def fits(self, value: object) -> bool:
         return any(each.fits(value) for each in self.members)
 
-    def read(self, value: object, path: Path, reading: Reading) -> object:
+    def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
         if reading.may_be_anything(value):
             return UNKNOWN
         fitting = [each for each in self.members if each.fits(value)]
         for member in fitting or self.members:
-            attempt = Reading(reading.before_rendering)
+            attempt = ArgumentReader(reading.before_rendering)
             found = member.read(value, path, attempt)
             if not attempt.wrong:
                 return found
@@ -150,14 +156,14 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ArgumentField:
     """One named value: an argument, or a field of a model."""
 
     name: str
     """What blueprints call it."""
     python: str
     """What the code calls it."""
-    type: Type
+    type: ArgumentType
     required: bool
     default: object = None
     description: str = ""
@@ -174,7 +180,7 @@ class Record:
     """A mapping with known keys: a dataclass, a Struct or a TypedDict."""
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[ArgumentField, ...]
     make: Callable[[dict[str, object]], object]
 
     @property
@@ -191,7 +197,7 @@ class Record:
     def fits(self, value: object) -> bool:
         return isinstance(value, dict)
 
-    def read(self, value: object, path: Path, reading: Reading) -> object:
+    def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
         if reading.may_be_anything(value):
             return UNKNOWN
         fields = _written_as(value, dict)
@@ -208,13 +214,13 @@ class Record:
 
 
 def read_fields(
-    fields: Sequence[Field],
+    fields: Sequence[ArgumentField],
     given: Mapping[str, object],
     path: Path,
-    reading: Reading,
+    reading: ArgumentReader,
     *,
     what: str,
-    further: Type | None = None,
+    further: ArgumentType | None = None,
 ) -> dict[str, object]:
     """What is given for each field, by its name in the code; null is as good as not given."""
     known = {each.name: each for each in fields}

@@ -11,7 +11,15 @@ from typing import Any, Final, Protocol
 
 from polyver.languages.values.manifests import dotted
 
-__all__ = ["UNKNOWN", "Path", "Reading", "Type", "Wrong", "found_words", "is_template"]
+__all__ = [
+    "UNKNOWN",
+    "ArgumentProblem",
+    "ArgumentReader",
+    "ArgumentType",
+    "Path",
+    "found_words",
+    "is_template",
+]
 
 Path = tuple[str | int, ...]
 UNKNOWN: Final = object()
@@ -24,7 +32,7 @@ def is_template(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class ArgumentProblem:
     """Something that is wrong with an argument: the place below the arguments, and why."""
 
     path: Path
@@ -37,21 +45,21 @@ class Wrong:
 
 
 @dataclass(slots=True)
-class Reading:
+class ArgumentReader:
     """The reading of one set of arguments, and what was found wrong on the way."""
 
     before_rendering: bool
-    wrong: list[Wrong] = field(default_factory=list)
+    wrong: list[ArgumentProblem] = field(default_factory=list)
 
     def refuse(self, path: Path, fact: str, hint: str = "") -> object:
-        self.wrong.append(Wrong(path, fact, hint))
+        self.wrong.append(ArgumentProblem(path, fact, hint))
         return UNKNOWN
 
     def may_be_anything(self, value: object) -> bool:
         return self.before_rendering and is_template(value)
 
 
-class Type(Protocol):
+class ArgumentType(Protocol):
     """A type that an argument may have."""
 
     @property
@@ -65,7 +73,7 @@ class Type(Protocol):
     def fits(self, value: object) -> bool:
         """Whether a value is of the type as it stands."""
 
-    def read(self, value: object, path: Path, reading: Reading) -> object:
+    def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
         """The value as a function gets it."""
 
 

@@ -17,10 +17,10 @@ from polyver.functions.registering._hints import (
     maker_of,
     type_of,
 )
-from polyver.functions.registering._types import Field, read_fields
-from polyver.functions.registering.arguments import Reading, Type, Wrong
+from polyver.functions.registering._types import ArgumentField, read_fields
+from polyver.functions.registering.arguments import ArgumentProblem, ArgumentReader, ArgumentType
 
-__all__ = ["Arguments", "Function", "InvalidArguments", "Outputs", "arguments_of"]
+__all__ = ["Arguments", "Function", "FunctionOutputs", "InvalidArguments", "arguments_of"]
 
 _P = inspect.Parameter
 
@@ -28,7 +28,7 @@ _P = inspect.Parameter
 class InvalidArguments(PolyverError):
     """Arguments that a function does not take; `wrong` is all that is wrong with them."""
 
-    def __init__(self, function: str, wrong: tuple[Wrong, ...]) -> None:
+    def __init__(self, function: str, wrong: tuple[ArgumentProblem, ...]) -> None:
         facts = "; ".join(map(str, wrong))
         super().__init__(f"{function} does not take these arguments: {facts}")
         self.wrong = wrong
@@ -38,30 +38,30 @@ class InvalidArguments(PolyverError):
 class Arguments:
     """What a function takes beside its context."""
 
-    fields: tuple[Field, ...]
-    further: Type | None = None
+    fields: tuple[ArgumentField, ...]
+    further: ArgumentType | None = None
     """What arguments that it does not name may be; None if there may be none."""
     make: Callable[[dict[str, object]], object] | None = None
     """Makes the model of them, for a function that takes one."""
 
-    def check(self, given: Mapping[str, object]) -> tuple[Wrong, ...]:
+    def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
         """What is wrong with arguments whose templates are still to be rendered."""
-        reading = Reading(before_rendering=True)
+        reading = ArgumentReader(before_rendering=True)
         self._read(given, reading)
         return tuple(reading.wrong)
 
-    def bind(self, given: Mapping[str, object], reading: Reading) -> dict[str, object]:
+    def bind(self, given: Mapping[str, object], reading: ArgumentReader) -> dict[str, object]:
         """Rendered arguments by their names in the code, those that are left out filled in."""
         found = self._read(given, reading)
         left_out = [each for each in self.fields if given.get(each.name) is None]
         return found | {each.python: copy.deepcopy(each.default) for each in left_out}
 
-    def _read(self, given: Mapping[str, object], reading: Reading) -> dict[str, object]:
+    def _read(self, given: Mapping[str, object], reading: ArgumentReader) -> dict[str, object]:
         return read_fields(self.fields, given, (), reading, what="argument", further=self.further)
 
 
 @dataclass(frozen=True, slots=True)
-class Outputs:
+class FunctionOutputs:
     """The keys of the mapping that a function returns, as its author declares them."""
 
     names: tuple[str, ...]
@@ -86,7 +86,7 @@ class Function:
     """Whether it may be called again when nobody knows how far the last call got."""
     sensitive: tuple[str, ...] = ()
     """Outputs that must not be shown; `*` for all of them."""
-    outputs: Outputs | None = None
+    outputs: FunctionOutputs | None = None
     """What it returns; None if its author does not say."""
 
     @property
@@ -102,7 +102,7 @@ class Function:
         """Whether calling it gives something to await."""
         return inspect.iscoroutinefunction(_written(self.code))
 
-    def check(self, given: Mapping[str, object]) -> tuple[Wrong, ...]:
+    def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
         """What is wrong with arguments as a blueprint writes them, with their templates."""
         return self.arguments.check(given)
 
@@ -111,7 +111,7 @@ class Function:
 
         Arguments that it does not take are refused before anything is called.
         """
-        reading = Reading(before_rendering=False)
+        reading = ArgumentReader(before_rendering=False)
         found = self.arguments.bind(rendered, reading)
         made: object = None
         if self.arguments.make is not None and not reading.wrong:
@@ -149,8 +149,8 @@ def _signature(
     at: str,
     names: Mapping[str, Any],
 ) -> Arguments:
-    fields: list[Field] = []
-    further: Type | None = None
+    fields: list[ArgumentField] = []
+    further: ArgumentType | None = None
     for each in parameters:
         hint = hints.get(each.name, each.empty)
         match each.kind:
@@ -164,7 +164,7 @@ def _signature(
     return Arguments(_distinct(tuple(fields), at), further)
 
 
-def _distinct(fields: tuple[Field, ...], at: str) -> tuple[Field, ...]:
+def _distinct(fields: tuple[ArgumentField, ...], at: str) -> tuple[ArgumentField, ...]:
     seen: set[str] = set()
     for each in fields:
         if each.name in seen:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from polyver.core import Lineage, PolyverError, Release, SemVer, Stage, listed
-from polyver.functions.catalogue import Catalogue
+from polyver.functions.catalogue import FunctionCatalogue
 from polyver.functions.policy import FUNCTIONS
 from polyver.functions.registering._hints import InvalidFunction
 from polyver.functions.registering.function import Function
@@ -38,7 +38,7 @@ class KnownFunction:
     lineage: Lineage
     code: Mapping[SemVer, Function]
     """Empty for a function that a catalogue lists and nobody registers."""
-    catalogue: Catalogue | None = None
+    catalogue: FunctionCatalogue | None = None
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class Functions:
     """Every function by its name, and what whoever loaded them should know."""
 
     known: Mapping[str, KnownFunction]
-    catalogues: tuple[Catalogue, ...] = ()
+    catalogues: tuple[FunctionCatalogue, ...] = ()
     """Those whose clocks `at` sets forward; functions of others stay as they are now."""
     warnings: tuple[str, ...] = ()
     origin: Origin | None = None
@@ -110,7 +110,7 @@ def implementation(functions: Functions, name: str, version: str) -> Function | 
     return known.code.get(SemVer.complete(version)) if known else None
 
 
-def _moved(function: KnownFunction, catalogue: Catalogue) -> KnownFunction:
+def _moved(function: KnownFunction, catalogue: FunctionCatalogue) -> KnownFunction:
     listed_now = catalogue.get(function.name)
     assert listed_now is not None
     stages = {release.version: release.stage for release in listed_now}
@@ -135,7 +135,7 @@ def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Fu
 
 
 def known_functions(
-    functions: Iterable[Function], catalogues: Iterable[Catalogue] = ()
+    functions: Iterable[Function], catalogues: Iterable[FunctionCatalogue] = ()
 ) -> Functions:
     """What can be called, from all that was registered and all that catalogues say of it."""
     listing = tuple(catalogues)
@@ -154,8 +154,8 @@ def known_functions(
     return Functions(known, listing, tuple(warnings))
 
 
-def _listings(catalogues: Iterable[Catalogue]) -> dict[str, Catalogue]:
-    found: dict[str, Catalogue] = {}
+def _listings(catalogues: Iterable[FunctionCatalogue]) -> dict[str, FunctionCatalogue]:
+    found: dict[str, FunctionCatalogue] = {}
     for catalogue in catalogues:
         for lineage in catalogue.functions:
             other = found.setdefault(lineage.name, catalogue)
@@ -206,7 +206,7 @@ _FIRST = SemVer.parse("v0.0.0")
 
 
 def _listed(
-    name: str, code: Mapping[SemVer, Function], catalogue: Catalogue, warnings: list[str]
+    name: str, code: Mapping[SemVer, Function], catalogue: FunctionCatalogue, warnings: list[str]
 ) -> KnownFunction:
     lineage = catalogue.get(name)
     assert lineage is not None

@@ -26,7 +26,7 @@ from polyver.functions.runtime.clients import BlockingClient, RemoteClient
 from polyver.functions.runtime.context import Cancelled, FunctionContext
 from polyver.kube.objects import encode_json
 
-__all__ = ["CallFailed", "CallLimits", "ThreadCall", "output_of"]
+__all__ = ["CallLimits", "FunctionCallFailed", "ThreadCall", "output_of"]
 
 _DEEPEST = 90
 
@@ -49,7 +49,7 @@ class CallLimits:
     """How long calls may go on when they are stopped, or the controller ends."""
 
 
-class CallFailed(PolyverError):
+class FunctionCallFailed(PolyverError):
     """A call that did not return: what its function raised, or that it took too long."""
 
     def __init__(self, fact: str, *, trace: str = "") -> None:
@@ -146,12 +146,14 @@ class ThreadCall:
             raise Cancelled from None
 
 
-def _failure(function: Function, error: BaseException) -> CallFailed:
+def _failure(function: Function, error: BaseException) -> FunctionCallFailed:
     if isinstance(error, PolyverError):
-        return CallFailed(str(error))
+        return FunctionCallFailed(str(error))
     said = str(error) or "without a word"
     trace = "".join(traceback.format_exception(error))
-    return CallFailed(f"{function.label} raised {type(error).__name__}: {said}", trace=trace)
+    return FunctionCallFailed(
+        f"{function.label} raised {type(error).__name__}: {said}", trace=trace
+    )
 
 
 def output_of(result: object, function: Function, *, largest: int) -> dict[str, Any]:
@@ -160,17 +162,23 @@ def output_of(result: object, function: Function, *, largest: int) -> dict[str, 
         return {}
     if not isinstance(result, Mapping) or not all(isinstance(key, str) for key in result):
         kind = type(result).__name__
-        raise CallFailed(f"{function.label} returned a {kind}, not a mapping of texts to data")
+        raise FunctionCallFailed(
+            f"{function.label} returned a {kind}, not a mapping of texts to data"
+        )
     try:
         text = encode_json(dict(result))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise CallFailed(f"{function.label} returned what is no plain data: {error}") from None
+        raise FunctionCallFailed(
+            f"{function.label} returned what is no plain data: {error}"
+        ) from None
     if len(text) > largest:
         fact = f"{function.label} returned {len(text)} bytes"
-        raise CallFailed(f"{fact}, more than {largest}; keep it elsewhere")
+        raise FunctionCallFailed(f"{fact}, more than {largest}; keep it elsewhere")
     output: dict[str, Any] = msgspec.json.decode(text)
     if _nests_deeply(output):
-        raise CallFailed(f"{function.label} returned what nests more than {_DEEPEST} levels deep")
+        raise FunctionCallFailed(
+            f"{function.label} returned what nests more than {_DEEPEST} levels deep"
+        )
     return output
 
 

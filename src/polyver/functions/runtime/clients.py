@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 from polyver.client import (
     Client,
     Discovery,
-    Event,
     Executed,
+    GroupVersionResource,
     Listing,
     PatchType,
     PodClient,
     Propagation,
-    Resource,
+    WatchEvent,
 )
 from polyver.core import PolyverError
 from polyver.core.plain import Object
@@ -53,7 +53,7 @@ class RemoteClient:
 
     async def get(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,
@@ -66,7 +66,7 @@ class RemoteClient:
 
     async def list(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         namespace: str = "",
         *,
         labels: str = "",
@@ -91,7 +91,7 @@ class RemoteClient:
 
     async def watch(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         namespace: str = "",
         *,
         resource_version: str,
@@ -99,7 +99,7 @@ class RemoteClient:
         fields: str = "",
         metadata: bool = False,
         timeout: int = 0,
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         events = self._client.watch(
             resource,
             namespace,
@@ -115,7 +115,7 @@ class RemoteClient:
 
     async def create(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         content: Object,
         namespace: str = "",
         *,
@@ -128,7 +128,7 @@ class RemoteClient:
 
     async def update(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         content: Object,
         *,
         subresource: str = "",
@@ -143,7 +143,7 @@ class RemoteClient:
 
     async def patch(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,
@@ -168,7 +168,7 @@ class RemoteClient:
 
     async def apply(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         content: Object,
         *,
         manager: str,
@@ -189,7 +189,7 @@ class RemoteClient:
 
     async def delete(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,
@@ -214,7 +214,7 @@ class RemoteClient:
 
     async def delete_collection(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         namespace: str = "",
         *,
         labels: str = "",
@@ -291,7 +291,7 @@ class BlockingClient:
 
     def get(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,
@@ -306,7 +306,7 @@ class BlockingClient:
 
     def list(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         namespace: str = "",
         *,
         labels: str = "",
@@ -319,20 +319,20 @@ class BlockingClient:
 
     def watch(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         namespace: str = "",
         *,
         resource_version: str,
         labels: str = "",
         fields: str = "",
-    ) -> Iterator[Event]:
+    ) -> Iterator[WatchEvent]:
         """Every change after a resourceVersion, until the server ends it."""
         events = self._client.watch(
             resource, namespace, resource_version=resource_version, labels=labels, fields=fields
         )
         try:
             while True:
-                event: Event = self._wait(_next(events))
+                event: WatchEvent = self._wait(_next(events))
                 yield event
         except _End:
             return
@@ -340,18 +340,25 @@ class BlockingClient:
             self._wait(events.aclose())
 
     def create(
-        self, resource: Resource, content: Object, namespace: str = "", *, dry_run: bool = False
+        self,
+        resource: GroupVersionResource,
+        content: Object,
+        namespace: str = "",
+        *,
+        dry_run: bool = False,
     ) -> Object:
         """Make an object, in its own namespace or in the one that is given."""
         return self._object(self._client.create(resource, content, namespace, dry_run=dry_run))
 
-    def update(self, resource: Resource, content: Object, *, subresource: str = "") -> Object:
+    def update(
+        self, resource: GroupVersionResource, content: Object, *, subresource: str = ""
+    ) -> Object:
         """Replace an object, or its part; with a resourceVersion only if it is still that one."""
         return self._object(self._client.update(resource, content, subresource=subresource))
 
     def patch(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,
@@ -366,7 +373,7 @@ class BlockingClient:
         return self._object(call)
 
     def apply(
-        self, resource: Resource, content: Object, *, manager: str, force: bool = False
+        self, resource: GroupVersionResource, content: Object, *, manager: str, force: bool = False
     ) -> Object:
         """Server-side apply: own what the content states, and nothing else."""
         call = self._client.apply(resource, content, manager=manager, force=force)
@@ -374,7 +381,7 @@ class BlockingClient:
 
     def delete(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         name: str,
         namespace: str = "",
         *,

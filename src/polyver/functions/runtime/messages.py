@@ -9,8 +9,8 @@ import msgspec
 
 __all__ = [
     "LARGEST_LINE",
-    "Answer",
-    "Request",
+    "WorkerMessage",
+    "WorkerRequest",
     "decode_answer",
     "decode_request",
     "encode_line",
@@ -20,7 +20,7 @@ LARGEST_LINE = 64 * 1024 * 1024
 """Arguments and parameters hold whole objects; an answer is far smaller."""
 
 
-class Request(msgspec.Struct):
+class WorkerRequest(msgspec.Struct):
     """One call, sent to a worker process before anything else."""
 
     function: str
@@ -49,7 +49,7 @@ class Request(msgspec.Struct):
     """How many bytes the log may have."""
 
 
-class Answer(msgspec.Struct, omit_defaults=True):
+class WorkerMessage(msgspec.Struct, omit_defaults=True):
     """A message of a worker process: a line of the log, or at the end an output or a failure."""
 
     level: str = ""
@@ -65,10 +65,10 @@ class Answer(msgspec.Struct, omit_defaults=True):
 
 # Made here, on one thread: msgspec prepares a type when it is used for the first time.
 _encode = msgspec.json.Encoder().encode_lines
-decode_request = msgspec.json.Decoder(Request).decode
-decode_answer = msgspec.json.Decoder(Answer).decode
+decode_request = msgspec.json.Decoder(WorkerRequest).decode
+decode_answer = msgspec.json.Decoder(WorkerMessage).decode
 
 
-def encode_line(message: Request | Answer | dict[str, Any]) -> bytes:
+def encode_line(message: WorkerRequest | WorkerMessage | dict[str, Any]) -> bytes:
     """Return a message as one line."""
     return _encode([message])

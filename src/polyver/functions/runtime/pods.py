@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyver.client import Executed, PodClient, Resource
+from polyver.client import Executed, GroupVersionResource, PodClient
 from polyver.core import PolyverError
 from polyver.functions.runtime.clients import NO_NODES, NoNodes
 from polyver.functions.runtime.context import AsyncContext
@@ -12,7 +12,7 @@ from polyver.kube.objects.status import ApiError
 
 __all__ = ["NO_NODES", "executed_in", "logs_of"]
 
-_PODS = Resource("", "v1", "pods")
+_PODS = GroupVersionResource("", "v1", "pods")
 _DEFAULT = "kubectl.kubernetes.io/default-container"
 
 

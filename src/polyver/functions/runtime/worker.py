@@ -13,19 +13,19 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from polyver.client import Event, Executed, Resource
-from polyver.client.cluster import Access, ClusterClient, read_access
-from polyver.client.rest import Ask
+from polyver.client import Executed, GroupVersionResource, WatchEvent
+from polyver.client.cluster import ClusterAccess, ClusterClient, read_access
+from polyver.client.rest import ClientRequest
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions.registering import Function
-from polyver.functions.runtime.calls import CallFailed, ThreadCall, output_of
+from polyver.functions.runtime.calls import FunctionCallFailed, ThreadCall, output_of
 from polyver.functions.runtime.clients import NO_NODES, NoNodes
 from polyver.functions.runtime.context import FunctionContext, FunctionLog
 from polyver.functions.runtime.messages import (
     LARGEST_LINE,
-    Answer,
-    Request,
+    WorkerMessage,
+    WorkerRequest,
     decode_request,
     encode_line,
 )
@@ -33,7 +33,7 @@ from polyver.kube.objects.masking import Masks
 
 __all__ = ["Find", "work"]
 
-Find = Callable[[Request], Function]
+Find = Callable[[WorkerRequest], Function]
 """Finds the function of a call; a PolyverError if there is none."""
 _LONGEST = 8 * 1024
 _LONGEST_TRACE = 64 * 1024
@@ -52,18 +52,18 @@ async def _work(messages: socket.socket, find: Find) -> None:
     try:
         function = find(request)
         result = await _called(request, function, reader, reports)
-        reports.send(Answer(output=output_of(result, function, largest=request.output)))
-    except CallFailed as failure:
+        reports.send(WorkerMessage(output=output_of(result, function, largest=request.output)))
+    except FunctionCallFailed as failure:
         trace = reports.masks.mask(failure.trace)[-_LONGEST_TRACE:]
-        reports.send(Answer(failed=failure.fact or "it failed", trace=trace))
+        reports.send(WorkerMessage(failed=failure.fact or "it failed", trace=trace))
     except PolyverError as error:
-        reports.send(Answer(failed=str(error)))
+        reports.send(WorkerMessage(failed=str(error)))
     writer.close()
     await writer.wait_closed()
 
 
 async def _called(
-    request: Request, function: Function, reader: asyncio.StreamReader, reports: _Reports
+    request: WorkerRequest, function: Function, reader: asyncio.StreamReader, reports: _Reports
 ) -> object:
     access = read_access(request.cluster, request.user, place=request.server)
     async with _client(access, request, reports.note) as client:
@@ -84,7 +84,7 @@ async def _stop_when_told(reader: asyncio.StreamReader, call: ThreadCall) -> Non
 
 
 def _context(
-    request: Request, client: ClusterClient, reports: _Reports
+    request: WorkerRequest, client: ClusterClient, reports: _Reports
 ) -> FunctionContext[ClusterClient]:
     return FunctionContext(
         client,
@@ -127,7 +127,7 @@ class _Reports:
         if self._left < 0:
             return
         shown = {str(name): _plain(value, self.masks) for name, value in facts.items()}
-        line = Answer(level=level, event=self.masks.mask(str(event))[:_LONGEST], facts=shown)
+        line = WorkerMessage(level=level, event=self.masks.mask(str(event))[:_LONGEST], facts=shown)
         self._left -= len(encode_line(line))
         # The first line over the limit is sent: polyver then reports that lines are left out.
         self._loop.call_soon_threadsafe(self.send, line)
@@ -138,9 +138,9 @@ class _Reports:
         self.masks.add_secret(obj)
         new = [each for each in self.masks.values if each not in known]
         if new:
-            self.send(Answer(secrets=new))
+            self.send(WorkerMessage(secrets=new))
 
-    def send(self, answer: Answer) -> None:
+    def send(self, answer: WorkerMessage) -> None:
         self._writer.write(encode_line(answer))
 
 
@@ -150,7 +150,9 @@ def _plain(value: object, masks: Masks) -> object:
     return masks.mask(str(value))[:_LONGEST]
 
 
-def _client(access: Access, request: Request, note: Callable[[Object], None]) -> ClusterClient:
+def _client(
+    access: ClusterAccess, request: WorkerRequest, note: Callable[[Object], None]
+) -> ClusterClient:
     kind = _WorkerClient if request.runs_pods else _NoPods
     return kind(access, note)
 
@@ -158,11 +160,11 @@ def _client(access: Access, request: Request, note: Callable[[Object], None]) ->
 class _WorkerClient(ClusterClient):
     """The API as a function uses it; the values of Secrets that it reads are noted."""
 
-    def __init__(self, access: Access, note: Callable[[Object], None]) -> None:
+    def __init__(self, access: ClusterAccess, note: Callable[[Object], None]) -> None:
         super().__init__(access, agent="polyver-function")
         self._note = note
 
-    async def _ask(self, ask: Ask) -> Object:
+    async def _ask(self, ask: ClientRequest) -> Object:
         found = await super()._ask(ask)
         if _SECRETS.match(ask.path):
             # A list has its Secrets in `items`.
@@ -171,8 +173,8 @@ class _WorkerClient(ClusterClient):
         return found
 
     async def watch(
-        self, resource: Resource, *arguments: Any, **options: Any
-    ) -> AsyncGenerator[Event, None]:
+        self, resource: GroupVersionResource, *arguments: Any, **options: Any
+    ) -> AsyncGenerator[WatchEvent, None]:
         async with aclosing(super().watch(resource, *arguments, **options)) as events:
             async for event in events:
                 if (resource.group, resource.plural) == ("", "secrets"):

@@ -18,9 +18,9 @@ from typing import Any
 import httptools
 
 from polyver.kube.http.exchanges import Exchange, head_of
-from polyver.kube.http.http import Application, AtOnce, Head
+from polyver.kube.http.http import Application, AtOnce, RequestHeaders
 
-__all__ = ["Connection", "Hall", "Known"]
+__all__ = ["Connection", "Known", "ServerState"]
 
 Known = Callable[[asyncio.Transport], dict[str, Any]]
 """What is to be known of a connection: the state of each of its requests."""
@@ -40,7 +40,7 @@ _ONE_RECORD = 16 * 1024
 _NEVER = float("inf")
 
 
-class Hall:
+class ServerState:
     """What the connections of one server share."""
 
     def __init__(self, app: Application, at_once: AtOnce | None, known: Known) -> None:
@@ -111,7 +111,7 @@ def _is_malformed(host: bytes) -> bool:
 class Connection(asyncio.BufferedProtocol):
     """One client."""
 
-    def __init__(self, hall: Hall) -> None:
+    def __init__(self, hall: ServerState) -> None:
         self.transport: asyncio.Transport
         self.scope: dict[str, Any]
         self._hall = hall
@@ -312,7 +312,7 @@ class Connection(asyncio.BufferedProtocol):
         at_once = self._hall.at_once
         if at_once is None or not exchange.whole or self._written is not None:
             return False
-        head = Head(exchange.method, exchange.path, exchange.query, exchange.headers)
+        head = RequestHeaders(exchange.method, exchange.path, exchange.query, exchange.headers)
         quick = at_once(head)
         if quick is None:
             return False

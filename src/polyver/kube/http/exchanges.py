@@ -12,9 +12,9 @@ import http
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Protocol
 
-from polyver.kube.http.http import Answer, Application
+from polyver.kube.http.http import Application, EncodedResponse
 
-__all__ = ["Exchange", "Way", "head_of"]
+__all__ = ["Exchange", "ExchangeTransport", "head_of"]
 
 Message = Mapping[str, Any]
 _BODILESS = (204, 304)
@@ -36,7 +36,7 @@ _FAILURE_HEADERS = [
 ]
 
 
-class Way(Protocol):
+class ExchangeTransport(Protocol):
     """What an exchange needs of its connection."""
 
     scope: dict[str, Any]
@@ -90,7 +90,7 @@ class Exchange:
 
     def __init__(
         self,
-        way: Way,
+        way: ExchangeTransport,
         method: str,
         target: tuple[str, bytes, bytes],
         headers: list[tuple[bytes, bytes]],
@@ -292,10 +292,11 @@ def _head(status: int, date: bytes, headers: list[tuple[bytes, bytes]]) -> bytes
     return head + b"\r\n"
 
 
-def head_of(answer: Answer, date: bytes, *, keep_alive: bool) -> bytes:
+def head_of(answer: EncodedResponse, date: bytes, *, keep_alive: bool) -> bytes:
     """The head of an answer that is known as a whole.
 
-    >>> head_of(Answer(200, b"content-type: text/plain\\r\\n", b"ab"), b"", keep_alive=True)
+    >>> answer = EncodedResponse(200, b"content-type: text/plain\\r\\n", b"ab")
+    >>> head_of(answer, b"", keep_alive=True)
     b'HTTP/1.1 200 OK\\r\\ncontent-type: text/plain\\r\\ncontent-length: 2\\r\\n\\r\\n'
     """
     end = b"" if keep_alive else b"connection: close\r\n"

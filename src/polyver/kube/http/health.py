@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from urllib.parse import parse_qs
 
-from polyver.kube.http.http import Response
+from polyver.kube.http.http import HttpResponse
 from polyver.kube.objects.codec import encode_json
 
 __all__ = ["Checks", "health"]
@@ -17,7 +17,7 @@ _PLAIN = [("Content-Type", "text/plain; charset=utf-8")]
 _WHOLE = [*_PLAIN, ("X-Content-Type-Options", "nosniff")]
 
 
-def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> Response:
+def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> HttpResponse:
     """The answer to /healthz, /livez or /readyz, or to one of the checks below them.
 
     >>> health("/livez", "verbose", {"ping": lambda: ""}).body
@@ -36,15 +36,15 @@ def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> Resp
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
     # What is wrong is told only to those who may ask for the check itself.
     if any(line.startswith("[-]") for line in lines):
-        return Response(failing, list(_WHOLE), _text([*lines, f"{name} check failed"]))
+        return HttpResponse(failing, list(_WHOLE), _text([*lines, f"{name} check failed"]))
     passed = _text([*lines, f"{name} check passed"])
-    return Response(200, list(_WHOLE), passed if "verbose" in options else b"ok")
+    return HttpResponse(200, list(_WHOLE), passed if "verbose" in options else b"ok")
 
 
-def _one(problem: str, failing: int) -> Response:
+def _one(problem: str, failing: int) -> HttpResponse:
     if problem:
-        return Response(failing, list(_WHOLE), f"internal server error: {problem}\n".encode())
-    return Response(200, list(_PLAIN), b"ok")
+        return HttpResponse(failing, list(_WHOLE), f"internal server error: {problem}\n".encode())
+    return HttpResponse(200, list(_PLAIN), b"ok")
 
 
 def _line(check: str, checks: Checks, excluded: set[str]) -> str:
@@ -57,5 +57,5 @@ def _text(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _nothing() -> Response:
-    return Response(404, list(_WHOLE), b"404 page not found\n")
+def _nothing() -> HttpResponse:
+    return HttpResponse(404, list(_WHOLE), b"404 page not found\n")

@@ -12,17 +12,17 @@ import msgspec
 from polyver.core import PolyverError
 
 __all__ = [
-    "Answer",
     "Application",
     "AtOnce",
-    "Gone",
-    "Head",
+    "BodyTooLarge",
+    "ClientDisconnected",
+    "EncodedResponse",
+    "HttpResponse",
     "Quick",
     "Receive",
-    "Response",
+    "RequestHeaders",
     "Scope",
     "Send",
-    "TooLarge",
     "read_body",
     "read_duration",
     "read_into",
@@ -35,7 +35,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Head(NamedTuple):
+class RequestHeaders(NamedTuple):
     """What is said before the body of a request."""
 
     method: str
@@ -45,7 +45,7 @@ class Head(NamedTuple):
     """Names are in lower case."""
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
+class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
     """What is answered as a whole."""
 
     status: int
@@ -54,21 +54,21 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     body: bytes
 
 
-Quick = Callable[[bytes | bytearray], Answer | None]
+Quick = Callable[[bytes | bytearray], EncodedResponse | None]
 """Answers a body without waiting for anything, or leaves it to the application (None).
 
 What it leaves may be shown to it again.
 """
 
 
-AtOnce = Callable[[Head], Quick | None]
+AtOnce = Callable[[RequestHeaders], Quick | None]
 """Returns what may answer the body of a request at once, from the request without its body."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(slots=True)
-class Response:
+class HttpResponse:
     """What is answered; an iterator is sent piece by piece, as the pieces come."""
 
     status: int
@@ -76,11 +76,11 @@ class Response:
     body: bytes | AsyncIterator[bytes]
 
 
-class Gone(Exception):
+class ClientDisconnected(Exception):
     """The client went away before it had said everything."""
 
 
-class TooLarge(PolyverError):
+class BodyTooLarge(PolyverError):
     """A body that is larger than this server takes."""
 
 
@@ -97,7 +97,7 @@ async def read_body(
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientDisconnected
         part = message.get("body", b"")
         more = message.get("more_body", False)
         size += len(part)
@@ -109,7 +109,7 @@ async def read_body(
         elif size > most_discarded:
             break
     if size > most:
-        raise TooLarge(f"Request entity too large: limit is {most}")
+        raise BodyTooLarge(f"Request entity too large: limit is {most}")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -119,7 +119,7 @@ async def read_into(receive: Receive, body: bytearray, *, most: int, most_discar
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientDisconnected
         part = message.get("body", b"")
         more = message.get("more_body", False)
         size += len(part)
@@ -130,10 +130,10 @@ async def read_into(receive: Receive, body: bytearray, *, most: int, most_discar
         else:
             body.clear()
     if size > most:
-        raise TooLarge(f"Request entity too large: limit is {most}")
+        raise BodyTooLarge(f"Request entity too large: limit is {most}")
 
 
-def start(response: Response, added: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
+def start(response: HttpResponse, added: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
     """How an answer begins; headers that are added stand back behind its own."""
     headers = [(name.lower().encode(), _in_one_line(value)) for name, value in response.headers]
     names = {name for name, _ in headers}

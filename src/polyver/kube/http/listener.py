@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from polyver.core import PolyverError
-from polyver.kube.http.connections import Connection, Hall, Known
+from polyver.kube.http.connections import Connection, Known, ServerState
 from polyver.kube.http.http import Application, AtOnce
 from polyver.kube.http.watchdog import watched
 
@@ -115,7 +115,7 @@ async def serving(
     finish.
     """
     with watched():
-        server = _Server(Hall(app, at_once, known), listener, context)
+        server = _Server(ServerState(app, at_once, known), listener, context)
         try:
             yield
         finally:
@@ -126,7 +126,10 @@ class _Server:
     """The connections of one listening socket."""
 
     def __init__(
-        self, hall: Hall, listener: socket.socket, context: Callable[[], ssl.SSLContext] | None
+        self,
+        hall: ServerState,
+        listener: socket.socket,
+        context: Callable[[], ssl.SSLContext] | None,
     ) -> None:
         self._hall = hall
         self._listener = listener

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from polyver.kube.http.worker_threads import Aside
+from polyver.kube.http.worker_threads import DaemonThreadPool
 
 __all__ = ["MOST_SECONDS", "Turns", "end_workers", "off_loop", "running_off_loop"]
 
@@ -76,7 +76,7 @@ class _Collector:
 
 _collector = _Collector()
 _running: dict[int, str] = {}
-_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Aside] = WeakKeyDictionary()
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, DaemonThreadPool] = WeakKeyDictionary()
 
 
 async def off_loop(work: Callable[[], T], *, seconds: float = MOST_SECONDS) -> T:
@@ -100,11 +100,11 @@ def running_off_loop() -> list[str]:
     return list(_running.values())
 
 
-def _pool() -> Aside:
+def _pool() -> DaemonThreadPool:
     loop = asyncio.get_running_loop()
     found = _pools.get(loop)
     if found is None:
-        found = _pools[loop] = Aside(_THREADS)
+        found = _pools[loop] = DaemonThreadPool(_THREADS)
         sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL))
     return found
 

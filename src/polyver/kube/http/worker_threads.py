@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-__all__ = ["Aside"]
+__all__ = ["DaemonThreadPool"]
 
 T = TypeVar("T")
 _Jobs = queue.SimpleQueue[Callable[[], None]]
@@ -19,7 +19,7 @@ _GIVEN_UP: Final = 8
 """How many threads may go on with work that was given up, beside those that have a place."""
 
 
-class Aside:
+class DaemonThreadPool:
     """A few threads at a time, which the end of the process does not wait for."""
 
     def __init__(self, places: int = 4) -> None:

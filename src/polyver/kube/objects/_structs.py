@@ -21,7 +21,7 @@ from polyver.languages.values.equality import (
 )
 from polyver.languages.values.json_values import Number, Pairs, plain, plain_number, quoted, written
 
-__all__ = ["Stop", "Walk", "what_is"]
+__all__ = ["DecodingStopped", "Walk", "what_is"]
 
 _LEAST_OF_RESOURCES = Decimal("1e-3")
 
@@ -40,7 +40,7 @@ def what_is(value: Any) -> str:
     return "number"
 
 
-class Stop(Exception):
+class DecodingStopped(Exception):
     """An error after which nothing more is read."""
 
 
@@ -168,11 +168,11 @@ class Walk:
 
     def _parsed(self, value: Any, parse: Callable[[str], str | None]) -> str | None:
         if parse is not quantity and not isinstance(value, str):
-            raise Stop(self._text(what_is(value), "string"))
+            raise DecodingStopped(self._text(what_is(value), "string"))
         try:
             return parse(_literal(value))
         except InvalidValue as error:
-            raise Stop(str(error)) from None
+            raise DecodingStopped(str(error)) from None
 
     def _bytes(self, value: Any, shape: Shape) -> str:
         if isinstance(value, list) and not isinstance(value, Pairs):
@@ -202,14 +202,14 @@ class Walk:
         if not number:
             inner._wrong(what_is(value), "int32")
         if inner.error:
-            raise Stop(inner.error)
+            raise DecodingStopped(inner.error)
         return found
 
     def _schema(self, value: Any, schema: Shape, form: str) -> Any:
         """A schema where something else may be: read by a reader that knows no strictness."""
         if form == "schema-or-bool" and not isinstance(value, _OBJECT):
             if not isinstance(value, bool):
-                raise Stop("boolean or JSON schema expected")
+                raise DecodingStopped("boolean or JSON schema expected")
             return value
         inner, found = Walk(self), None
         if isinstance(value, _OBJECT):
@@ -218,7 +218,7 @@ class Walk:
             schemas = Shape(type="array", name="[]v1.JSONSchemaProps", items=schema)
             found = inner.value(value, _STRINGS if form == "schema-or-strings" else schemas)
         if inner.error:
-            raise Stop(inner.error)
+            raise DecodingStopped(inner.error)
         return None if found == [] else found
 
     def _problem(self, what: str) -> None:

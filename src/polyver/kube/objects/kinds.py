@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["CUSTOM_VERBS", "Kind", "Subresource"]
+__all__ = ["CUSTOM_VERBS", "ResourceKind", "Subresource"]
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -23,7 +23,7 @@ class Subresource:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ResourceKind:
     """One kind in one API version."""
 
     group: str

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from polyver.kube.objects.protobuf_wire import Field, MalformedError, empty_field, fields
+from polyver.kube.objects.protobuf_wire import MalformedError, WireField, empty_field, fields
 from polyver.kube.objects.status import ApiError, bad_request
 from polyver.kube.objects.type_shapes import Shape
 
@@ -132,7 +132,7 @@ def _message(data: bytes, shape: Shape, depth: int) -> dict[str, Any]:
     return found
 
 
-def _put(found: dict[str, Any], name: str, field: Field, shape: Shape, depth: int) -> None:
+def _put(found: dict[str, Any], name: str, field: WireField, shape: Shape, depth: int) -> None:
     if shape.type == "array" and not shape.format:
         found.setdefault(name, []).extend(_items(field, shape.items or _STRING, name, depth))
     elif shape.type == "object" and shape.values is not None:
@@ -142,7 +142,7 @@ def _put(found: dict[str, Any], name: str, field: Field, shape: Shape, depth: in
         found[name] = _value(field, shape, name, depth)
 
 
-def _items(field: Field, shape: Shape, name: str, depth: int) -> Iterator[Any]:
+def _items(field: WireField, shape: Shape, name: str, depth: int) -> Iterator[Any]:
     """The item in a field, or several: numbers may lie together in one."""
     parts = field.unpacked() if _is_varint(shape) else (field,)
     return (_value(part, shape, name, depth) for part in parts)
@@ -163,7 +163,7 @@ def _is_varint(shape: Shape) -> bool:
     return shape.type in ("integer", "boolean")
 
 
-def _value(field: Field, shape: Shape, name: str, depth: int) -> Any:
+def _value(field: WireField, shape: Shape, name: str, depth: int) -> Any:
     match shape.type:
         case "integer":
             return field.integer(name, 32 if shape.format == "int32" else 64)

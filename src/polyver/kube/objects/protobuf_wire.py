@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Field", "MalformedError", "empty_field", "fields", "signed"]
+__all__ = ["MalformedError", "WireField", "empty_field", "fields", "signed"]
 
 _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _END = "unexpected EOF"
@@ -22,7 +22,7 @@ class MalformedError(Exception):
     """Bytes that are not what they should be."""
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """One field of a message: its number and what was written, a number or bytes."""
 
     number: int
@@ -57,7 +57,7 @@ class Field(NamedTuple):
             raise MalformedError(f"{value} has no form in JSON")
         return int(value) if value.is_integer() and abs(value) < _EXPONENTS else value
 
-    def unpacked(self) -> Iterator[Field]:
+    def unpacked(self) -> Iterator[WireField]:
         """Itself, or the numbers that lie together in its bytes."""
         if not isinstance(self.payload, bytes):
             yield self
@@ -65,19 +65,19 @@ class Field(NamedTuple):
         place = 0
         while place < len(self.payload):
             value, place = _varint(self.payload, place)
-            yield Field(self.number, _VARINT, value)
+            yield WireField(self.number, _VARINT, value)
 
     def _wrong(self, name: str) -> MalformedError:
         name = name[:1].upper() + name[1:]
         return MalformedError(f"proto: wrong wireType = {self.wire} for field {name}")
 
 
-def empty_field(*, holds_number: bool) -> Field:
+def empty_field(*, holds_number: bool) -> WireField:
     """What a field that is not there counts as."""
-    return Field(0, _VARINT, 0) if holds_number else Field(0, _BYTES, b"")
+    return WireField(0, _VARINT, 0) if holds_number else WireField(0, _BYTES, b"")
 
 
-def fields(data: bytes, message: str) -> Iterator[Field]:
+def fields(data: bytes, message: str) -> Iterator[WireField]:
     """The fields of a message; groups, which nobody writes any more, are skipped.
 
     The items of mappings are messages without a name, in which the numbers do not matter.
@@ -95,7 +95,7 @@ def fields(data: bytes, message: str) -> Iterator[Field]:
             place = _after_group(data, place)
             continue
         payload, place = _payload(data, place, wire)
-        yield Field(number, wire, payload)
+        yield WireField(number, wire, payload)
 
 
 def signed(value: int, bits: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.core import PolyverError
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.languages.values.strings import quoted, shown
 
 __all__ = [
@@ -147,17 +147,17 @@ def too_many(field: str, found: int, most: int) -> Cause:
     return Cause(field, f"Too many: {found}: must have at most {most} {items}", "FieldValueTooMany")
 
 
-def _about(kind: Kind, name: str = "") -> dict[str, Any]:
+def _about(kind: ResourceKind, name: str = "") -> dict[str, Any]:
     """Which object: the details name the resource where others would name the kind."""
     named = {"name": name} if name else {}
     return named | ({"group": kind.group} if kind.group else {}) | {"kind": kind.plural}
 
 
-def not_found(kind: Kind, name: str) -> ApiError:
+def not_found(kind: ResourceKind, name: str) -> ApiError:
     """There is no such object.
 
-    >>> from polyver.kube.objects.kinds import Kind
-    >>> widgets = Kind("ex.io", "v1", "Widget", "widgets", "widget", namespaced=True)
+    >>> from polyver.kube.objects.kinds import ResourceKind
+    >>> widgets = ResourceKind("ex.io", "v1", "Widget", "widgets", "widget", namespaced=True)
     >>> print(not_found(widgets, "a"))
     widgets.ex.io "a" not found
     """
@@ -165,14 +165,14 @@ def not_found(kind: Kind, name: str) -> ApiError:
     return ApiError(404, "NotFound", message, details=_about(kind, name))
 
 
-def already_exists(kind: Kind, name: str, *, deleting: bool = False) -> ApiError:
+def already_exists(kind: ResourceKind, name: str, *, deleting: bool = False) -> ApiError:
     """There is such an object."""
     message = f"{kind.resource} {quoted(name)} already exists"
     message = f"object is being deleted: {message}" if deleting else message
     return ApiError(409, "AlreadyExists", message, details=_about(kind, name))
 
 
-def conflict(kind: Kind, name: str, problem: str) -> ApiError:
+def conflict(kind: ResourceKind, name: str, problem: str) -> ApiError:
     """The object is not as the request expects it."""
     message = f"Operation cannot be fulfilled on {kind.resource} {quoted(name)}: {problem}"
     return ApiError(409, "Conflict", message, details=_about(kind, name))
@@ -183,7 +183,9 @@ MODIFIED = (
 )
 
 
-def forbidden(kind: Kind, name: str, problem: str, causes: Iterable[Cause] = ()) -> ApiError:
+def forbidden(
+    kind: ResourceKind, name: str, problem: str, causes: Iterable[Cause] = ()
+) -> ApiError:
     """The request is understood and refused."""
     named = f" {quoted(name)}" if name else ""
     details = _about(kind, name)
@@ -196,7 +198,7 @@ def forbidden(kind: Kind, name: str, problem: str, causes: Iterable[Cause] = ())
     )
 
 
-def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> ApiError:
+def invalid(kind: ResourceKind, name: str, causes: Sequence[Cause]) -> ApiError:
     """The object breaks rules; all of them are named."""
     texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     problem = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

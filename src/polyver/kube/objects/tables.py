@@ -11,15 +11,15 @@ import msgspec
 
 from polyver.core.plain import Object
 from polyver.kube.objects._printing.ages import age_of, human_duration
-from polyver.kube.objects._printing.columns import Cell, CellOf, Column, Printer, printer
+from polyver.kube.objects._printing.columns import Cell, CellOf, Printer, TableColumn, printer
 from polyver.kube.objects._printing.kinds import NAME, builtin_printer
-from polyver.languages.jsonpath import InvalidPath, Path, parse_path
+from polyver.languages.jsonpath import InvalidJsonPath, JsonPath, parse_path
 
 __all__ = [
     "CUSTOM_SCALE",
-    "Column",
     "Include",
     "Printer",
+    "TableColumn",
     "builtin_printer",
     "custom_printer",
     "human_duration",
@@ -125,18 +125,18 @@ def custom_printer(columns: Sequence[Mapping[str, Any]] | None) -> Printer:
     >>> [each.name for each in custom_printer([{"name": "A", "jsonPath": ".spec["}]).columns]
     ['Name']
     """
-    found: list[tuple[Column, CellOf]] = []
+    found: list[tuple[TableColumn, CellOf]] = []
     for definition in columns or [_AGE]:
         try:
             path = parse_path(definition.get("jsonPath", ""))
-        except InvalidPath:
+        except InvalidJsonPath:
             break
         found.append((_column(definition), _cell(definition.get("type", ""), path)))
     return printer(NAME, *found)
 
 
-def _column(definition: Mapping[str, Any]) -> Column:
-    return Column(
+def _column(definition: Mapping[str, Any]) -> TableColumn:
+    return TableColumn(
         definition["name"],
         definition.get("type", ""),
         definition.get("format", ""),
@@ -145,7 +145,7 @@ def _column(definition: Mapping[str, Any]) -> Column:
     )
 
 
-def _cell(type_: str, path: Path) -> CellOf:
+def _cell(type_: str, path: JsonPath) -> CellOf:
     """The first value at a path, if it is of the column's type."""
 
     def cell(obj: Object, now: datetime) -> Cell:

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from polyver.kube.objects._structs import Stop, Walk, what_is
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects._structs import DecodingStopped, Walk, what_is
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, bad_request
 from polyver.kube.objects.type_shapes import Shape
 from polyver.languages.values.json_values import DEEPEST, Pairs, Undecodable, read, read_plain
@@ -58,7 +58,7 @@ def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
     walk = Walk()
     try:
         found = walk.value(Pairs() if value is None else value, shape)
-    except Stop as stop:
+    except DecodingStopped as stop:
         raise Undecodable(str(stop)) from None
     if walk.error:
         raise Undecodable(walk.error)
@@ -118,7 +118,7 @@ def _yaml_problem(error: InvalidManifest | UnicodeDecodeError) -> str:
     return f"yaml:{where} {error.fact.removeprefix('not YAML: ')}"
 
 
-def undecodable(kind: Kind, body: bytes, error: Undecodable) -> ApiError:
+def undecodable(kind: ResourceKind, body: bytes, error: Undecodable) -> ApiError:
     """The refusal of a body that cannot be read."""
     if error.unrecognized:
         what = f"the object provided is unrecognized (must be of type {kind.kind})"
@@ -127,12 +127,12 @@ def undecodable(kind: Kind, body: bytes, error: Undecodable) -> ApiError:
     return bad_request(f"{_unhandled(kind)}: {error}")
 
 
-def strictly_refused(kind: Kind, problems: Iterable[str]) -> ApiError:
+def strictly_refused(kind: ResourceKind, problems: Iterable[str]) -> ApiError:
     """The refusal of unknown and doubled fields, where the request asks for it."""
     return bad_request(f"{_unhandled(kind)}: strict decoding error: {', '.join(problems)}")
 
 
-def _unhandled(kind: Kind) -> str:
+def _unhandled(kind: ResourceKind) -> str:
     return f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
 
 

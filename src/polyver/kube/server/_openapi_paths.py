@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from polyver.kube.objects.kinds import Kind, Subresource
+from polyver.kube.objects.kinds import ResourceKind, Subresource
 from polyver.kube.server._openapi_schemas import component_name
 from polyver.kube.server._openapi_types import META, PARAMETERS, referring
 
@@ -91,7 +91,7 @@ _SINGLE = (
 _PART = (_SINGLE[0], _SINGLE[1], _COLLECTION[1], _SINGLE[3])
 
 
-def paths_of(kind: Kind) -> Iterator[tuple[str, Item]]:
+def paths_of(kind: ResourceKind) -> Iterator[tuple[str, Item]]:
     """Every path of a kind, with what can be done there."""
     root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.api_version}"
     if kind.namespaced:
@@ -107,21 +107,23 @@ def paths_of(kind: Kind) -> Iterator[tuple[str, Item]]:
         yield from _present(f"{single}/{part.name}", operations, kind, named=True)
 
 
-def part_component(kind: Kind, part: Subresource) -> str:
+def part_component(kind: ResourceKind, part: Subresource) -> str:
     """The schema of what a subresource holds."""
     if part.group is None:
         return component_name(kind, part.kind)
-    return component_name(Kind(part.group, part.version, part.kind, "", "", namespaced=False))
+    return component_name(
+        ResourceKind(part.group, part.version, part.kind, "", "", namespaced=False)
+    )
 
 
-def _everywhere(kind: Kind) -> Item:
+def _everywhere(kind: ResourceKind) -> Item:
     name = f"list{_title(kind)}{kind.kind}ForAllNamespaces"
     operation = _operation(kind, _COLLECTION[0], name, component_name(kind, kind.list_kind))
     return _item({"get": operation}, [])
 
 
 def _present(
-    path: str, operations: dict[str, Item], kind: Kind, *, named: bool
+    path: str, operations: dict[str, Item], kind: ResourceKind, *, named: bool
 ) -> Iterator[tuple[str, Item]]:
     if not operations:
         return
@@ -144,7 +146,7 @@ def _item(operations: dict[str, Item], shared: list[Item]) -> Item:
     return {**operations, "parameters": sorted(shared, key=lambda each: str(each["name"]))}
 
 
-def _operations(kind: Kind, ways: tuple[_Way, ...]) -> dict[str, Item]:
+def _operations(kind: ResourceKind, ways: tuple[_Way, ...]) -> dict[str, Item]:
     own, listed = component_name(kind), component_name(kind, kind.list_kind)
     scope = "Namespaced" if kind.namespaced else ""
     made = {}
@@ -157,7 +159,7 @@ def _operations(kind: Kind, ways: tuple[_Way, ...]) -> dict[str, Item]:
     return made
 
 
-def _part_operations(kind: Kind, part: Subresource) -> dict[str, Item]:
+def _part_operations(kind: ResourceKind, part: Subresource) -> dict[str, Item]:
     scope = "Namespaced" if kind.namespaced else ""
     end = f"{scope}{kind.kind}{part.name[:1].upper()}{part.name[1:]}"
     component = part_component(kind, part)
@@ -178,7 +180,7 @@ def _part_operations(kind: Kind, part: Subresource) -> dict[str, Item]:
     return made
 
 
-def _operation(kind: Kind, way: _Way, name: str, component: str) -> Item:
+def _operation(kind: ResourceKind, way: _Way, name: str, component: str) -> Item:
     served = _STREAMED if way.verb == "list" and not kind.custom else _SERVED
     answer = f"{META}Status" if way.method == "delete" else component
     codes = ("200",) if kind.custom and way.verb == "patch" else way.codes
@@ -197,14 +199,14 @@ def _operation(kind: Kind, way: _Way, name: str, component: str) -> Item:
     }
 
 
-def _parameters(kind: Kind, way: _Way) -> Item:
+def _parameters(kind: ResourceKind, way: _Way) -> Item:
     names = way.parameters
     if kind.custom:
         names = _OF_CUSTOM_KINDS.get(way.verb, names)
     return {"parameters": [_parameter(each) for each in names]} if names else {}
 
 
-def _request(kind: Kind, way: _Way, component: str) -> Item:
+def _request(kind: ResourceKind, way: _Way, component: str) -> Item:
     if way.verb == "deletecollection" and kind.custom:
         return {}
     if way.body == "options":
@@ -241,7 +243,7 @@ def _in_path(name: str, description: str) -> Item:
     return {**place, "required": True, "schema": schema}
 
 
-def _mark(kind: Kind) -> Item:
+def _mark(kind: ResourceKind) -> Item:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
@@ -255,10 +257,10 @@ def _words(group: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in _WORDS.split(text))
 
 
-def _title(kind: Kind) -> str:
+def _title(kind: ResourceKind) -> str:
     return f"{_words(kind.group)}{kind.version[:1].upper()}{kind.version[1:]}"
 
 
-def _tag(kind: Kind) -> str:
+def _tag(kind: ResourceKind) -> str:
     words = _words(kind.group)
     return f"{words[:1].lower()}{words[1:]}_{kind.version}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server._openapi_types import (
     FIELDS,
@@ -70,7 +70,7 @@ _BY_FORMAT = {
 _PLAIN_FORMATS = {"int32", "int64", "double", "byte"}
 
 
-def component_name(kind: Kind, name: str = "") -> str:
+def component_name(kind: ResourceKind, name: str = "") -> str:
     """How clients know the schema of a kind, or of another type in its group and version."""
     return f"{_package(kind.group, kind.version, custom=kind.custom)}{name or kind.kind}"
 
@@ -94,7 +94,7 @@ class Components:
     def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {}
 
-    def add(self, kind: Kind, schema: Shape | CustomSchema | None) -> None:
+    def add(self, kind: ResourceKind, schema: Shape | CustomSchema | None) -> None:
         """Add a kind, and its list if it has one."""
         name = component_name(kind)
         extra: Schema = {}
@@ -116,7 +116,7 @@ class Components:
             self.schemas[name] = {**made, **_mark(kind, (group, version))}
         return name
 
-    def add_requests(self, kinds: Collection[Kind]) -> None:
+    def add_requests(self, kinds: Collection[ResourceKind]) -> None:
         """Add what requests about these kinds hold, and answers that are no objects."""
         verbs = {verb for kind in kinds for verb in kind.verbs}
         if "patch" in verbs:
@@ -159,7 +159,7 @@ class Components:
             "metadata": metadata,
         }
 
-    def _list(self, kind: Kind) -> Schema:
+    def _list(self, kind: ResourceKind) -> Schema:
         metadata = _described(self._use(f"{META}ListMeta"), FIELDS["metadata"])
         items = {
             "description": FIELDS["items"],

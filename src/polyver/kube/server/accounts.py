@@ -13,7 +13,7 @@ import msgspec
 
 from polyver.core.plain import Object
 from polyver.kube.objects.builtin import shape_of
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import (
     Cause,
     bad_request,
@@ -25,15 +25,20 @@ from polyver.kube.objects.status import (
 from polyver.kube.objects.tables import builtin_printer
 from polyver.kube.server.answers import data_answer
 from polyver.kube.server.bodies import read_object
-from polyver.kube.server.call import Call, Server
-from polyver.kube.server.http import Response, User
-from polyver.kube.server.identity import AUDIENCE, Verdict, account_user, shared_audiences
+from polyver.kube.server.call import Call, ServerContext
+from polyver.kube.server.http import HttpResponse, User
+from polyver.kube.server.identity import (
+    AUDIENCE,
+    AuthenticationResult,
+    account_user,
+    shared_audiences,
+)
 from polyver.kube.server.managed_fields import own
 from polyver.kube.server.options import WriteOptions
-from polyver.kube.server.resource import Resource
-from polyver.kube.server.rules import Rules
-from polyver.kube.server.subresources import Whole
-from polyver.kube.server.tokens import BadToken, Claims, Named, Private, Signer
+from polyver.kube.server.resource import ServedResource
+from polyver.kube.server.rules import KindRules
+from polyver.kube.server.subresources import WholeObjectView
+from polyver.kube.server.tokens import BadToken, ClaimReference, Claims, PrivateClaims, TokenSigner
 from polyver.kube.server.webhook_admission import mutate_create, subject_of, validate
 from polyver.kube.server.write import match_namespace
 from polyver.languages.values.strings import quoted
@@ -45,13 +50,13 @@ _GRACE = 60.0
 """How many seconds something still counts after its deletion was asked for."""
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _GONE = "service account token has been invalidated"
-_KIND = Kind(
+_KIND = ResourceKind(
     "authentication.k8s.io", "v1", "TokenRequest", "TokenRequest", "tokenrequest", namespaced=True
 )
 _decoder = msgspec.json.Decoder()
 
 
-class _RequestRules(Rules):
+class _RequestRules(KindRules):
     def default(self, obj: Object) -> None:
         if obj["spec"].get("expirationSeconds") is None:
             obj["spec"]["expirationSeconds"] = _USUAL
@@ -75,11 +80,11 @@ def _check(spec: Object) -> Iterator[Cause]:
 class Accounts:
     """Makes tokens for service accounts, and tells whose a token is."""
 
-    def __init__(self, server: Server, key: Callable[[], bytes]) -> None:
+    def __init__(self, server: ServerContext, key: Callable[[], bytes]) -> None:
         self._server = server
-        self._signer = Signer(key)
+        self._signer = TokenSigner(key)
         shape = shape_of(_KIND.group, _KIND.version, _KIND.kind)
-        self._requests = Resource(
+        self._requests = ServedResource(
             _KIND,
             _RequestRules(),
             builtin_printer(_KIND.group, _KIND.kind),
@@ -89,7 +94,7 @@ class Accounts:
 
     # Making one.
 
-    async def request(self, call: Call) -> Response:
+    async def request(self, call: Call) -> HttpResponse:
         """A token for the account that the path names."""
         subject = await subject_of(
             call, "CREATE", name=call.place.name, subresource="token", other_kind=_KIND
@@ -100,7 +105,9 @@ class Accounts:
         asked = await call.run(lambda: read_object(call, options.validation))
         match_namespace(call, asked)
         account = self._account(call, asked)
-        await own(call, Whole(self._requests.rules, "token"), asked, None, options.manager)
+        await own(
+            call, WholeObjectView(self._requests.rules, "token"), asked, None, options.manager
+        )
         if subject is not None:
             asked = await mutate_create(call, subject, asked)
         metadata, spec = asked["metadata"], asked["spec"]
@@ -110,7 +117,7 @@ class Accounts:
         if causes := self._requests.rules.check_create(asked):
             raise invalid(_KIND, "", causes)
         if subject is not None:
-            await validate(call, subject, Whole(self._requests.rules), asked, None)
+            await validate(call, subject, WholeObjectView(self._requests.rules), asked, None)
         claims = self._claims(account, spec)
         until = self._server.timestamp(ahead=spec["expirationSeconds"])
         status = {"token": self._signer.sign(claims), "expirationTimestamp": until}
@@ -137,16 +144,16 @@ class Accounts:
             exp=now + spec["expirationSeconds"],
             iat=now,
             jti=self._server.new_uid(),
-            about=Private(
+            about=PrivateClaims(
                 namespace=namespace,
-                serviceaccount=Named(name, metadata["uid"]),
+                serviceaccount=ClaimReference(name, metadata["uid"]),
                 **self._bound(namespace, name, spec.get("boundObjectRef")),
             ),
             nbf=now,
             sub=f"system:serviceaccount:{namespace}:{name}",
         )
 
-    def _bound(self, namespace: str, account: str, ref: Object | None) -> dict[str, Named]:
+    def _bound(self, namespace: str, account: str, ref: Object | None) -> dict[str, ClaimReference]:
         """What a token is bound to, which has to be there."""
         if ref is None:
             return {}
@@ -162,22 +169,22 @@ class Accounts:
         if (uid := ref.get("uid")) and uid != found["metadata"]["uid"]:
             told = f"the UID in the bound object reference ({uid}) does not match the UID in record"
             problem = f"{told}. The object might have been deleted and then recreated"
-            raise conflict(Kind("", "", kind, kind, "", namespaced=True), name, problem)
+            raise conflict(ResourceKind("", "", kind, kind, "", namespaced=True), name, problem)
         return bound
 
-    def _node_of(self, pod: Object, account: str) -> dict[str, Named]:
+    def _node_of(self, pod: Object, account: str) -> dict[str, ClaimReference]:
         if pod["spec"].get("serviceAccountName") != account:
             told = f"cannot bind token for serviceaccount {quoted(account)} to pod"
             raise bad_request(f"{told} running with different serviceaccount name.")
         if not (name := pod["spec"].get("nodeName")):
             return {}
         node = self._find("nodes", "", name)
-        return {"node": _named(node) if node else Named(name)}
+        return {"node": _named(node) if node else ClaimReference(name)}
 
     def _needed(self, plural: str, namespace: str, name: str) -> Object:
         found = self._find(plural, namespace, name)
         if found is None:
-            raise not_found(Kind("", "v1", "", plural, "", namespaced=True), name)
+            raise not_found(ResourceKind("", "v1", "", plural, "", namespaced=True), name)
         return found
 
     def _find(self, plural: str, namespace: str, name: str) -> Object | None:
@@ -189,15 +196,15 @@ class Accounts:
 
     # Telling whose it is.
 
-    def verify(self, token: str, audiences: Sequence[str]) -> Verdict:
+    def verify(self, token: str, audiences: Sequence[str]) -> AuthenticationResult:
         """Whose token it is, among those that are meant for one of the audiences."""
         try:
             claims = self._signer.read(token)
             shared = _shared(audiences, claims.aud)
             self._check(claims)
         except BadToken as error:
-            return Verdict(problem=str(error))
-        return Verdict(_user(claims), shared)
+            return AuthenticationResult(problem=str(error))
+        return AuthenticationResult(_user(claims), shared)
 
     def _check(self, claims: Claims) -> None:
         now = self._server.now().timestamp()
@@ -214,7 +221,7 @@ class Accounts:
         elif about.node:
             self._check_bound("node", "nodes", "", about.node)
 
-    def _check_account(self, about: Private) -> None:
+    def _check_account(self, about: PrivateClaims) -> None:
         name, claimed = about.serviceaccount.name, about.serviceaccount.uid
         found = self._find("serviceaccounts", about.namespace, name)
         if found is None:
@@ -224,7 +231,7 @@ class Accounts:
         if (uid := found["metadata"]["uid"]) != claimed:
             raise BadToken(f"service account UID ({uid}) does not match claim ({claimed})")
 
-    def _check_bound(self, kind: str, plural: str, namespace: str, bound: Named) -> None:
+    def _check_bound(self, kind: str, plural: str, namespace: str, bound: ClaimReference) -> None:
         found = self._find(plural, namespace, bound.name)
         if found is None or self._is_gone(found):
             raise BadToken(_GONE)
@@ -238,8 +245,8 @@ class Accounts:
         return bool(since) and since < self._server.timestamp(ahead=-_GRACE)
 
 
-def _named(obj: Mapping[str, Mapping[str, str]]) -> Named:
-    return Named(obj["metadata"]["name"], obj["metadata"]["uid"])
+def _named(obj: Mapping[str, Mapping[str, str]]) -> ClaimReference:
+    return ClaimReference(obj["metadata"]["name"], obj["metadata"]["uid"])
 
 
 def _user(claims: Claims) -> User:

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
-__all__ = ["Admission", "Chain", "Review", "User"]
+__all__ = ["Admission", "AdmissionChain", "AdmissionRequest", "User"]
 
 PATIENCE = 10.0
 """How many seconds one call of user code may take, if nobody says."""
@@ -28,12 +28,12 @@ class User:
 
 
 @dataclass(slots=True)
-class Review:
+class AdmissionRequest:
     """A write that is about to happen."""
 
     operation: str
     """CREATE, UPDATE or DELETE."""
-    kind: Kind
+    kind: ResourceKind
     namespace: str
     name: str
     subresource: str
@@ -51,14 +51,14 @@ class Review:
 class Admission(Protocol):
     """One link of the chain; refuses by raising an ApiError."""
 
-    def handles(self, kind: Kind, operation: str) -> bool: ...
+    def handles(self, kind: ResourceKind, operation: str) -> bool: ...
 
-    async def mutate(self, review: Review) -> None: ...
+    async def mutate(self, review: AdmissionRequest) -> None: ...
 
-    async def validate(self, review: Review) -> None: ...
+    async def validate(self, review: AdmissionRequest) -> None: ...
 
 
-class Chain:
+class AdmissionChain:
     """All links: first every one may change the object, then every one may refuse it."""
 
     def __init__(self, links: Sequence[Admission] = ()) -> None:
@@ -67,16 +67,16 @@ class Chain:
     def add(self, link: Admission) -> None:
         self._links.append(link)
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         """Whether anyone wants to be asked."""
         return any(link.handles(kind, operation) for link in self._links)
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         for link in self._links:
             if link.handles(review.kind, review.operation):
                 await link.mutate(review)
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         for link in self._links:
             if link.handles(review.kind, review.operation):
                 await link.validate(review)

@@ -21,11 +21,16 @@ from polyver.kube.objects.tables import (
     to_table,
 )
 from polyver.kube.server.call import Call
-from polyver.kube.server.conversion import Unreadable, unreadable_list
-from polyver.kube.server.http import Response
-from polyver.kube.server.media import JSON, YAML, Form
-from polyver.kube.server.resource import NotConverted, Resource, encode_sorted, metadata_alone
-from polyver.kube.store import Entry
+from polyver.kube.server.conversion import UnreadableObject, unreadable_list
+from polyver.kube.server.http import HttpResponse
+from polyver.kube.server.media import JSON, YAML, ResponseFormat
+from polyver.kube.server.resource import (
+    EntryNotConverted,
+    ServedResource,
+    encode_sorted,
+    metadata_alone,
+)
+from polyver.kube.store import StoreEntry
 
 T = TypeVar("T")
 _AT_ONCE = 16
@@ -37,8 +42,8 @@ __all__ = ["in_form", "list_answer", "object_answer", "status_answer"]
 
 
 async def object_answer(
-    call: Call, entry: Entry, status: int = 200, *, kept: bool = False
-) -> Response:
+    call: Call, entry: StoreEntry, status: int = 200, *, kept: bool = False
+) -> HttpResponse:
     """An object that is stored."""
     form = call.form
     call.weight = max(call.weight, len(entry.value))
@@ -50,17 +55,17 @@ async def object_answer(
     return await data_answer(call, await call.resource.decode(entry, kept=kept), status)
 
 
-async def data_answer(call: Call, obj: Object, status: int = 200) -> Response:
+async def data_answer(call: Call, obj: Object, status: int = 200) -> HttpResponse:
     """An object that is at hand as data."""
     return await call.run(lambda: _written(call, in_form(call, obj), status))
 
 
-def status_answer(error: ApiError, form: Form) -> Response:
+def status_answer(error: ApiError, form: ResponseFormat) -> HttpResponse:
     """A refusal."""
     headers = [(name.lower(), value) for name, value in error.headers.items()]
     if form.media == YAML:
-        return Response(error.code, [("content-type", YAML), *headers], _yaml(error.status))
-    return Response(error.code, [("content-type", JSON), *headers], encode_json(error.status))
+        return HttpResponse(error.code, [("content-type", YAML), *headers], _yaml(error.status))
+    return HttpResponse(error.code, [("content-type", JSON), *headers], encode_json(error.status))
 
 
 def in_form(call: Call, obj: Object) -> Object:
@@ -112,7 +117,7 @@ def _include(text: str) -> Include:
     raise bad_request(f"Unable to convert to Table as requested: {problem}")
 
 
-async def list_answer(call: Call, entries: Sequence[Entry], metadata: Object) -> Response:
+async def list_answer(call: Call, entries: Sequence[StoreEntry], metadata: Object) -> HttpResponse:
     """A list of stored objects."""
     resource, form = call.resource, call.form
     call.weight = max(call.weight, sum(len(entry.value) for entry in entries))
@@ -133,20 +138,20 @@ async def list_answer(call: Call, entries: Sequence[Entry], metadata: Object) ->
     return await call.run(lambda: _data_list(call, objects, entries, metadata), quick=_DECODED)
 
 
-def _metadata_list(call: Call, values: Sequence[bytes], metadata: Object) -> Response:
+def _metadata_list(call: Call, values: Sequence[bytes], metadata: Object) -> HttpResponse:
     form = call.form
     alone = [metadata_alone(value, form.api_version) for value in values]
     return call.answer(200, _list(form.kind, form.api_version, metadata, alone))
 
 
-def _decoded_list(call: Call, entries: Sequence[Entry], metadata: Object) -> Response:
+def _decoded_list(call: Call, entries: Sequence[StoreEntry], metadata: Object) -> HttpResponse:
     objects = [call.resource.as_stored(entry) for entry in entries]
     return _data_list(call, objects, entries, metadata)
 
 
 def _data_list(
-    call: Call, objects: Sequence[Object], entries: Sequence[Entry], metadata: Object
-) -> Response:
+    call: Call, objects: Sequence[Object], entries: Sequence[StoreEntry], metadata: Object
+) -> HttpResponse:
     """A list in one of the forms for which objects have to be decoded."""
     resource, form = call.resource, call.form
     if form.kind == "Table":
@@ -162,13 +167,13 @@ def _data_list(
     return _written(call, list_of(resource, objects, metadata), 200)
 
 
-def _include_stored(table: Object, entries: Sequence[Entry]) -> None:
+def _include_stored(table: Object, entries: Sequence[StoreEntry]) -> None:
     """Have every row show its object's metadata as it is stored, which nobody has to encode."""
     for row, entry in zip(table["rows"] or (), entries, strict=True):
         row["object"] = msgspec.Raw(metadata_alone(entry.value, table["apiVersion"]))
 
 
-def list_of(resource: Resource, objects: Sequence[Object], metadata: Object) -> Object:
+def list_of(resource: ServedResource, objects: Sequence[Object], metadata: Object) -> Object:
     """A list of objects as data."""
     named = {"kind": resource.kind.list_kind, "apiVersion": resource.kind.api_version}
     items = list(objects)
@@ -180,11 +185,11 @@ def list_of(resource: Resource, objects: Sequence[Object], metadata: Object) -> 
     return named | {"metadata": metadata, "items": items}
 
 
-def _go_name(resource: Resource) -> str:
+def _go_name(resource: ServedResource) -> str:
     return f"*{resource.kind.group.partition('.')[0] or 'core'}.{resource.kind.list_kind}"
 
 
-def _joined(resource: Resource, values: Sequence[bytes], metadata: Object) -> bytes:
+def _joined(resource: ServedResource, values: Sequence[bytes], metadata: Object) -> bytes:
     """A list, put together from its objects as they are stored."""
     if not resource.kind.custom:
         start = len(resource.head)
@@ -192,7 +197,7 @@ def _joined(resource: Resource, values: Sequence[bytes], metadata: Object) -> by
     return _list(resource.kind.list_kind, resource.kind.api_version, metadata, values)
 
 
-async def _values(resource: Resource, entries: Sequence[Entry]) -> Sequence[bytes]:
+async def _values(resource: ServedResource, entries: Sequence[StoreEntry]) -> Sequence[bytes]:
     if all(map(resource.is_shown, entries)):
         return [entry.value for entry in entries]
     return await _all(resource, entries, lambda entry: resource.shown(entry, kept=True))
@@ -204,15 +209,17 @@ def _list(kind: str, api_version: str, metadata: Object, items: Sequence[bytes])
 
 
 async def _all(
-    resource: Resource, entries: Sequence[Entry], read: Callable[[Entry], Awaitable[T]]
+    resource: ServedResource,
+    entries: Sequence[StoreEntry],
+    read: Callable[[StoreEntry], Awaitable[T]],
 ) -> list[T]:
     """All entries of a list, each read; those that cannot be are told all together."""
     found: list[T] = []
-    failed: list[NotConverted] = []
+    failed: list[EntryNotConverted] = []
     for start in range(0, len(entries), _AT_ONCE):
         some = entries[start : start + _AT_ONCE]
         for one in await asyncio.gather(*map(read, some), return_exceptions=True):
-            if isinstance(one, NotConverted):
+            if isinstance(one, EntryNotConverted):
                 failed.append(one)
             elif isinstance(one, BaseException):
                 raise one
@@ -223,11 +230,11 @@ async def _all(
     return found
 
 
-def as_unreadable(failed: NotConverted) -> Unreadable:
+def as_unreadable(failed: EntryNotConverted) -> UnreadableObject:
     """What is told of an object that cannot be shown."""
     *_, namespace, name = failed.entry.key.split("/")
     namespace = namespace if failed.entry.key.count("/") > 3 else ""
-    return Unreadable(namespace, name, failed.entry.revision, failed.problem)
+    return UnreadableObject(namespace, name, failed.entry.revision, failed.problem)
 
 
 @lru_cache(maxsize=1024)
@@ -235,7 +242,7 @@ def _list_head(kind: str, api_version: str) -> bytes:
     return encode_json({"kind": kind, "apiVersion": api_version})[:-1]
 
 
-def _written(call: Call, data: Object, status: int) -> Response:
+def _written(call: Call, data: Object, status: int) -> HttpResponse:
     if call.form.media == YAML:
         return call.answer(status, _yaml(data), YAML)
     return call.answer(status, encode_json(data))

@@ -10,35 +10,35 @@ from collections.abc import Awaitable, Callable, Mapping
 from polyver.kube.http.http import read_duration
 from polyver.kube.http.off_loop import off_loop
 from polyver.kube.objects import encode_json
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, bad_request, internal, not_allowed, not_found
 from polyver.kube.server._uids import new_uid
 from polyver.kube.server.accounts import Accounts
-from polyver.kube.server.admission import Chain
+from polyver.kube.server.admission import AdmissionChain
 from polyver.kube.server.answers import as_unreadable, data_answer, status_answer
-from polyver.kube.server.call import Call, Server
+from polyver.kube.server.call import Call, ServerContext
 from polyver.kube.server.compaction import keep_house
 from polyver.kube.server.conversion import unreadable, unreadable_update
 from polyver.kube.server.definitions import Definitions, DroppedVersions
 from polyver.kube.server.delete import delete_collection, delete_object
-from polyver.kube.server.documents import Documents, unknown_path
-from polyver.kube.server.http import Request, Response
-from polyver.kube.server.identity import Wanted, may, refusal
+from polyver.kube.server.documents import ApiDocuments, unknown_path
+from polyver.kube.server.http import HttpRequest, HttpResponse
+from polyver.kube.server.identity import AuthorizationAttributes, may, refusal
 from polyver.kube.server.kinds import addresses, builtin_resources, lifecycle
 from polyver.kube.server.media import choose_form, error_form
 from polyver.kube.server.options import ListOptions, Query
-from polyver.kube.server.paths import Place, read_place, verb_of
+from polyver.kube.server.paths import ApiPath, read_place, verb_of
 from polyver.kube.server.read import find, get_object, list_objects
 from polyver.kube.server.registrations import Registrations
-from polyver.kube.server.resource import Catalogue, NotConverted, Resource
+from polyver.kube.server.resource import EntryNotConverted, ResourceCatalogue, ServedResource
 from polyver.kube.server.reviews import review
-from polyver.kube.server.rules import Part
-from polyver.kube.server.subresources import Status, Whole
+from polyver.kube.server.rules import ObjectView
+from polyver.kube.server.subresources import StatusView, WholeObjectView
 from polyver.kube.server.watch import watch_objects
 from polyver.kube.server.write import create_object, patch_object, update_object
 from polyver.kube.store import Store, StoreClosed, StoreFailed
 
-__all__ = ["Api"]
+__all__ = ["ApiServer"]
 
 # Without vowels and digits that look like them, so that no name says anything.
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
@@ -60,7 +60,7 @@ def _key() -> bytes:
     return key_pem(new_key())
 
 
-class Api:
+class ApiServer:
     """Everything that can be asked for, on one store."""
 
     def __init__(
@@ -76,20 +76,20 @@ class Api:
     ) -> None:
         self.problem = ""
         """What keeps the server from being whole, if something does."""
-        self.paths: dict[str, Callable[[Request], Awaitable[Response]]] = {}
+        self.paths: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
         """What else may be posted to, by those who may do everything."""
-        self.pages: dict[str, Callable[[Request], Awaitable[Response]]] = {}
+        self.pages: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
         """What else may be read."""
-        self.catalogue = Catalogue(builtin_resources())
-        self.admission = Chain()
-        self.server = Server(store, self.catalogue, self.admission, now, new_uid, new_suffix)
+        self.catalogue = ResourceCatalogue(builtin_resources())
+        self.admission = AdmissionChain()
+        self.server = ServerContext(store, self.catalogue, self.admission, now, new_uid, new_suffix)
         namespaces = lifecycle(self.server)
         self.admission.add(namespaces)
         self.server.last_check = namespaces.check
         self.admission.add(addresses(self.server))
         self.admission.add(DroppedVersions(self.server))
         self.accounts = Accounts(self.server, account_key)
-        self._documents = Documents(self.catalogue, release=release, address=address)
+        self._documents = ApiDocuments(self.catalogue, release=release, address=address)
         self._registrations = Registrations(self.server, self.handle)
         self._definitions = Definitions(self.server)
         self._definitions.load()
@@ -109,7 +109,7 @@ class Api:
         finally:
             await self.server.webhooks.close()
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: HttpRequest) -> HttpResponse:
         """The answer to a request; what is wrong with it is an answer too."""
         try:
             return await self._route(request)
@@ -121,9 +121,9 @@ class Api:
         except StoreFailed as error:
             return status_answer(internal(str(error)), error_form(""))
 
-    async def _answer_path(self, request: Request) -> Response:
+    async def _answer_path(self, request: HttpRequest) -> HttpResponse:
         """The answer to what asks for no resource."""
-        wanted = Wanted(request.method.lower(), path=request.path)
+        wanted = AuthorizationAttributes(request.method.lower(), path=request.path)
         if not may(request.user, wanted):
             raise refusal(request.user, wanted)
         if request.path in self.paths and request.method == "POST":
@@ -134,7 +134,7 @@ class Api:
             return self._documents.answer(request)
         return await off_loop(lambda: self._documents.answer(request))
 
-    async def _route(self, request: Request) -> Response:
+    async def _route(self, request: HttpRequest) -> HttpResponse:
         place = read_place(request.path)
         if place is None or not place.resource:
             return await self._answer_path(request)
@@ -158,12 +158,12 @@ class Api:
             call.warn(resource.warning)
         try:
             return await self._perform_in_time(call, verb)
-        except NotConverted as error:
+        except EntryNotConverted as error:
             return _refused(call, _unconverted(call, verb, error))
         except ApiError as error:
             return _refused(call, error)
 
-    async def _perform_in_time(self, call: Call, verb: str) -> Response:
+    async def _perform_in_time(self, call: Call, verb: str) -> HttpResponse:
         patience = _patience(call.query, verb)
         try:
             if patience is None:
@@ -173,7 +173,7 @@ class Api:
         except TimeoutError:
             return _out_of_time()
 
-    async def _perform(self, call: Call, verb: str) -> Response:
+    async def _perform(self, call: Call, verb: str) -> HttpResponse:
         if call.resource.review:
             return await review(call)
         if call.place.subresource == "token" and not call.resource.kind.custom:
@@ -192,32 +192,32 @@ def _patience(query: Query, verb: str) -> float | None:
     return min(seconds, _LONGEST) if seconds > 0 else _LONGEST
 
 
-def _out_of_time() -> Response:
+def _out_of_time() -> HttpResponse:
     message = "Timeout: request did not complete within the allotted timeout"
     status = ApiError(504, "Timeout", message, details={}).status
     # The real server writes this one by hand, and forgets to say what it is.
     body = encode_json({k: v for k, v in status.items() if k not in ("kind", "apiVersion")})
-    return Response(504, [("content-type", "text/plain; charset=utf-8")], body)
+    return HttpResponse(504, [("content-type", "text/plain; charset=utf-8")], body)
 
 
-def _unconverted(call: Call, verb: str, failed: NotConverted) -> ApiError:
+def _unconverted(call: Call, verb: str, failed: EntryNotConverted) -> ApiError:
     if verb in ("update", "patch", "create"):
         return unreadable_update(as_unreadable(failed))
     return unreadable(call.resource.kind, as_unreadable(failed))
 
 
-def _refused(call: Call, error: ApiError) -> Response:
+def _refused(call: Call, error: ApiError) -> HttpResponse:
     """A refusal; what there was to warn of is told with it."""
     refused = status_answer(error, error_form(call.request.headers.get("accept", "")))
     refused.headers += call.warning_headers()
     return refused
 
 
-def _authorize(request: Request, place: Place, verb: str) -> None:
+def _authorize(request: HttpRequest, place: ApiPath, verb: str) -> None:
     namespace = place.namespace
     if not place.group and place.resource == "namespaces":
         namespace = place.name
-    wanted = Wanted(
+    wanted = AuthorizationAttributes(
         verb,
         group=place.group,
         resource=place.resource,
@@ -229,7 +229,7 @@ def _authorize(request: Request, place: Place, verb: str) -> None:
         raise refusal(request.user, wanted)
 
 
-def _fits(resource: Resource, place: Place) -> bool:
+def _fits(resource: ServedResource, place: ApiPath) -> bool:
     """Whether the path is one that the resource has, by its scope and its parts."""
     kind = resource.kind
     if place.rest or (place.namespace and not kind.namespaced):
@@ -243,7 +243,7 @@ def _fits(resource: Resource, place: Place) -> bool:
     return True
 
 
-def _check_method(resource: Resource, place: Place, verb: str) -> bool:
+def _check_method(resource: ServedResource, place: ApiPath, verb: str) -> bool:
     """Whether the path is there for a verb; refuses what it knows and does not do."""
     kind = resource.kind
     if place.old_watch and verb != "watch":
@@ -262,7 +262,7 @@ def _check_method(resource: Resource, place: Place, verb: str) -> bool:
     return True
 
 
-def _check_custom(kind: Kind, place: Place, verb: str) -> None:
+def _check_custom(kind: ResourceKind, place: ApiPath, verb: str) -> None:
     if verb in ("update", "patch") and not place.name:
         raise bad_request("name must be provided")
     if not place.subresource:
@@ -275,38 +275,38 @@ def _check_custom(kind: Kind, place: Place, verb: str) -> None:
         raise ApiError(405, "MethodNotAllowed", text, details=details)
 
 
-async def _list(call: Call) -> Response:
+async def _list(call: Call) -> HttpResponse:
     return await list_objects(call, ListOptions.read(call.query))
 
 
-async def _watch(call: Call) -> Response:
+async def _watch(call: Call) -> HttpResponse:
     return watch_objects(call, ListOptions.read(call.query, watch=True))
 
 
-async def _update(call: Call) -> Response:
+async def _update(call: Call) -> HttpResponse:
     return await update_object(call, _part(call.resource, call.place))
 
 
-async def _patch(call: Call) -> Response:
+async def _patch(call: Call) -> HttpResponse:
     return await patch_object(call, _part(call.resource, call.place))
 
 
-async def _get(call: Call) -> Response:
+async def _get(call: Call) -> HttpResponse:
     part = _part(call.resource, call.place)
     if part.name in ("", "status"):
         return await get_object(call)
     return await data_answer(call, part.show(await call.resource.decode(find(call))))
 
 
-def _part(resource: Resource, place: Place) -> Part:
+def _part(resource: ServedResource, place: ApiPath) -> ObjectView:
     if not place.subresource:
-        return Whole(resource.rules)
+        return WholeObjectView(resource.rules)
     if place.subresource in resource.parts:
         return resource.parts[place.subresource]
-    return Status(resource.rules)
+    return StatusView(resource.rules)
 
 
-_VERBS: Mapping[str, Callable[[Call], Awaitable[Response]]] = {
+_VERBS: Mapping[str, Callable[[Call], Awaitable[HttpResponse]]] = {
     "create": create_object,
     "delete": delete_object,
     "deletecollection": delete_collection,

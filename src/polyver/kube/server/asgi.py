@@ -13,23 +13,31 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from typing import Any, Protocol
 
 from polyver.kube.http.health import Checks, health
-from polyver.kube.http.http import Gone, Receive, Scope, Send, TooLarge, read_body, start
+from polyver.kube.http.http import (
+    BodyTooLarge,
+    ClientDisconnected,
+    Receive,
+    Scope,
+    Send,
+    read_body,
+    start,
+)
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.codec import encode_json
 from polyver.kube.objects.status import ApiError, internal
 from polyver.kube.server._uids import new_uid
-from polyver.kube.server.http import Request, Response, User
+from polyver.kube.server.http import HttpRequest, HttpResponse, User
 from polyver.kube.server.identity import (
+    AuthorizationAttributes,
     Identities,
-    Wanted,
     certificate_user,
     impersonated,
     may,
     refusal,
 )
-from polyver.kube.server.metrics import Metrics
+from polyver.kube.server.metrics import ApiServerMetrics
 
-__all__ = ["App", "Handler", "certificate_state"]
+__all__ = ["ApiServerApp", "Handler", "certificate_state"]
 
 MOST_BODY = 3 * 1024 * 1024
 _MOST_DISCARDED = 64 * 1024 * 1024
@@ -57,10 +65,10 @@ def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
 class Handler(Protocol):
     """The pipeline."""
 
-    async def handle(self, request: Request) -> Response: ...
+    async def handle(self, request: HttpRequest) -> HttpResponse: ...
 
 
-class App:
+class ApiServerApp:
     """The ASGI application around a pipeline."""
 
     def __init__(
@@ -69,12 +77,12 @@ class App:
         identities: Identities,
         *,
         checks: Checks | None = None,
-        metrics: Metrics | None = None,
+        metrics: ApiServerMetrics | None = None,
         log: Log | None = None,
     ) -> None:
         self._api = api
         self._identities = identities
-        self._metrics = metrics or Metrics()
+        self._metrics = metrics or ApiServerMetrics()
         self._log = log or Log()
         self._streams: set[asyncio.Task[None]] = set()
         self._ending = False
@@ -94,7 +102,7 @@ class App:
         known = dict(headers)
         try:
             response = await self._answer(scope, headers, known, receive)
-        except Gone:
+        except ClientDisconnected:
             return
         added = [("audit-id", _audit_id(known.get("audit-id", ""))), _UNCACHED]
         await send(start(response, added))
@@ -104,7 +112,7 @@ class App:
             await self._stream(response.body, receive, send)
         self._note(scope, response, time.perf_counter() - began)
 
-    def _note(self, scope: Scope, response: Response, seconds: float) -> None:
+    def _note(self, scope: Scope, response: HttpResponse, seconds: float) -> None:
         method, path, status = scope["method"], scope["path"], response.status
         lasting = not isinstance(response.body, bytes)
         self._metrics.observe(method, path, status, None if lasting else seconds, watch=lasting)
@@ -120,7 +128,7 @@ class App:
         headers: Iterable[tuple[str, str]],
         known: Mapping[str, str],
         receive: Receive,
-    ) -> Response:
+    ) -> HttpResponse:
         if malformed := _malformed(scope):
             return malformed
         try:
@@ -132,19 +140,19 @@ class App:
             return await _compressed(response, request)
         except ApiError as error:
             return _refused(error)
-        except Gone:
+        except ClientDisconnected:
             raise
         except Exception as error:
             self._log.failure("a request failed", error, path=scope["path"])
             return _refused(internal("this request failed; the server's log says why"))
 
-    def _own(self, request: Request) -> Response | None:
+    def _own(self, request: HttpRequest) -> HttpResponse | None:
         """The answer to what is asked of the server rather than of the API."""
         path = request.path
         is_health = path.startswith(_HEALTH) and path.split("/", 2)[1] in self._checks
         if not is_health and path != "/metrics":
             return None
-        wanted = Wanted(request.method.lower(), path=path)
+        wanted = AuthorizationAttributes(request.method.lower(), path=path)
         if not may(request.user, wanted):
             raise refusal(request.user, wanted)
         if is_health:
@@ -200,17 +208,17 @@ async def _ended(task: asyncio.Task[None]) -> BaseException | None:
 # Requests.
 
 
-def _malformed(scope: Scope) -> Response | None:
+def _malformed(scope: Scope) -> HttpResponse | None:
     """The refusal of a path that cannot be read, in the words of Go's library."""
     if b"%" not in scope["raw_path"] or not _BAD_ESCAPE.search(scope["raw_path"]):
         return None
     headers_sent = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
-    return Response(400, headers_sent, b"400 Bad Request")
+    return HttpResponse(400, headers_sent, b"400 Bad Request")
 
 
-def _request(scope: Scope, headers: Mapping[str, str], user: User, body: bytes) -> Request:
+def _request(scope: Scope, headers: Mapping[str, str], user: User, body: bytes) -> HttpRequest:
     client = scope.get("client")
-    return Request(
+    return HttpRequest(
         scope["method"],
         scope["path"],
         scope["query_string"].decode("latin-1"),
@@ -224,16 +232,16 @@ def _request(scope: Scope, headers: Mapping[str, str], user: User, body: bytes) 
 async def _body(receive: Receive) -> bytes:
     try:
         return await read_body(receive, most=MOST_BODY, most_discarded=_MOST_DISCARDED)
-    except TooLarge as error:
+    except BodyTooLarge as error:
         raise ApiError(413, "RequestEntityTooLarge", str(error)) from None
 
 
 # Responses.
 
 
-def _refused(error: ApiError) -> Response:
+def _refused(error: ApiError) -> HttpResponse:
     headers = [("content-type", "application/json"), *error.headers.items()]
-    return Response(error.code, headers, encode_json(error.status) + b"\n")
+    return HttpResponse(error.code, headers, encode_json(error.status) + b"\n")
 
 
 def _audit_id(given: str) -> str:
@@ -241,7 +249,7 @@ def _audit_id(given: str) -> str:
     return (given and _UNPRINTABLE.sub("", given)[:64]) or new_uid()
 
 
-async def _compressed(response: Response, request: Request) -> Response:
+async def _compressed(response: HttpResponse, request: HttpRequest) -> HttpResponse:
     body = response.body
     if not isinstance(body, bytes) or len(body) <= _COMPRESSED_FROM:
         return response
@@ -253,7 +261,7 @@ async def _compressed(response: Response, request: Request) -> Response:
     else:
         packed = await asyncio.to_thread(_gzip, body)
     added = [("content-encoding", "gzip"), ("vary", "Accept-Encoding")]
-    return Response(response.status, [*response.headers, *added], packed)
+    return HttpResponse(response.status, [*response.headers, *added], packed)
 
 
 def _takes_gzip(headers: Mapping[str, str]) -> bool:

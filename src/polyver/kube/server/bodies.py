@@ -10,7 +10,7 @@ import msgspec
 from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.builtin import builtin_kinds, metadata_shape, shape_of
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.protobuf import decode_protobuf
 from polyver.kube.objects.schema import MalformedMetadata
 from polyver.kube.objects.status import ApiError, bad_request, invalid, invalid_field
@@ -32,7 +32,7 @@ from polyver.kube.server.subresources import SCALE
 __all__ = ["conform", "judge", "read_delete_options", "read_object"]
 
 _SHOWN = 30
-_DELETE_OPTIONS = Kind("meta.k8s.io", "v1", "DeleteOptions", "", "", namespaced=False)
+_DELETE_OPTIONS = ResourceKind("meta.k8s.io", "v1", "DeleteOptions", "", "", namespaced=False)
 # The real server still knows these, though it does not serve them.
 _KNOWN_UNSERVED = frozenset({("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")})
 
@@ -57,7 +57,7 @@ def read_object(call: Call, validation: str) -> Object:
     return obj
 
 
-def _expected(call: Call) -> Kind:
+def _expected(call: Call) -> ResourceKind:
     """What the path takes: the kind itself, or its scale."""
     return SCALE if call.place.subresource == "scale" else call.resource.kind
 
@@ -81,7 +81,7 @@ def judge(
 # Built-in kinds: the body is read as their types say.
 
 
-def _read_typed(call: Call, kind: Kind) -> tuple[Object, Sequence[str]]:
+def _read_typed(call: Call, kind: ResourceKind) -> tuple[Object, Sequence[str]]:
     doubled: list[str] = []
     body = _typed_body(call, kind, doubled)
     _check_typed(kind, _identity_of(body))
@@ -91,7 +91,9 @@ def _read_typed(call: Call, kind: Kind) -> tuple[Object, Sequence[str]]:
     return decoded.value, [*doubled, *decoded.problems]
 
 
-def _typed_body(call: Call, kind: Kind, problems: list[str] | None = None) -> bytes | Object:
+def _typed_body(
+    call: Call, kind: ResourceKind, problems: list[str] | None = None
+) -> bytes | Object:
     match body_type(call.request.headers.get("content-type", "")):
         case "application/vnd.kubernetes.protobuf":
             return decode_protobuf(
@@ -107,7 +109,7 @@ def _typed_body(call: Call, kind: Kind, problems: list[str] | None = None) -> by
     return call.request.body
 
 
-def _builtin_shape(expected: Kind, api_version: str, name: str) -> Shape | None:
+def _builtin_shape(expected: ResourceKind, api_version: str, name: str) -> Shape | None:
     """The shape of what a body says it is; what it does not say it is expected to be."""
     if (name or expected.kind) == _DELETE_OPTIONS.kind:
         return shape_of("", "v1", _DELETE_OPTIONS.kind)  # clients put it in any group
@@ -118,13 +120,13 @@ def _builtin_shape(expected: Kind, api_version: str, name: str) -> Shape | None:
     return None
 
 
-def _shape(call: Call, kind: Kind) -> Shape:
+def _shape(call: Call, kind: ResourceKind) -> Shape:
     if kind is SCALE:
         return shape_of(SCALE.group, SCALE.version, SCALE.kind)
     return call.resource.shape
 
 
-def _yaml(body: bytes, kind: Kind) -> tuple[Any, list[str]]:
+def _yaml(body: bytes, kind: ResourceKind) -> tuple[Any, list[str]]:
     try:
         return read_yaml(body)
     except Undecodable as error:
@@ -142,7 +144,7 @@ def _identity_of(body: bytes | Object) -> _Identity:
         return _Identity()
 
 
-def _check_typed(kind: Kind, said: _Identity) -> None:
+def _check_typed(kind: ResourceKind, said: _Identity) -> None:
     """A body may leave out what it is, but not say that it is something else."""
     version, name = said.api_version or kind.api_version, said.kind or kind.kind
     if (version, name) == (kind.api_version, kind.kind):
@@ -182,12 +184,12 @@ def _read_custom(call: Call) -> tuple[Object, Sequence[str]]:
     return obj, [*doubled, *unknown]
 
 
-def _other_version(kind: Kind, version: str) -> ApiError:
+def _other_version(kind: ResourceKind, version: str) -> ApiError:
     text = f"the API version in the data ({version}) does not match the expected API version"
     return bad_request(f"{text} ({kind.api_version})")
 
 
-def _kind_missing(kind: Kind, body: bytes) -> str:
+def _kind_missing(kind: ResourceKind, body: bytes) -> str:
     text = body.decode(errors="replace")
     shown = text if len(body) <= _SHOWN else f"{text[:_SHOWN]} ..."
     what = f"the object provided is unrecognized (must be of type {kind.kind})"
@@ -223,14 +225,14 @@ def _metadata(data: Object) -> Object:
     return found or {}
 
 
-def _check_custom(kind: Kind, data: Mapping[str, Any]) -> None:
+def _check_custom(kind: ResourceKind, data: Mapping[str, Any]) -> None:
     metadata = data.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
     said, version = data.get("kind"), data.get("apiVersion")
     if not said:
         raise Undecodable(f"Object 'Kind' is missing in '{encode_json(data).decode()}'")
     if said != kind.kind:
-        told = Kind(kind.group, kind.version, str(said), kind.plural, "", kind.namespaced)
+        told = ResourceKind(kind.group, kind.version, str(said), kind.plural, "", kind.namespaced)
         raise invalid(told, name, [invalid_field("kind", said, f"must be {kind.kind}")])
     if version != kind.api_version:
         text = f"must be {kind.api_version}"

@@ -6,8 +6,8 @@ from typing import Any
 
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.builtin import builtin_kinds
-from polyver.kube.server.api import Api
-from polyver.kube.server.http import Request
+from polyver.kube.server.api import ApiServer
+from polyver.kube.server.http import HttpRequest
 from polyver.kube.server.identity import SERVER
 from polyver.kube.server.registrations import builtin_registrations
 
@@ -16,7 +16,7 @@ __all__ = ["prepare"]
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
-async def prepare(api: Api, *, port: int) -> None:
+async def prepare(api: ApiServer, *, port: int) -> None:
     """Create what is not there yet: namespaces, the service that leads back here, API services."""
     for name in _NAMESPACES:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -26,12 +26,12 @@ async def prepare(api: Api, *, port: int) -> None:
         await _create(api, "/apis/apiregistration.k8s.io/v1/apiservices", registration)
 
 
-async def _create(api: Api, path: str, obj: dict[str, Any]) -> None:
+async def _create(api: ApiServer, path: str, obj: dict[str, Any]) -> None:
     name = obj["metadata"]["name"]
-    found = await api.handle(Request("GET", f"{path}/{name}", "", {}, b"", SERVER))
+    found = await api.handle(HttpRequest("GET", f"{path}/{name}", "", {}, b"", SERVER))
     if found.status == 404:
         headers = {"content-type": "application/json", "user-agent": "kube-apiserver"}
-        await api.handle(Request("POST", path, "", headers, encode_json(obj), SERVER))
+        await api.handle(HttpRequest("POST", path, "", headers, encode_json(obj), SERVER))
 
 
 def _service(port: int) -> dict[str, Any]:

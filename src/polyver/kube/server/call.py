@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from polyver.kube.http.off_loop import off_loop
-from polyver.kube.server.admission import Chain, Review
+from polyver.kube.server.admission import AdmissionChain, AdmissionRequest
 from polyver.kube.server.conversion.converters import ServedConversions
-from polyver.kube.server.http import Request, Response
-from polyver.kube.server.identity import Authenticate, Verdict
-from polyver.kube.server.media import JSON, Form
+from polyver.kube.server.http import HttpRequest, HttpResponse
+from polyver.kube.server.identity import Authenticate, AuthenticationResult
+from polyver.kube.server.media import JSON, ResponseFormat
 from polyver.kube.server.options import Query
-from polyver.kube.server.paths import Place
-from polyver.kube.server.resource import Catalogue, Resource
+from polyver.kube.server.paths import ApiPath
+from polyver.kube.server.resource import ResourceCatalogue, ServedResource
 from polyver.kube.server.webhooks import Webhooks
 from polyver.kube.store import Store
 from polyver.languages.values.step_budget import OverAllowance, limited
 
-__all__ = ["Call", "Server"]
+__all__ = ["Call", "ServerContext"]
 
 SMALL = 4096
 """Up to how many bytes the work on a request is done on the event loop."""
@@ -66,18 +66,18 @@ class Warnings:
 
 
 @dataclass(slots=True)
-class Server:
+class ServerContext:
     """What all requests share."""
 
     store: Store
-    catalogue: Catalogue
-    admission: Chain
+    catalogue: ResourceCatalogue
+    admission: AdmissionChain
     now: Callable[[], datetime.datetime]
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
-    last_check: Callable[[Review], None] = lambda review: None  # noqa: ARG005
+    last_check: Callable[[AdmissionRequest], None] = lambda review: None  # noqa: ARG005
     """What must still hold when a new object is stored."""
-    authenticate: Authenticate = lambda token, audiences: Verdict()  # noqa: ARG005
+    authenticate: Authenticate = lambda token, audiences: AuthenticationResult()  # noqa: ARG005
     """Whose token it is, if it is anybody's, and meant for one of the audiences."""
     conversions: ServedConversions[Any] = field(default_factory=ServedConversions)
     webhooks: Webhooks = field(init=False)
@@ -100,12 +100,12 @@ class Server:
 class Call:
     """A request for a resource: who asks for what, and what they should be warned of."""
 
-    server: Server
-    request: Request
-    resource: Resource
-    place: Place
+    server: ServerContext
+    request: HttpRequest
+    resource: ServedResource
+    place: ApiPath
     query: Query
-    form: Form
+    form: ResponseFormat
     warnings: Warnings = field(default_factory=Warnings)
     weight: int = field(init=False)
     """About how many bytes there are to work on."""
@@ -140,11 +140,11 @@ class Call:
     def warn(self, text: str) -> None:
         self.warnings.add(text)
 
-    def answer(self, status: int, body: bytes, media: str = JSON) -> Response:
-        return Response(status, [("content-type", media), *self.warning_headers()], body)
+    def answer(self, status: int, body: bytes, media: str = JSON) -> HttpResponse:
+        return HttpResponse(status, [("content-type", media), *self.warning_headers()], body)
 
-    def stream(self, lines: AsyncIterator[bytes]) -> Response:
-        return Response(200, [("content-type", JSON), *self.warning_headers()], lines)
+    def stream(self, lines: AsyncIterator[bytes]) -> HttpResponse:
+        return HttpResponse(200, [("content-type", JSON), *self.warning_headers()], lines)
 
     def warning_headers(self) -> Iterator[tuple[str, str]]:
         for text in self.warnings:

@@ -12,21 +12,21 @@ from polyver.core import KubeVersion
 from polyver.core.plain import Object
 from polyver.kube.http.off_loop import off_loop
 from polyver.kube.objects.builtin import metadata_shape
-from polyver.kube.objects.kinds import CUSTOM_VERBS, Kind, Subresource
+from polyver.kube.objects.kinds import CUSTOM_VERBS, ResourceKind, Subresource
 from polyver.kube.objects.merge_order import go_text, go_type
 from polyver.kube.objects.schema import Schema, compile_schema
 from polyver.kube.objects.sizes import is_larger
 from polyver.kube.objects.status import Cause, forbidden, invalid_field
 from polyver.kube.objects.tables import custom_printer
 from polyver.kube.objects.type_shapes import Shape
-from polyver.kube.server.conversion import Cache, Conversion, conversion_of
-from polyver.kube.server.conversion.converters import Converter
+from polyver.kube.server.conversion import Cache, ConversionStrategy, conversion_of
+from polyver.kube.server.conversion.converters import ObjectConverter
 from polyver.kube.server.discovery import storage_version_hash
-from polyver.kube.server.resource import Resource, encode_sorted
-from polyver.kube.server.rules import Part, Rules
-from polyver.kube.server.subresources import Names, Scale, dotted
-from polyver.kube.store import Entry
-from polyver.languages.jsonpath import InvalidPath, parse_path
+from polyver.kube.server.resource import ServedResource, encode_sorted
+from polyver.kube.server.rules import KindRules, ObjectView
+from polyver.kube.server.subresources import Names, ScaleView, dotted
+from polyver.kube.store import StoreEntry
+from polyver.languages.jsonpath import InvalidJsonPath, parse_path
 
 __all__ = ["CustomRules", "compiled", "custom_resources", "stored_resource"]
 
@@ -35,14 +35,14 @@ _LARGE_SCHEMA = 128 * 1024
 _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 
-class CustomRules(Rules):
+class CustomRules(KindRules):
     """What holds for every custom kind, and what its schema says."""
 
     unconditional = False
     counts = True
 
     def __init__(
-        self, kind: Kind, schema: Schema, parts: Mapping[str, Any], *, terminating: bool
+        self, kind: ResourceKind, schema: Schema, parts: Mapping[str, Any], *, terminating: bool
     ) -> None:
         scale = parts.get("scale") or {}
         self._kind = kind
@@ -131,11 +131,11 @@ _MOST_REPLICAS = 2**31 - 1
 
 def custom_resources(
     definition: Mapping[str, Any],
-    entry: Entry,
+    entry: StoreEntry,
     *,
     settled: int = 0,
-    served: Converter | None = None,
-) -> list[Resource]:
+    served: ObjectConverter | None = None,
+) -> list[ServedResource]:
     """What a definition has served, a resource for each version."""
     family = _family(definition, entry, settled or entry.revision, served)
     versions = definition["spec"]["versions"]
@@ -143,8 +143,8 @@ def custom_resources(
 
 
 def stored_resource(
-    definition: Mapping[str, Any], entry: Entry, served: Converter | None = None
-) -> Resource:
+    definition: Mapping[str, Any], entry: StoreEntry, served: ObjectConverter | None = None
+) -> ServedResource:
     """A kind in the version that is stored, served or not."""
     family = _family(definition, entry, entry.revision, served)
     return _resource(family, _stored_version(definition))
@@ -157,7 +157,7 @@ def _stored_version(definition: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _family(
-    definition: Mapping[str, Any], entry: Entry, settled: int, served: Converter | None
+    definition: Mapping[str, Any], entry: StoreEntry, settled: int, served: ObjectConverter | None
 ) -> _Family:
     spec, stored = definition["spec"], _stored_version(definition)
     schemas = {
@@ -177,12 +177,12 @@ class _Family:
     """What all versions of a kind share."""
 
     definition: Mapping[str, Any]
-    entry: Entry
+    entry: StoreEntry
     settled: int
     schemas: Mapping[str, Schema]
     shapes: Mapping[str, Shape]
-    stored: Kind
-    converter: Conversion
+    stored: ResourceKind
+    converter: ConversionStrategy
     cache: Cache
 
 
@@ -225,7 +225,7 @@ def _whole(shape: Shape) -> Shape:
     return replace(shape, fields=fields)
 
 
-def _resource(family: _Family, version: Mapping[str, Any]) -> Resource:
+def _resource(family: _Family, version: Mapping[str, Any]) -> ServedResource:
     definition = family.definition
     kind = _kind(definition, version, family.stored.storage_hash)
     schema = family.schemas[kind.api_version]
@@ -236,7 +236,7 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> Resource:
         parts,
         terminating="deletionTimestamp" in definition["metadata"],
     )
-    return Resource(
+    return ServedResource(
         kind=kind,
         rules=rules,
         printer=custom_printer(version.get("additionalPrinterColumns")),
@@ -260,10 +260,10 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> Resource:
 class CustomConversion:
     """Between the versions of a custom kind, each of which has its own schema."""
 
-    kind: Kind
-    storage: Kind
+    kind: ResourceKind
+    storage: ResourceKind
     schemas: Mapping[str, Schema]
-    converter: Conversion
+    converter: ConversionStrategy
     cache: Cache
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
@@ -314,12 +314,12 @@ class Converting(Protocol):
     async def convert(self, obj: Object, api_version: str) -> Object: ...
 
 
-def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str) -> Kind:
+def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str) -> ResourceKind:
     spec, names = definition["spec"], definition["status"]["acceptedNames"]
     parts = version.get("subresources") or {}
     subresources = [Subresource("status")] if "status" in parts else []
     subresources += [_SCALE] if parts.get("scale") else []
-    return Kind(
+    return ResourceKind(
         group=spec["group"],
         version=version["name"],
         kind=names["kind"],
@@ -354,12 +354,12 @@ def _is_recommended(version: Mapping[str, Any]) -> bool:
     return version["served"] and not version.get("deprecated")
 
 
-def _parts(parts: Mapping[str, Any], rules: Rules) -> Mapping[str, Part]:
+def _parts(parts: Mapping[str, Any], rules: KindRules) -> Mapping[str, ObjectView]:
     scale = parts.get("scale")
     if not scale:
         return {}
     return {
-        "scale": Scale(
+        "scale": ScaleView(
             rules,
             replicas=names_of(scale["specReplicasPath"]),
             status_replicas=names_of(scale["statusReplicasPath"]),
@@ -380,7 +380,7 @@ def _selectable(fields: Iterable[Mapping[str, str]]) -> Mapping[str, Callable[[O
 def _text_of(path: str) -> Callable[[Object], str]:
     try:
         parsed = parse_path(path)
-    except InvalidPath:
+    except InvalidJsonPath:
         return lambda _: ""
 
     def text(obj: Object) -> str:

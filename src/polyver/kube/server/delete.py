@@ -5,21 +5,21 @@ from __future__ import annotations
 from polyver.core.plain import Object
 from polyver.kube.http.off_loop import Turns
 from polyver.kube.objects import encode_json
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, conflict, not_found
-from polyver.kube.server.admission import Review
+from polyver.kube.server.admission import AdmissionRequest
 from polyver.kube.server.answers import data_answer, list_answer
 from polyver.kube.server.bodies import read_delete_options
-from polyver.kube.server.call import Call, Server
-from polyver.kube.server.http import Request, Response
+from polyver.kube.server.call import Call, ServerContext
+from polyver.kube.server.http import HttpRequest, HttpResponse
 from polyver.kube.server.identity import SERVER
 from polyver.kube.server.media import PLAIN
 from polyver.kube.server.options import DeleteOptions, ListOptions, Query
-from polyver.kube.server.paths import Place
-from polyver.kube.server.resource import Resource
+from polyver.kube.server.paths import ApiPath
+from polyver.kube.server.resource import ServedResource
 from polyver.kube.server.selection import read_selection
 from polyver.kube.server.webhook_admission import deleted, subject_of
-from polyver.kube.store import Change, Conflict, Entry
+from polyver.kube.store import Conflict, StoreEntry, StoreWrite
 
 __all__ = ["delete_all", "delete_collection", "delete_object"]
 
@@ -28,7 +28,7 @@ _PAGE = 500
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 
-async def delete_object(call: Call) -> Response:
+async def delete_object(call: Call) -> HttpResponse:
     """One object; the answer is the object where the real server answers with it."""
     options = read_delete_options(call)
     entry = call.store.get(call.key)
@@ -43,7 +43,7 @@ async def delete_object(call: Call) -> Response:
     return call.answer(200, encode_json(await _success(call.resource.kind, entry, call)))
 
 
-async def _success(kind: Kind, entry: Entry, call: Call) -> Object:
+async def _success(kind: ResourceKind, entry: StoreEntry, call: Call) -> Object:
     metadata = (await call.resource.decode(entry))["metadata"]
     details = {"name": metadata["name"], "kind": kind.plural, "uid": metadata["uid"]}
     details |= {"group": kind.group} if kind.group else {}
@@ -51,13 +51,13 @@ async def _success(kind: Kind, entry: Entry, call: Call) -> Object:
     return named | {"status": "Success", "details": details}
 
 
-async def delete_collection(call: Call) -> Response:
+async def delete_collection(call: Call) -> HttpResponse:
     """Everything that the selectors find, answered with a list of what was there."""
     selected = ListOptions.read(call.query)
     options = read_delete_options(call)
     selection = read_selection(call.resource, selected)
     prefix, after = call.resource.range(call.place.namespace), ""
-    found: list[Entry] = []
+    found: list[StoreEntry] = []
     turns = Turns()
     while True:
         page = call.store.page(prefix, after=after, limit=_PAGE)
@@ -76,14 +76,14 @@ async def delete_collection(call: Call) -> Response:
     return await list_answer(call, found, metadata)
 
 
-async def delete_all(server: Server, resource: Resource) -> None:
+async def delete_all(server: ServerContext, resource: ServedResource) -> None:
     """All objects of a kind, because the kind itself goes."""
-    place = Place(resource.kind.group, resource.kind.version, resource.kind.plural)
-    request = Request("DELETE", "", "", {}, b"", SERVER)
+    place = ApiPath(resource.kind.group, resource.kind.version, resource.kind.plural)
+    request = HttpRequest("DELETE", "", "", {}, b"", SERVER)
     await delete_collection(Call(server, request, resource, place, Query(""), PLAIN))
 
 
-async def _delete_if_there(call: Call, entry: Entry, options: DeleteOptions) -> None:
+async def _delete_if_there(call: Call, entry: StoreEntry, options: DeleteOptions) -> None:
     try:
         await _delete(call, entry, options)
     except ApiError as error:
@@ -91,7 +91,7 @@ async def _delete_if_there(call: Call, entry: Entry, options: DeleteOptions) -> 
             raise
 
 
-async def _delete(call: Call, entry: Entry, options: DeleteOptions) -> Object | None:
+async def _delete(call: Call, entry: StoreEntry, options: DeleteOptions) -> Object | None:
     """Delete what is there; what is left of it, if something holds it."""
     for _ in range(_MOST_TRIES):
         obj = await call.resource.decode(entry)
@@ -107,25 +107,25 @@ async def _delete(call: Call, entry: Entry, options: DeleteOptions) -> Object | 
 
 
 async def _delete_once(
-    call: Call, entry: Entry, obj: Object, options: DeleteOptions
+    call: Call, entry: StoreEntry, obj: Object, options: DeleteOptions
 ) -> Object | None:
     rules, begun = call.resource.rules, "deletionTimestamp" in obj["metadata"]
     _set_finalizers(obj, options)
     if not rules.held(obj):
         if not options.dry_run:
             head, tail = await call.resource.stored_form(obj)
-            await call.store.write(Change(entry.key, head, tail, entry.revision, delete=True))
+            await call.store.write(StoreWrite(entry.key, head, tail, entry.revision, delete=True))
         return None
     if not begun:
         rules.begin_deletion(obj, call.server.timestamp())
     head, tail = await call.resource.stored_form(obj)
     if options.dry_run or b"%b%d%b" % (head, entry.revision, tail) == entry.value:
         return obj
-    written = await _mark(call, Change(entry.key, head, tail, entry.revision))
+    written = await _mark(call, StoreWrite(entry.key, head, tail, entry.revision))
     return await call.resource.decode(written)
 
 
-async def _mark(call: Call, change: Change) -> Entry:
+async def _mark(call: Call, change: StoreWrite) -> StoreEntry:
     """Write that a deletion has begun."""
     if call.resource.kind.resource != "namespaces":
         return await call.store.write(change)
@@ -176,7 +176,7 @@ def _precondition_failed(call: Call, name: str, text: str) -> ApiError:
 
 
 async def _admit(call: Call, obj: Object, options: DeleteOptions) -> None:
-    review = Review(
+    review = AdmissionRequest(
         operation="DELETE",
         kind=call.resource.kind,
         namespace=call.place.namespace,

@@ -16,7 +16,7 @@ from typing import Literal
 
 from polyver import __version__
 from polyver.core import KubeVersion, SemVer
-from polyver.kube.objects.kinds import Kind, Subresource
+from polyver.kube.objects.kinds import ResourceKind, Subresource
 
 __all__ = [
     "aggregated_discovery",
@@ -41,7 +41,7 @@ _GROUPS = (
 _PRIORITY = {"": -1, **{group: number for number, group in enumerate(_GROUPS)}}
 
 
-def in_order(kinds: Iterable[Kind]) -> list[Kind]:
+def in_order(kinds: Iterable[ResourceKind]) -> list[ResourceKind]:
     """Kinds as kube-apiserver lists them: its own groups by priority, all others by name.
 
     Versions stand in Kubernetes' own order, the preferred one first; resources by name.
@@ -56,7 +56,9 @@ def _place(group: str) -> tuple[int, str]:
     return _PRIORITY.get(group, len(_PRIORITY)), group
 
 
-def api_versions(kinds: Iterable[Kind], *, addresses: Mapping[str, str]) -> dict[str, object]:
+def api_versions(
+    kinds: Iterable[ResourceKind], *, addresses: Mapping[str, str]
+) -> dict[str, object]:
     """What `/api` answers; `addresses` are the server's, by the networks clients come from."""
     versions = _versions(kind for kind in kinds if not kind.group)
     return {
@@ -69,7 +71,7 @@ def api_versions(kinds: Iterable[Kind], *, addresses: Mapping[str, str]) -> dict
     }
 
 
-def api_group_list(kinds: Iterable[Kind]) -> dict[str, object]:
+def api_group_list(kinds: Iterable[ResourceKind]) -> dict[str, object]:
     """What `/apis` answers to a client that does not know aggregated discovery."""
     ordered = [kind for kind in in_order(kinds) if kind.group]
     groups = [
@@ -78,7 +80,7 @@ def api_group_list(kinds: Iterable[Kind]) -> dict[str, object]:
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def api_group(kinds: Iterable[Kind], group: str) -> dict[str, object] | None:
+def api_group(kinds: Iterable[ResourceKind], group: str) -> dict[str, object] | None:
     """What `/apis/GROUP` answers; None if nothing is served in that group."""
     versions = _versions(kind for kind in kinds if kind.group == group)
     if not group or not versions:
@@ -86,7 +88,7 @@ def api_group(kinds: Iterable[Kind], group: str) -> dict[str, object] | None:
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions)}
 
 
-def _versions(kinds: Iterable[Kind]) -> list[str]:
+def _versions(kinds: Iterable[ResourceKind]) -> list[str]:
     return list(dict.fromkeys(kind.version for kind in in_order(kinds)))
 
 
@@ -95,7 +97,9 @@ def _group(name: str, versions: list[str]) -> dict[str, object]:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def api_resource_list(kinds: Iterable[Kind], group: str, version: str) -> dict[str, object] | None:
+def api_resource_list(
+    kinds: Iterable[ResourceKind], group: str, version: str
+) -> dict[str, object] | None:
     """What `/api/v1` and `/apis/GROUP/VERSION` answer; None if nothing is served there."""
     members = [kind for kind in in_order(kinds) if (kind.group, kind.version) == (group, version)]
     if not members:
@@ -110,7 +114,7 @@ def api_resource_list(kinds: Iterable[Kind], group: str, version: str) -> dict[s
     }
 
 
-def _resources(kind: Kind) -> Iterable[dict[str, object]]:
+def _resources(kind: ResourceKind) -> Iterable[dict[str, object]]:
     yield {
         "name": kind.plural,
         "singularName": kind.singular,
@@ -132,18 +136,18 @@ def _resources(kind: Kind) -> Iterable[dict[str, object]]:
         }
 
 
-def _names(kind: Kind) -> dict[str, object]:
+def _names(kind: ResourceKind) -> dict[str, object]:
     named = {"shortNames": kind.short_names, "categories": kind.categories}
     return {key: names for key, names in named.items() if names}
 
 
-def _parts(kind: Kind) -> list[Subresource]:
+def _parts(kind: ResourceKind) -> list[Subresource]:
     # Those of built-in kinds are sorted by name; status comes before scale in custom ones.
     return sorted(kind.subresources, key=lambda part: part.name, reverse=kind.custom)
 
 
 def aggregated_discovery(
-    kinds: Iterable[Kind], *, core: bool, version: Literal["v2", "v2beta1"] = "v2"
+    kinds: Iterable[ResourceKind], *, core: bool, version: Literal["v2", "v2beta1"] = "v2"
 ) -> dict[str, object]:
     """Every group with its versions and resources in one document.
 
@@ -162,7 +166,7 @@ def aggregated_discovery(
     }
 
 
-def _discovered_group(name: str, members: Iterable[Kind]) -> dict[str, object]:
+def _discovered_group(name: str, members: Iterable[ResourceKind]) -> dict[str, object]:
     versions = [
         {
             "version": version,
@@ -174,7 +178,7 @@ def _discovered_group(name: str, members: Iterable[Kind]) -> dict[str, object]:
     return {"metadata": {"name": name} if name else {}, "versions": versions}
 
 
-def _discovered(kind: Kind) -> dict[str, object]:
+def _discovered(kind: ResourceKind) -> dict[str, object]:
     subresources = [
         {"subresource": part.name, "responseKind": _part_kind(kind, part), "verbs": part.verbs}
         for part in _parts(kind)
@@ -190,13 +194,13 @@ def _discovered(kind: Kind) -> dict[str, object]:
     }
 
 
-def _response_kind(kind: Kind, name: str = "") -> dict[str, str]:
+def _response_kind(kind: ResourceKind, name: str = "") -> dict[str, str]:
     # Empty where it is that of the document; kube-apiserver fills it in for custom kinds only.
     group, version = (kind.group, kind.version) if kind.custom else ("", "")
     return {"group": group, "version": version, "kind": name or kind.kind}
 
 
-def _part_kind(kind: Kind, part: Subresource) -> dict[str, str]:
+def _part_kind(kind: ResourceKind, part: Subresource) -> dict[str, str]:
     if part.group is None:
         return _response_kind(kind, part.kind)
     return {"group": part.group, "version": part.version, "kind": part.kind}
@@ -220,7 +224,7 @@ _STORED_ELSEWHERE = {
 }
 
 
-def _stored_as(kind: Kind) -> str:
+def _stored_as(kind: ResourceKind) -> str:
     """The storage version's hash; empty for what is answered and not stored, as reviews are."""
     if kind.storage_hash or kind.custom or not {"create", "get"} <= set(kind.verbs):
         return kind.storage_hash

@@ -21,23 +21,23 @@ from polyver.kube.server.discovery import (
     etag,
     version_info,
 )
-from polyver.kube.server.http import Request, Response
+from polyver.kube.server.http import HttpRequest, HttpResponse
 from polyver.kube.server.media import JSON, PLAIN, YAML, choose_form
 from polyver.kube.server.openapi import CustomSchema, OpenApi
 from polyver.kube.server.options import Query
-from polyver.kube.server.resource import Catalogue
+from polyver.kube.server.resource import ResourceCatalogue
 
-__all__ = ["Documents", "unknown_path"]
+__all__ = ["ApiDocuments", "unknown_path"]
 
 _PLAIN = [("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")]
 _SWAGGER_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-class Documents:
+class ApiDocuments:
     """Documents about all that is served, and when it changes, new ones."""
 
-    def __init__(self, catalogue: Catalogue, *, release: str, address: str) -> None:
+    def __init__(self, catalogue: ResourceCatalogue, *, release: str, address: str) -> None:
         self._catalogue = catalogue
         self._release = release
         self._address = address
@@ -48,7 +48,7 @@ class Documents:
         edition = self._edition
         return edition.number == self._catalogue.edition and edition.has(path)
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         """The document at a path that is no resource."""
         if self._edition.number != self._catalogue.edition:
             self._edition = _Edition(self._catalogue, self._release, self._address)
@@ -61,7 +61,7 @@ class Documents:
 class _Edition:
     """All documents about what is served between two changes, each made when it is asked for."""
 
-    def __init__(self, catalogue: Catalogue, release: str, address: str) -> None:
+    def __init__(self, catalogue: ResourceCatalogue, release: str, address: str) -> None:
         self.number = catalogue.edition
         self._catalogue = catalogue
         self._release = release
@@ -72,7 +72,7 @@ class _Edition:
     def has(self, path: str) -> bool:
         return path in self._made or f"{path} aggregated" in self._made or path == "/version"
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         path = "/" + "/".join(filter(None, request.path.split("/")))
         accept = request.headers.get("accept", "")
         match path.strip("/").split("/"):
@@ -101,7 +101,7 @@ class _Edition:
 
     def _document(
         self, path: str, accept: str, make: Callable[[], dict[str, Any] | None]
-    ) -> Response:
+    ) -> HttpResponse:
         form = PLAIN if path == "/version" else choose_form(accept, of="documents")
         if path not in self._made:
             content = make()
@@ -110,8 +110,8 @@ class _Edition:
             self._made[path] = encode_json(content)
         body = self._made[path]
         if form.media == YAML:
-            return Response(200, [("content-type", YAML)], _as_yaml(body))
-        return Response(200, [("content-type", JSON)], body)
+            return HttpResponse(200, [("content-type", YAML)], _as_yaml(body))
+        return HttpResponse(200, [("content-type", JSON)], body)
 
     def _is_builtin(self, path: str) -> bool:
         parts = path.strip("/").split("/")
@@ -123,7 +123,7 @@ class _Edition:
         others = "/healthz /livez /metrics /openapi/v2 /openapi/v3 /readyz /version".split()
         return {"paths": sorted({"/api", "/api/v1", "/apis", *groups, *versions, *others})}
 
-    def _groups(self, request: Request, path: str) -> Response:
+    def _groups(self, request: HttpRequest, path: str) -> HttpResponse:
         form = choose_form(request.headers.get("accept", ""), of="discovery")
         core = path == "/api"
         if form.kind:
@@ -153,7 +153,7 @@ class _Edition:
 
         return OpenApi(self._kinds, schema_of=schema_of, release=f"v{self._release}")
 
-    def _schemas(self, request: Request, path: str) -> Response:
+    def _schemas(self, request: HttpRequest, path: str) -> HttpResponse:
         if not path:
             if "openapi" not in self._made:
                 self._made["openapi"] = encode_json(self._openapi.index())
@@ -162,22 +162,22 @@ class _Edition:
         if name not in self._made:
             content = self._openapi.document(path)
             if content is None:
-                return Response(404, [], b"")
+                return HttpResponse(404, [], b"")
             self._made[name] = encode_json(content)
         return self._hashed(request, path, self._made[name])
 
-    def _hashed(self, request: Request, path: str, body: bytes) -> Response:
+    def _hashed(self, request: HttpRequest, path: str, body: bytes) -> HttpResponse:
         """A document that is asked for by the hash of its content never changes."""
         asked, right = Query(request.query).text("hash"), self._openapi.hash(path)
         if asked and asked != right:
             location = ("location", f"/openapi/v3/{path}?hash={right}")
-            return Response(301, [location, ("content-type", JSON)], b"")
+            return HttpResponse(301, [location, ("content-type", JSON)], b"")
         response = _tagged(request, body, JSON)
         if asked:
             response.headers.append(("cache-control", "public, immutable"))
         return response
 
-    def _swagger(self, request: Request) -> Response:
+    def _swagger(self, request: HttpRequest) -> HttpResponse:
         if "proto-openapi" in request.headers.get("accept", "").partition(",")[0]:
             return _tagged(request, _swagger_protobuf(self._release), _SWAGGER_PROTOBUF)
         if "swagger" not in self._made:
@@ -199,22 +199,22 @@ def _field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | 2, len(content)]) + content
 
 
-def _tagged(request: Request, body: bytes, media: str) -> Response:
+def _tagged(request: HttpRequest, body: bytes, media: str) -> HttpResponse:
     """A document that clients keep: who has it already does not get it again."""
     tag = etag(body)
     headers = [("content-type", media), ("etag", tag), ("vary", "Accept")]
     if request.headers.get("if-none-match") == tag:
-        return Response(304, headers[1:], b"")
-    return Response(200, headers, body)
+        return HttpResponse(304, headers[1:], b"")
+    return HttpResponse(200, headers, body)
 
 
 def _as_yaml(body: bytes) -> bytes:
     return dump_yaml(msgspec.json.decode(body)).encode()
 
 
-def unknown_path(*, builtin: bool) -> Response:
+def unknown_path(*, builtin: bool) -> HttpResponse:
     """What nobody serves: a Status below the groups of built-in kinds, elsewhere plain text."""
     if builtin:
         text = "the server could not find the requested resource"
         raise ApiError(404, "NotFound", text, details={})
-    return Response(404, list(_PLAIN), b"404 page not found\n")
+    return HttpResponse(404, list(_PLAIN), b"404 page not found\n")

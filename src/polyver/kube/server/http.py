@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from polyver.kube.http.http import Response
+from polyver.kube.http.http import HttpResponse
 from polyver.kube.server.admission import User
 
-__all__ = ["Request", "Response", "User"]
+__all__ = ["HttpRequest", "HttpResponse", "User"]
 
 
 @dataclass(slots=True)
-class Request:
+class HttpRequest:
     """What is asked for."""
 
     method: str

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, bad_request, invalid, invalid_field
 from polyver.kube.server.http import User
 from polyver.kube.server.tokens import ISSUER
@@ -29,9 +29,9 @@ __all__ = [
     "SERVER",
     "VIEWER",
     "Authenticate",
+    "AuthenticationResult",
+    "AuthorizationAttributes",
     "Identities",
-    "Verdict",
-    "Wanted",
     "access_review",
     "account_user",
     "certificate_user",
@@ -66,7 +66,7 @@ _ACCOUNT = "system:serviceaccount:"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AuthenticationResult:
     """What a token proves: whose it is and for which audiences, or why it proves nothing."""
 
     user: User | None = None
@@ -74,7 +74,7 @@ class Verdict:
     problem: str = ""
 
 
-Authenticate = Callable[[str, Sequence[str]], Verdict]
+Authenticate = Callable[[str, Sequence[str]], AuthenticationResult]
 """What a token proves to some audiences; without any, to this server."""
 
 
@@ -89,7 +89,7 @@ class Identities:
     def __init__(self, tokens: Mapping[str, User]) -> None:
         self._tokens = [(token.encode(), user) for token, user in tokens.items() if token]
         self._lent: dict[bytes, User] = {}
-        self.accounts: Authenticate = lambda token, audiences: Verdict()  # noqa: ARG005
+        self.accounts: Authenticate = lambda token, audiences: AuthenticationResult()  # noqa: ARG005
         """What tokens of service accounts prove."""
 
     @contextmanager
@@ -119,13 +119,13 @@ class Identities:
             raise ApiError(401, "Unauthorized", "Unauthorized")
         return owner
 
-    def verify(self, token: str, audiences: Sequence[str] = ()) -> Verdict:
+    def verify(self, token: str, audiences: Sequence[str] = ()) -> AuthenticationResult:
         """Whose token it is, if it is anybody's and meant for one of the audiences."""
         owner = self._owner(token)
         if owner is None:
             return self.accounts(token, audiences)
         shared = shared_audiences(audiences, (AUDIENCE,))
-        return Verdict(owner, shared) if shared else Verdict()
+        return AuthenticationResult(owner, shared) if shared else AuthenticationResult()
 
     def _owner(self, text: str) -> User | None:
         token, owner = text.encode("utf-8", "surrogateescape"), None
@@ -169,7 +169,7 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
     name = next((value for key, value in asked if key == "user"), "")
     if not name:
         raise bad_request("requested an impersonation without impersonating a user")
-    wanted = Wanted("impersonate", resource="users", name=name)
+    wanted = AuthorizationAttributes("impersonate", resource="users", name=name)
     if not may(user, wanted):
         raise refusal(user, wanted)
     extra: dict[str, tuple[str, ...]] = {}
@@ -197,7 +197,7 @@ def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AuthorizationAttributes:
     """What someone wants to do: with a resource, or with a path that is none."""
 
     verb: str
@@ -227,7 +227,7 @@ class _Rule:
     excepted: tuple[tuple[str, str], ...] = ()
     """Groups and resources that the rule does not reach, which RBAC has no words for."""
 
-    def allows(self, wanted: Wanted) -> bool:
+    def allows(self, wanted: AuthorizationAttributes) -> bool:
         if not _among(wanted.verb, self.verbs):
             return False
         if wanted.path:
@@ -275,19 +275,21 @@ def _rules_of(user: User) -> Iterator[_Rule]:
         yield from _RULES.get(group, ())
 
 
-def may(user: User, wanted: Wanted) -> bool:
+def may(user: User, wanted: AuthorizationAttributes) -> bool:
     """Whether a user may do something.
 
-    >>> may(VIEWER, Wanted("list", resource="pods")), may(VIEWER, Wanted("get", resource="secrets"))
-    (True, False)
+    >>> may(VIEWER, AuthorizationAttributes("list", resource="pods"))
+    True
+    >>> may(VIEWER, AuthorizationAttributes("get", resource="secrets"))
+    False
     """
     return MASTERS in user.groups or any(rule.allows(wanted) for rule in _rules_of(user))
 
 
-def refusal(user: User, wanted: Wanted) -> ApiError:
+def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
     """What someone is told who may not.
 
-    >>> print(refusal(ANONYMOUS, Wanted("get", path="/metrics")))
+    >>> print(refusal(ANONYMOUS, AuthorizationAttributes("get", path="/metrics")))
     forbidden: User "system:anonymous" cannot get path "/metrics"
     """
     who = f'User "{user.name}" cannot {wanted.verb}'
@@ -319,13 +321,13 @@ def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
     if (resource is None) == (path is None):
         problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         # The real server does not say which kind it is.
-        nameless = Kind("authorization.k8s.io", "v1", "", "", "", namespaced=False)
+        nameless = ResourceKind("authorization.k8s.io", "v1", "", "", "", namespaced=False)
         error = invalid(nameless, "", [invalid_field("spec", path, problem)])
         error.details = {k: v for k, v in (error.details or {}).items() if v}
         raise error
     asked: Mapping[str, Any] = resource if resource is not None else path or {}
     names = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
-    wanted = Wanted(**{name: str(asked.get(name) or "") for name in names})
+    wanted = AuthorizationAttributes(**{name: str(asked.get(name) or "") for name in names})
     return {"allowed": may(user, wanted)}
 
 

@@ -16,16 +16,16 @@ from polyver.kube.objects.apply import (
     track_update,
 )
 from polyver.kube.server.call import Call
-from polyver.kube.server.resource import Resource, encode_sorted
-from polyver.kube.server.rules import Part
-from polyver.kube.server.subresources import Scale, dig
+from polyver.kube.server.resource import ServedResource, encode_sorted
+from polyver.kube.server.rules import ObjectView
+from polyver.kube.server.subresources import ScaleView, dig
 
 __all__ = ["decided", "own", "scope_of", "set_entries", "times_kept"]
 
 T = TypeVar("T")
 
 
-def scope_of(call: Call, part: Part) -> Scope:
+def scope_of(call: Call, part: ObjectView) -> Scope:
     """Through what a request writes."""
     resource, kind = call.resource, call.resource.kind
     versions = [kind.api_version]
@@ -52,7 +52,7 @@ class _Missing(Exception):
         self.api_version = api_version
 
 
-async def decided(call: Call, part: Part, decide: Callable[[Scope], T]) -> T:
+async def decided(call: Call, part: ObjectView, decide: Callable[[Scope], T]) -> T:
     """Let a pure function decide on owners, which may be so in other versions of the object.
 
     It cannot wait for a conversion: so it is asked again, once for each that it lacked.
@@ -74,15 +74,15 @@ async def decided(call: Call, part: Part, decide: Callable[[Scope], T]) -> T:
             known[key] = await _converted(resource, missing.obj, missing.api_version)
 
 
-async def _converted(resource: Resource, obj: Object, api_version: str) -> Object:
+async def _converted(resource: ServedResource, obj: Object, api_version: str) -> Object:
     if resource.conversion is None:
         return obj | {"apiVersion": api_version}
     return await resource.conversion.convert(obj, api_version)
 
 
-async def own(call: Call, part: Part, obj: Object, old: Object | None, manager: str) -> None:
+async def own(call: Call, part: ObjectView, obj: Object, old: Object | None, manager: str) -> None:
     """Note in an object who wrote what, after a write that was no apply."""
-    if isinstance(part, Scale):
+    if isinstance(part, ScaleView):
         entries = _scaled(call, part, obj, old or {}, manager)
     else:
         now = call.server.timestamp()
@@ -94,7 +94,7 @@ async def own(call: Call, part: Part, obj: Object, old: Object | None, manager: 
     set_entries(obj, entries)
 
 
-def _scaled(call: Call, part: Scale, obj: Object, old: Object, manager: str) -> Sequence[Entry]:
+def _scaled(call: Call, part: ScaleView, obj: Object, old: Object, manager: str) -> Sequence[Entry]:
     entries: Sequence[Entry] = old.get("metadata", {}).get("managedFields") or ()
     if dig(old, part.replicas) == dig(obj, part.replicas):
         return entries

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["JSON", "PROTOBUF", "YAML", "Form", "body_type", "choose_form"]
+__all__ = ["JSON", "PROTOBUF", "YAML", "ResponseFormat", "body_type", "choose_form"]
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -28,7 +28,7 @@ _FORMS = {"objects": _OF_OBJECTS, "discovery": _OF_DISCOVERY, "documents": froze
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ResponseFormat:
     """How to write an answer: JSON or YAML, the object itself or something made of it."""
 
     media: str = JSON
@@ -42,7 +42,7 @@ class Form:
         return f"meta.k8s.io/{self.version}"
 
 
-PLAIN = Form()
+PLAIN = ResponseFormat()
 
 
 @lru_cache(maxsize=256)
@@ -51,7 +51,7 @@ def choose_form(
     *,
     of: Literal["objects", "discovery", "documents"] = "objects",
     custom: bool = True,
-) -> Form:
+) -> ResponseFormat:
     """The first form in an Accept header that there is."""
     if not accept:
         return PLAIN
@@ -62,13 +62,13 @@ def choose_form(
     raise _not_acceptable(custom=custom)
 
 
-def error_form(accept: str) -> Form:
+def error_form(accept: str) -> ResponseFormat:
     """The form of a refusal: as asked for, and JSON where that does not exist."""
     try:
         form = choose_form(accept)
     except ApiError:
         return PLAIN
-    return Form(form.media)
+    return ResponseFormat(form.media)
 
 
 def _by_weight(accept: str) -> list[str]:
@@ -87,7 +87,7 @@ def _weight(clause: str) -> float:
     return 1.0
 
 
-def _form(clause: str, forms: frozenset[tuple[str, str, str]]) -> Form | None:
+def _form(clause: str, forms: frozenset[tuple[str, str, str]]) -> ResponseFormat | None:
     media, *parameters = (part.strip() for part in clause.split(";"))
     named = dict(_pair(parameter) for parameter in parameters)
     wildcard = media in ("*/*", "application/*")
@@ -95,9 +95,9 @@ def _form(clause: str, forms: frozenset[tuple[str, str, str]]) -> Form | None:
         return None
     media = JSON if wildcard else media
     if "as" not in named:
-        return Form(media)
+        return ResponseFormat(media)
     wanted = named["as"], named.get("g", ""), named.get("v", "")
-    return Form(media, wanted[0], wanted[2]) if wanted in forms else None
+    return ResponseFormat(media, wanted[0], wanted[2]) if wanted in forms else None
 
 
 def _pair(parameter: str) -> tuple[str, str]:

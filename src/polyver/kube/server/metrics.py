@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from polyver.kube.http.histograms import Times
 from polyver.kube.http.watchdog import LAG, LAG_TEXT, lags
-from polyver.kube.server.http import Response
+from polyver.kube.server.http import HttpResponse
 from polyver.kube.server.paths import read_place, verb_of
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-__all__ = ["Metrics"]
+__all__ = ["ApiServerMetrics"]
 
 _BOUNDS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
 _MOST_SERIES = 1000
@@ -47,7 +47,7 @@ class _Counts:
         self.times = Times(_BOUNDS)
 
 
-class Metrics:
+class ApiServerMetrics:
     """What one server has done since it started."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Metrics:
             counts = self._series.setdefault(series, _Counts())
         return counts
 
-    def response(self) -> Response:
+    def response(self) -> HttpResponse:
         """All of it in Prometheus' text."""
         from prometheus_client import CollectorRegistry, generate_latest
         from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -88,7 +88,7 @@ class Metrics:
         for collector in (_collector(self), *(each() for each in self._also)):
             registry.register(collector)
         headers = [("Content-Type", CONTENT_TYPE_PLAIN_0_0_4)]
-        return Response(200, headers, generate_latest(registry))
+        return HttpResponse(200, headers, generate_latest(registry))
 
     def series(self) -> Iterator[tuple[_Series, _Counts]]:
         """Everything that was counted."""
@@ -109,7 +109,7 @@ def _series(method: str, path: str, code: int, *, watch: bool) -> _Series:
     return _Series(_WORDS.get(verb, verb.upper()), place.group, part, str(code))
 
 
-def _collector(metrics: Metrics) -> Collector:
+def _collector(metrics: ApiServerMetrics) -> Collector:
     from prometheus_client.core import (
         CounterMetricFamily,
         GaugeMetricFamily,

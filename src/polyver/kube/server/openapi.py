@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from polyver import __version__
 from polyver.kube.objects.codec import digest
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server._openapi_paths import paths_of
 from polyver.kube.server._openapi_schemas import Components, CustomSchema
@@ -44,7 +44,7 @@ class OpenApi:
     """
 
     def __init__(
-        self, kinds: Iterable[Kind], *, schema_of: SchemaOf, release: str = "1.35"
+        self, kinds: Iterable[ResourceKind], *, schema_of: SchemaOf, release: str = "1.35"
     ) -> None:
         ordered = sorted(kinds, key=lambda kind: (_path(kind), kind.plural))
         self._kinds = {path: list(members) for path, members in groupby(ordered, _path)}
@@ -99,7 +99,7 @@ class OpenApi:
     def _info(self) -> dict[str, str]:
         return {"title": "Kubernetes", "version": self._release}
 
-    def _components(self, kinds: Collection[Kind]) -> Components:
+    def _components(self, kinds: Collection[ResourceKind]) -> Components:
         components = Components()
         components.add_requests(kinds)
         for kind in kinds:
@@ -114,9 +114,9 @@ class OpenApi:
         return components
 
 
-def _path(kind: Kind) -> str:
+def _path(kind: ResourceKind) -> str:
     return f"apis/{kind.api_version}" if kind.group else f"api/{kind.api_version}"
 
 
-def _paths(kinds: Iterable[Kind]) -> dict[str, dict[str, object]]:
+def _paths(kinds: Iterable[ResourceKind]) -> dict[str, dict[str, object]]:
     return dict(sorted((each for kind in kinds for each in paths_of(kind)), key=itemgetter(0)))

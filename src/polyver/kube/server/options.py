@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote_plus
 
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import (
     ApiError,
     Cause,
@@ -26,8 +26,8 @@ _LARGEST = 2**63
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
-def _options_kind(name: str) -> Kind:
-    return Kind("meta.k8s.io", "v1", name, name, name, namespaced=False)
+def _options_kind(name: str) -> ResourceKind:
+    return ResourceKind("meta.k8s.io", "v1", name, name, name, namespaced=False)
 
 
 class Query:

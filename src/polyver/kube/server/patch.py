@@ -17,7 +17,7 @@ from polyver.kube.server.call import Call
 from polyver.kube.server.managed_fields import decided
 from polyver.kube.server.options import WriteOptions
 from polyver.kube.server.resource import encode_sorted
-from polyver.kube.server.rules import Part
+from polyver.kube.server.rules import ObjectView
 from polyver.languages.values.json_values import Undecodable, plain, read
 
 __all__ = ["APPLY", "patch_type", "patched"]
@@ -86,7 +86,7 @@ def read_config(call: Call) -> Object:
 
 
 async def applied_to(
-    call: Call, part: Part, live: Object | None, config: Object, options: WriteOptions
+    call: Call, part: ObjectView, live: Object | None, config: Object, options: WriteOptions
 ) -> tuple[Object, Sequence[Entry]]:
     """What an apply makes of an object, in the shape of its kind, and who owns what of it."""
     if part.name == "scale":

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["Place", "read_place"]
+__all__ = ["ApiPath", "read_place"]
 
 _PARTS_OF_NAMESPACES = ("status", "finalize")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ApiPath:
     """Where in the API a path leads; empty texts are what the path does not say."""
 
     group: str
@@ -27,7 +27,7 @@ class Place:
 
 
 @lru_cache(maxsize=64)  # each path is read twice: to answer it, and to count it
-def read_place(path: str) -> Place | None:
+def read_place(path: str) -> ApiPath | None:
     """The place of a path in the API, if it is one below a version.
 
     >>> read_place("/api/v1/namespaces/a/configmaps/b").name
@@ -46,7 +46,7 @@ def read_place(path: str) -> Place | None:
     if rest[:1] == ["namespaces"] and len(rest) > 2 and rest[2] not in _PARTS_OF_NAMESPACES:
         namespace, rest = rest[1], rest[2:]
     resource, name, subresource = [*rest[:3], "", "", ""][:3]
-    return Place(group, version, resource, namespace, name, subresource, old_watch, len(rest) > 3)
+    return ApiPath(group, version, resource, namespace, name, subresource, old_watch, len(rest) > 3)
 
 
 VERBS = {
@@ -59,7 +59,7 @@ VERBS = {
 }
 
 
-def verb_of(method: str, place: Place, *, watch: bool) -> str:
+def verb_of(method: str, place: ApiPath, *, watch: bool) -> str:
     """The verb that permissions are about."""
     verb = VERBS.get(method, "")
     if verb == "get" and (watch or place.old_watch):

@@ -13,10 +13,10 @@ from polyver.kube.objects import encode_json
 from polyver.kube.objects.status import ApiError, bad_request, expired, not_found
 from polyver.kube.server.answers import list_answer, object_answer
 from polyver.kube.server.call import Call
-from polyver.kube.server.http import Response
+from polyver.kube.server.http import HttpResponse
 from polyver.kube.server.options import ListOptions, parse_revision, read_revision
 from polyver.kube.server.selection import Selection, read_selection
-from polyver.kube.store import Entry, Page
+from polyver.kube.store import StoreEntry, StorePage
 
 __all__ = ["get_object", "list_objects"]
 
@@ -24,7 +24,7 @@ _PAGE = 500
 _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - no secret
 
 
-async def get_object(call: Call) -> Response:
+async def get_object(call: Call) -> HttpResponse:
     """One object."""
     revision = call.query.text("resourceVersion")
     if revision:
@@ -32,7 +32,7 @@ async def get_object(call: Call) -> Response:
     return await object_answer(call, find(call), kept=revision == "0")
 
 
-def find(call: Call) -> Entry:
+def find(call: Call) -> StoreEntry:
     """The object that the path names."""
     entry = call.store.get(call.key)
     if entry is None:
@@ -40,7 +40,7 @@ def find(call: Call) -> Entry:
     return entry
 
 
-async def list_objects(call: Call, options: ListOptions) -> Response:
+async def list_objects(call: Call, options: ListOptions) -> HttpResponse:
     """All objects of a namespace or of all, or a page of them."""
     selection = read_selection(call.resource, options)
     cut = _start(call, options)
@@ -66,7 +66,7 @@ class _Cut:
 
 async def _collect(
     call: Call, selection: Selection, cut: _Cut, limit: int
-) -> tuple[list[Entry], Page]:
+) -> tuple[list[StoreEntry], StorePage]:
     """Entries that match, at most so many, and the last page they are from.
 
     What remains is counted behind the last that matched; with a selector it is only known whether
@@ -75,7 +75,7 @@ async def _collect(
     prefix = call.resource.range(call.place.namespace)
     if call.place.namespace and selection.name:
         return await _only(call, selection, cut, prefix)
-    found: list[Entry] = []
+    found: list[StoreEntry] = []
     turns = Turns()
     while True:
         size = limit if selection.everything or not limit else max(limit, _PAGE)
@@ -98,7 +98,7 @@ async def _collect(
 
 async def _only(
     call: Call, selection: Selection, cut: _Cut, prefix: str
-) -> tuple[list[Entry], Page]:
+) -> tuple[list[StoreEntry], StorePage]:
     """A list that can hold one object only is a look-up."""
     key = f"{prefix}{selection.name}"
     page = call.store.page(key, limit=1, revision=cut.revision)

@@ -14,9 +14,9 @@ import msgspec
 
 from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
-from polyver.kube.objects.kinds import Kind
-from polyver.kube.server.call import Server
-from polyver.kube.server.http import Request, Response
+from polyver.kube.objects.kinds import ResourceKind
+from polyver.kube.server.call import ServerContext
+from polyver.kube.server.http import HttpRequest, HttpResponse
 from polyver.kube.server.identity import SERVER
 from polyver.kube.server.kinds import availability
 from polyver.kube.store import Compacted, Lagging, StoreClosed
@@ -53,10 +53,10 @@ _GROUPS: Mapping[str, int] = {
 """The priorities of built-in groups. That of API services themselves is none of them."""
 
 _decoder = msgspec.json.Decoder()
-Handle = Callable[[Request], Awaitable[Response]]
+Handle = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 
-def builtin_registrations(kinds: Iterable[Kind]) -> Iterator[Object]:
+def builtin_registrations(kinds: Iterable[ResourceKind]) -> Iterator[Object]:
     """One for each version of a built-in group."""
     for group, version in dict.fromkeys((kind.group, kind.version) for kind in kinds):
         if group in _GROUPS:
@@ -82,7 +82,7 @@ def _registration(group: str, version: str, place: tuple[int, int], *, managed: 
 class Registrations:
     """Follows what is served and what is registered, and brings them together."""
 
-    def __init__(self, server: Server, handle: Handle) -> None:
+    def __init__(self, server: ServerContext, handle: Handle) -> None:
         self._server = server
         self._handle = handle
         self._changed = asyncio.Event()
@@ -127,7 +127,7 @@ class Registrations:
                 await asyncio.sleep(_LOOK_AGAIN)
                 self._changed.set()
 
-    def _requests(self) -> Iterator[Request]:
+    def _requests(self) -> Iterator[HttpRequest]:
         """What is to be done for everything to be registered that is served, and nothing else."""
         served = {
             f"{_PREFIX}{kind.version}.{kind.group}": _registration(
@@ -164,7 +164,7 @@ def _same(one: Object, other: Object) -> bool:
     return all(one.get(name) == other[name] for name in ("status", "reason", "message"))
 
 
-def _asked(method: str, rest: str, body: Object) -> Request:
+def _asked(method: str, rest: str, body: Object) -> HttpRequest:
     media = "application/merge-patch+json" if method == "PATCH" else "application/json"
     headers = {"content-type": media, "user-agent": "kube-apiserver"}
-    return Request(method, f"{_PATH}{rest}", "", headers, encode_json(body), SERVER)
+    return HttpRequest(method, f"{_PATH}{rest}", "", headers, encode_json(body), SERVER)

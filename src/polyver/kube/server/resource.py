@@ -9,14 +9,14 @@ from typing import Any, Protocol
 import msgspec
 
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.objects.tables import Printer
 from polyver.kube.objects.type_shapes import ANYTHING, Shape
-from polyver.kube.server.rules import Part, Rules
-from polyver.kube.store import Entry, Watch
+from polyver.kube.server.rules import KindRules, ObjectView
+from polyver.kube.store import StoreEntry, StoreWatch
 
-__all__ = ["Catalogue", "Resource", "encode_sorted", "metadata_alone", "rewritten"]
+__all__ = ["ResourceCatalogue", "ServedResource", "encode_sorted", "metadata_alone", "rewritten"]
 
 _sorted = msgspec.json.Encoder(order="sorted")
 _decode = msgspec.json.Decoder()
@@ -28,16 +28,16 @@ class Conform(Protocol):
     def __call__(self, obj: Object, *, drop_nulls: bool = True) -> Sequence[str]: ...
 
 
-class NotConverted(Exception):
+class EntryNotConverted(Exception):
     """What is stored cannot be shown in the version that is asked for."""
 
-    def __init__(self, entry: Entry, problem: ApiError) -> None:
+    def __init__(self, entry: StoreEntry, problem: ApiError) -> None:
         super().__init__(str(problem))
         self.entry = entry
         self.problem = problem
 
 
-class Conversion(Protocol):
+class StorageConversion(Protocol):
     """Between the version that is stored and another one."""
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
@@ -50,14 +50,14 @@ class Conversion(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ServedResource:
     """One kind in one version: its names, its rules, and where and how its objects are stored."""
 
-    kind: Kind
-    rules: Rules
+    kind: ResourceKind
+    rules: KindRules
     printer: Printer
     shape: Shape = ANYTHING
-    stored: Kind | None = None
+    stored: ResourceKind | None = None
     """The kind in the version that is stored, if it is another."""
     selectable: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
     """The fields that a field selector may name, besides the name and the namespace."""
@@ -73,11 +73,11 @@ class Resource:
     """Of custom kinds: the OpenAPI schema as the definition states it."""
     warning: str = ""
     """What every request for it is warned of."""
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, ObjectView] = field(default_factory=dict)
     """Paths below an object that are more than its status."""
-    conversion: Conversion | None = None
+    conversion: StorageConversion | None = None
     """Between this version and the one that is stored, if that is another."""
-    watches: set[Watch] = field(default_factory=set, compare=False)
+    watches: set[StoreWatch] = field(default_factory=set, compare=False)
     """What is watching it now, to be ended when it is no longer served as it was."""
     review: bool = False
     """Whether it is a question that is answered and not stored."""
@@ -108,16 +108,16 @@ class Resource:
             return _written(self.head, obj)
         return _written(_head(self.stored or self.kind), await self.conversion.stored(obj))
 
-    def is_shown(self, entry: Entry) -> bool:
+    def is_shown(self, entry: StoreEntry) -> bool:
         """Whether what is stored is what is sent, as it is most of the time."""
         return entry.revision >= self.settled and entry.value.startswith(self.head)
 
-    def as_stored(self, entry: Entry) -> Object:
+    def as_stored(self, entry: StoreEntry) -> Object:
         """A stored object as data, in the version that it was written in."""
         obj: Object = _decode.decode(entry.value)
         return obj
 
-    async def decode(self, entry: Entry, *, kept: bool = False) -> Object:
+    async def decode(self, entry: StoreEntry, *, kept: bool = False) -> Object:
         """A stored object as data, in this version."""
         obj = self.as_stored(entry)
         if self.is_shown(entry) or not self.conversion:
@@ -125,9 +125,9 @@ class Resource:
         try:
             return await self.conversion.shown(obj, kept=kept)
         except ApiError as error:
-            raise NotConverted(entry, error) from None
+            raise EntryNotConverted(entry, error) from None
 
-    async def shown(self, entry: Entry, *, kept: bool = False) -> bytes:
+    async def shown(self, entry: StoreEntry, *, kept: bool = False) -> bytes:
         """A stored object as it is sent, in this version."""
         if self.is_shown(entry) or not self.conversion:
             return entry.value
@@ -135,7 +135,7 @@ class Resource:
         return b"%b%d%b" % (head, entry.revision, tail)
 
 
-def _head(kind: Kind) -> bytes:
+def _head(kind: ResourceKind) -> bytes:
     """How every object of a kind begins."""
     named = _sorted.encode({"apiVersion": kind.api_version, "kind": kind.kind})
     return named[:-1] + b","
@@ -183,11 +183,11 @@ _REVISION = "resourceVersion"
 _NAMED = frozenset({"apiVersion", "kind", "metadata"})
 
 
-class Catalogue:
+class ResourceCatalogue:
     """All that is served, by group, version and plural; it changes as definitions come and go."""
 
-    def __init__(self, resources: Iterable[Resource] = ()) -> None:
-        self._by_place: dict[tuple[str, str, str], Resource] = {}
+    def __init__(self, resources: Iterable[ServedResource] = ()) -> None:
+        self._by_place: dict[tuple[str, str, str], ServedResource] = {}
         self._listeners: list[Callable[[], None]] = []
         self.edition = 0
         """Grows with every change, so that documents made of it know when they are old."""
@@ -195,16 +195,16 @@ class Catalogue:
             self._by_place[_place(resource)] = resource
         self._builtin = frozenset(group for group, _, _ in self._by_place)
 
-    def __iter__(self) -> Iterator[Resource]:
+    def __iter__(self) -> Iterator[ServedResource]:
         return iter(list(self._by_place.values()))
 
-    def get(self, group: str, version: str, plural: str) -> Resource | None:
+    def get(self, group: str, version: str, plural: str) -> ServedResource | None:
         return self._by_place.get((group, version, plural))
 
     def is_builtin(self, group: str) -> bool:
         return group in self._builtin
 
-    def replace(self, gone: Sequence[Resource], new: Sequence[Resource]) -> None:
+    def replace(self, gone: Sequence[ServedResource], new: Sequence[ServedResource]) -> None:
         """Take some away and put others in their place, at once."""
         for resource in gone:
             if self._by_place.get(_place(resource)) is resource:
@@ -220,5 +220,5 @@ class Catalogue:
         self._listeners.append(listener)
 
 
-def _place(resource: Resource) -> tuple[str, str, str]:
+def _place(resource: ServedResource) -> tuple[str, str, str]:
     return resource.kind.group, resource.kind.version, resource.kind.plural

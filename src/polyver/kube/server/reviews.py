@@ -7,11 +7,11 @@ from polyver.kube.objects.status import bad_request
 from polyver.kube.server.answers import data_answer
 from polyver.kube.server.bodies import read_object
 from polyver.kube.server.call import Call
-from polyver.kube.server.http import Response, User
+from polyver.kube.server.http import HttpResponse, User
 from polyver.kube.server.identity import access_review, rules_review, self_review
 from polyver.kube.server.managed_fields import own
 from polyver.kube.server.options import WriteOptions
-from polyver.kube.server.subresources import Whole
+from polyver.kube.server.subresources import WholeObjectView
 
 __all__ = ["review"]
 
@@ -19,13 +19,13 @@ _OWNED = ("SelfSubjectAccessReview", "TokenReview")
 """The questions that are answered with who asked them."""
 
 
-async def review(call: Call) -> Response:
+async def review(call: Call) -> HttpResponse:
     """The question with its answer as the status."""
     agent = call.request.headers.get("user-agent", "")
     options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
     asked = await call.run(lambda: read_object(call, options.validation))
     if call.resource.kind.kind in _OWNED:
-        await own(call, Whole(call.resource.rules), asked, None, options.manager)
+        await own(call, WholeObjectView(call.resource.rules), asked, None, options.manager)
     answered = {"kind": asked["kind"], "apiVersion": asked["apiVersion"], "metadata": {}}
     return await data_answer(call, answered | _answered(call, asked), 201)
 

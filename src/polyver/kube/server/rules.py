@@ -9,10 +9,10 @@ from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause
 from polyver.languages.values.names import dns_subdomain_problems
 
-__all__ = ["Part", "Rules"]
+__all__ = ["KindRules", "ObjectView"]
 
 
-class Rules:
+class KindRules:
     """What a kind adds to the way of every write; this adds nothing."""
 
     name_problems: Callable[[str], list[str]] = staticmethod(dns_subdomain_problems)
@@ -93,7 +93,7 @@ class Rules:
         return obj
 
 
-class Part(Protocol):
+class ObjectView(Protocol):
     """What a path shows of an object, and what a write there makes of the object."""
 
     @property

@@ -17,8 +17,8 @@ from polyver.kube.objects import (
 )
 from polyver.kube.objects.status import bad_request
 from polyver.kube.server.options import ListOptions
-from polyver.kube.server.resource import Resource
-from polyver.kube.store import Entry
+from polyver.kube.server.resource import ServedResource
+from polyver.kube.store import StoreEntry
 
 __all__ = ["Selection", "read_selection"]
 
@@ -41,7 +41,7 @@ _NAMES = ("metadata.name", "metadata.namespace")
 class Selection:
     """What labels and fields must be; without any, everything matches."""
 
-    resource: Resource
+    resource: ServedResource
     labels: Sequence[LabelRequirement]
     fields: Sequence[FieldRequirement]
 
@@ -55,7 +55,7 @@ class Selection:
         names = [each.value for each in self.fields if each.equal and each.field == _NAMES[0]]
         return names[0] if names else ""
 
-    async def matches(self, entry: Entry) -> bool:
+    async def matches(self, entry: StoreEntry) -> bool:
         """Whether a stored object is one of those."""
         if self.everything:
             return True
@@ -76,7 +76,7 @@ class Selection:
         return all(each.matches(value_of) for each in self.fields)
 
 
-def read_selection(resource: Resource, options: ListOptions) -> Selection:
+def read_selection(resource: ServedResource, options: ListOptions) -> Selection:
     """The selectors of a request; fields that cannot be selected by are refused."""
     try:
         labels = parse_label_selector(options.labels) if options.labels else ()
@@ -89,7 +89,7 @@ def read_selection(resource: Resource, options: ListOptions) -> Selection:
     return Selection(resource, labels, fields)
 
 
-def _not_selectable(resource: Resource, field: str) -> str:
+def _not_selectable(resource: ServedResource, field: str) -> str:
     if resource.kind.custom or resource.selectable:
         return f"field label not supported: {field}"
     return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import Cause, internal, invalid, invalid_field
-from polyver.kube.server.rules import Rules
+from polyver.kube.server.rules import KindRules
 
-__all__ = ["Finalize", "Names", "Scale", "Status", "Whole", "dig", "dotted"]
+__all__ = ["FinalizeView", "Names", "ScaleView", "StatusView", "WholeObjectView", "dig", "dotted"]
 
 Names = tuple[str, ...]
-SCALE = Kind("autoscaling", "v1", "Scale", "scales", "scale", namespaced=True)
+SCALE = ResourceKind("autoscaling", "v1", "Scale", "scales", "scale", namespaced=True)
 
 
 class _ShownWhole:
@@ -29,10 +29,10 @@ class _ShownWhole:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(_ShownWhole):
+class WholeObjectView(_ShownWhole):
     """The object itself; a status that has its own path stays as it is."""
 
-    rules: Rules
+    rules: KindRules
     name: str = ""
 
     def merge(self, shown: Object, old: Object) -> Object:
@@ -49,10 +49,10 @@ class Whole(_ShownWhole):
 
 
 @dataclass(frozen=True, slots=True)
-class Status(_ShownWhole):
+class StatusView(_ShownWhole):
     """The status alone: nothing else changes here, but in built-in kinds metadata."""
 
-    rules: Rules
+    rules: KindRules
     name: str = "status"
 
     def merge(self, shown: Object, old: Object) -> Object:
@@ -75,10 +75,10 @@ class Status(_ShownWhole):
 
 
 @dataclass(frozen=True, slots=True)
-class Finalize(_ShownWhole):
+class FinalizeView(_ShownWhole):
     """What keeps a namespace, which only its own path may take away."""
 
-    rules: Rules
+    rules: KindRules
     name: str = "finalize"
 
     def merge(self, shown: Object, old: Object) -> Object:
@@ -96,10 +96,10 @@ class Finalize(_ShownWhole):
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ScaleView:
     """Replicas and their selector, wherever the kind keeps them."""
 
-    rules: Rules
+    rules: KindRules
     replicas: Names = ("spec", "replicas")
     status_replicas: Names = ("status", "replicas")
     selector: Names = ()

@@ -17,7 +17,7 @@ import msgspec
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
-__all__ = ["ISSUER", "BadToken", "Claims", "Named", "Private", "Signer"]
+__all__ = ["ISSUER", "BadToken", "ClaimReference", "Claims", "PrivateClaims", "TokenSigner"]
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 _HALF = 32
@@ -28,21 +28,21 @@ class BadToken(Exception):
     """A token that proves nothing; without a text it is none of ours at all."""
 
 
-class Named(msgspec.Struct, frozen=True, omit_defaults=True):
+class ClaimReference(msgspec.Struct, frozen=True, omit_defaults=True):
     """An object that a token is about."""
 
     name: str
     uid: str = ""
 
 
-class Private(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class PrivateClaims(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Whose token it is, and which object has to be there for as long as it is used."""
 
     namespace: str
-    node: Named | None = None
-    pod: Named | None = None
-    secret: Named | None = None
-    serviceaccount: Named
+    node: ClaimReference | None = None
+    pod: ClaimReference | None = None
+    secret: ClaimReference | None = None
+    serviceaccount: ClaimReference
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     iat: int
     iss: str = ISSUER
     jti: str
-    about: Private = msgspec.field(name="kubernetes.io")
+    about: PrivateClaims = msgspec.field(name="kubernetes.io")
     nbf: int
     sub: str
 
@@ -66,7 +66,7 @@ _claims = msgspec.json.Decoder(Claims)
 _issued = msgspec.json.Decoder(_Issued)
 
 
-class Signer:
+class TokenSigner:
     """Signs claims with a private key (PEM), which is asked for when it is first needed."""
 
     def __init__(self, key: Callable[[], bytes]) -> None:

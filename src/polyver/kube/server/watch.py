@@ -13,13 +13,18 @@ from polyver.kube.objects import encode_json
 from polyver.kube.objects.status import expired
 from polyver.kube.server.answers import table_of
 from polyver.kube.server.call import Call
-from polyver.kube.server.http import Response
-from polyver.kube.server.media import Form
+from polyver.kube.server.http import HttpResponse
+from polyver.kube.server.media import ResponseFormat
 from polyver.kube.server.options import ListOptions, read_revision
 from polyver.kube.server.read import too_large_revision
-from polyver.kube.server.resource import NotConverted, Resource, metadata_alone, rewritten
+from polyver.kube.server.resource import (
+    EntryNotConverted,
+    ServedResource,
+    metadata_alone,
+    rewritten,
+)
 from polyver.kube.server.selection import Selection, read_selection
-from polyver.kube.store import Compacted, Entry, Event, Lagging, StoreClosed, Watch
+from polyver.kube.store import Compacted, Lagging, StoreClosed, StoreEntry, StoreEvent, StoreWatch
 
 __all__ = ["watch_objects"]
 
@@ -28,7 +33,7 @@ _LONGEST = 45 * 60.0
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
-def watch_objects(call: Call, options: ListOptions) -> Response:
+def watch_objects(call: Call, options: ListOptions) -> HttpResponse:
     """A stream of events; what is wrong with the request is told before it begins."""
     if call.place.name:  # one of the old paths, which name the object
         named = f"metadata.name={call.place.name}"
@@ -70,7 +75,7 @@ class _Watching:
             page = store.page(self._prefix)
             try:
                 yield b"".join(await self._initial(page.entries))
-            except NotConverted as error:
+            except EntryNotConverted as error:
                 yield _data_line("ERROR", error.problem.status)
                 return
             if options.initial and options.bookmarks:
@@ -99,12 +104,12 @@ class _Watching:
         now = catalogue.get(kind.group, kind.version, kind.plural)
         return now is not None and now.watches is self._call.resource.watches
 
-    def _open(self, revision: int) -> Watch:
+    def _open(self, revision: int) -> StoreWatch:
         if revision < self._call.resource.since:
             raise Compacted(revision, self._call.resource.since)
         return self._call.store.watch(self._prefix, revision)
 
-    async def _follow(self, watch: Watch, revision: int) -> AsyncIterator[bytes]:
+    async def _follow(self, watch: StoreWatch, revision: int) -> AsyncIterator[bytes]:
         """Events that come after a revision, which may itself be yet to come."""
         bookmark = time.monotonic() + _BOOKMARK_EVERY
         while (left := self._end - time.monotonic()) > 0:
@@ -126,7 +131,7 @@ class _Watching:
             if lines:
                 yield b"".join(lines)
 
-    async def _initial(self, entries: list[Entry]) -> list[bytes]:
+    async def _initial(self, entries: list[StoreEntry]) -> list[bytes]:
         lines: list[bytes] = []
         turns = Turns()
         for entry in entries:
@@ -136,16 +141,16 @@ class _Watching:
                 lines.append(await self._line("ADDED", entry))
         return lines
 
-    async def _told(self, event: Event) -> bytes:
+    async def _told(self, event: StoreEvent) -> bytes:
         """The line for an event; empty for one that cannot be converted, as on the real server."""
         if self._as_stored and self._call.resource.is_shown(event.entry):
             return _stored_line(event, self._call.form)
         try:
             return await self._selected(event)
-        except NotConverted:
+        except EntryNotConverted:
             return b""
 
-    async def _selected(self, event: Event) -> bytes:
+    async def _selected(self, event: StoreEvent) -> bytes:
         """The line for an event; empty for what is not, and was not, selected."""
         entry, before = event.entry, event.previous
         was = before is not None and await self._selection.matches(before)
@@ -157,7 +162,7 @@ class _Watching:
             return await self._line("DELETED", _as_of(before, entry.revision))
         return b""
 
-    async def _line(self, kind: str, entry: Entry) -> bytes:
+    async def _line(self, kind: str, entry: StoreEntry) -> bytes:
         resource, form = self._call.resource, self._call.form
         if form.kind == "Table":
             obj = await resource.decode(entry, kept=True)
@@ -179,7 +184,7 @@ class _Watching:
             metadata["annotations"] = annotations
         return _data_line("BOOKMARK", self._bookmarked(self._call.resource, metadata))
 
-    def _bookmarked(self, resource: Resource, metadata: Object) -> Object:
+    def _bookmarked(self, resource: ServedResource, metadata: Object) -> Object:
         form = self._call.form
         if form.kind == "Table":
             columns, self._columns_told = not self._columns_told, True
@@ -190,13 +195,13 @@ class _Watching:
         return {"kind": kind, "apiVersion": version, "metadata": metadata}
 
 
-def _as_of(before: Entry, revision: int) -> Entry:
+def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
     """An object that left the selection, with the revision that made it leave."""
     head, tail = rewritten(before.value)
     return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
 
 
-def _stored_line(event: Event, form: Form) -> bytes:
+def _stored_line(event: StoreEvent, form: ResponseFormat) -> bytes:
     """The line for an event that is selected, as everything is, and sent as it is stored."""
     kind = "DELETED" if event.deleted else "ADDED" if event.previous is None else "MODIFIED"
     if form.kind:

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 from polyver.core.plain import Object
 from polyver.kube.objects.apply import Entry, InvalidEntries, read_entries
 from polyver.kube.objects.builtin import metadata_shape
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, invalid, invalid_field
 from polyver.kube.objects.typed_bodies import decode_typed
 from polyver.kube.server.call import Call
 from polyver.kube.server.managed_fields import set_entries
 from polyver.kube.server.options import DeleteOptions
-from polyver.kube.server.rules import Part
-from polyver.kube.server.subresources import SCALE, Scale, dig
-from polyver.kube.server.webhooks import Subject
+from polyver.kube.server.rules import ObjectView
+from polyver.kube.server.subresources import SCALE, ScaleView, dig
+from polyver.kube.server.webhooks import AdmissionAttributes
 
 __all__ = [
     "deleted",
@@ -46,16 +46,16 @@ async def subject_of(
     *,
     name: str,
     subresource: str = "",
-    other_kind: Kind | None = None,
+    other_kind: ResourceKind | None = None,
     deletion: DeleteOptions | None = None,
-) -> Subject | None:
+) -> AdmissionAttributes | None:
     """What webhooks are told of a write; None if there is nobody to tell."""
     webhooks = call.server.webhooks
     if webhooks.idle or not await webhooks.any():
         return None
     kind = call.resource.kind
     options = _write_options(call) if deletion is None else _delete_options(deletion)
-    return Subject(
+    return AdmissionAttributes(
         resource=call.resource,
         operation=operation,
         # A namespace is in itself.
@@ -94,7 +94,7 @@ def _delete_options(options: DeleteOptions) -> Object:
     return {key: value for key, value in told.items() if value is not None}
 
 
-async def mutate_create(call: Call, subject: Subject, obj: Object) -> Object:
+async def mutate_create(call: Call, subject: AdmissionAttributes, obj: Object) -> Object:
     """What mutating webhooks make of a new object."""
     subject.object = obj
     await call.server.webhooks.mutate(subject)
@@ -105,7 +105,7 @@ async def mutate_create(call: Call, subject: Subject, obj: Object) -> Object:
     return changed
 
 
-class Changed(NamedTuple):
+class PendingUpdate(NamedTuple):
     """A change: what the request says of its part, what that makes of the object, what was."""
 
     shown: Object
@@ -113,7 +113,9 @@ class Changed(NamedTuple):
     old: Object
 
 
-async def mutate_update(call: Call, subject: Subject, part: Part, change: Changed) -> Object | None:
+async def mutate_update(
+    call: Call, subject: AdmissionAttributes, part: ObjectView, change: PendingUpdate
+) -> Object | None:
     """What mutating webhooks make of an object as it is to be stored; None if they leave it.
 
     They see all that the request says; of what they make of it as much is taken as of a request to
@@ -122,13 +124,13 @@ async def mutate_update(call: Call, subject: Subject, part: Part, change: Change
     shown, obj, old = change
     seen = _seen(call, part, shown, obj)
     subject.object, subject.old = seen, part.base(old)
-    if isinstance(part, Scale):
+    if isinstance(part, ScaleView):
         set_entries(subject.old, _scale_entries(call, part, old))
     await call.server.webhooks.mutate(subject)
     changed = subject.object
     if changed is seen:
         return None
-    if isinstance(part, Scale):
+    if isinstance(part, ScaleView):
         return part.merge(changed, old)
     _check_kind(call, changed)
     _keep_entries(call, changed, obj["metadata"].get("managedFields"))
@@ -138,9 +140,9 @@ async def mutate_update(call: Call, subject: Subject, part: Part, change: Change
     return merged
 
 
-def _seen(call: Call, part: Part, shown: Object, obj: Object) -> Object:
+def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
     """What the request says, with its owners."""
-    if isinstance(part, Scale):
+    if isinstance(part, ScaleView):
         seen = shown | {"metadata": dict(shown["metadata"])}
         set_entries(seen, _scale_entries(call, part, obj))
         return seen
@@ -152,7 +154,7 @@ def _seen(call: Call, part: Part, shown: Object, obj: Object) -> Object:
     return seen
 
 
-def _scale_entries(call: Call, part: Scale, obj: Object) -> list[Entry]:
+def _scale_entries(call: Call, part: ScaleView, obj: Object) -> list[Entry]:
     """Who owns the replicas, told as owners of the replicas of a Scale."""
     fields: Object = {"f:spec": {"f:replicas": {}}}
     about = {"apiVersion": SCALE.api_version, "fieldsType": "FieldsV1", "fieldsV1": fields}
@@ -165,7 +167,7 @@ def _scale_entries(call: Call, part: Scale, obj: Object) -> list[Entry]:
 
 
 async def validate(
-    call: Call, subject: Subject, part: Part, obj: Object, old: Object | None
+    call: Call, subject: AdmissionAttributes, part: ObjectView, obj: Object, old: Object | None
 ) -> None:
     """Ask validating webhooks about an object as it will be stored."""
     subject.object = part.base(obj)
@@ -173,7 +175,7 @@ async def validate(
     await call.server.webhooks.validate(subject)
 
 
-async def deleted(call: Call, subject: Subject, old: Object) -> None:
+async def deleted(call: Call, subject: AdmissionAttributes, old: Object) -> None:
     """Ask all webhooks about an object that is to be deleted."""
     subject.old = old
     await call.server.webhooks.mutate(subject)
@@ -214,6 +216,6 @@ def _keep_entries(call: Call, changed: Object, before: Any) -> None:
         set_entries(changed, before or ())
 
 
-def shown_kind(part: Part) -> Kind | None:
+def shown_kind(part: ObjectView) -> ResourceKind | None:
     """The kind of what a part shows, if it is another than that of the object."""
-    return SCALE if isinstance(part, Scale) else None
+    return SCALE if isinstance(part, ScaleView) else None

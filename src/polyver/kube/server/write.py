@@ -19,19 +19,19 @@ from polyver.kube.objects.status import (
     invalid_field,
     not_found,
 )
-from polyver.kube.server.admission import Review
+from polyver.kube.server.admission import AdmissionRequest
 from polyver.kube.server.answers import data_answer, object_answer
 from polyver.kube.server.bodies import read_object
 from polyver.kube.server.call import Call
-from polyver.kube.server.http import Response
+from polyver.kube.server.http import HttpResponse
 from polyver.kube.server.managed_fields import own, set_entries, times_kept
 from polyver.kube.server.options import WriteOptions, parse_revision
 from polyver.kube.server.patch import APPLY, applied_to, patch_type, patched, read_config
 from polyver.kube.server.resource import encode_sorted, rewritten
-from polyver.kube.server.rules import Part
-from polyver.kube.server.subresources import Scale, Whole
+from polyver.kube.server.rules import ObjectView
+from polyver.kube.server.subresources import ScaleView, WholeObjectView
 from polyver.kube.server.webhook_admission import (
-    Changed,
+    PendingUpdate,
     mutate_create,
     mutate_update,
     pruned,
@@ -39,8 +39,8 @@ from polyver.kube.server.webhook_admission import (
     subject_of,
     validate,
 )
-from polyver.kube.server.webhooks import Subject
-from polyver.kube.store import Change, Conflict, Entry
+from polyver.kube.server.webhooks import AdmissionAttributes
+from polyver.kube.store import Conflict, StoreEntry, StoreWrite
 from polyver.languages.values.strings import same
 
 __all__ = ["create_object", "patch_object", "update_object"]
@@ -66,11 +66,11 @@ class Draft:
     owners: Sequence[Managed] | None = None
     shown: Object | None = None
     """Of a change: what the path is to show, before it was merged into what is there."""
-    entry: Entry | None = None
+    entry: StoreEntry | None = None
     """Of a change: what is there."""
 
 
-async def create_object(call: Call) -> Response:
+async def create_object(call: Call) -> HttpResponse:
     """A new object."""
     options = _options(call, "CreateOptions")
     obj = await call.run(lambda: read_object(call, options.validation))
@@ -78,7 +78,7 @@ async def create_object(call: Call) -> Response:
     return await _create(call, Draft(obj), options)
 
 
-async def _create(call: Call, draft: Draft, options: WriteOptions) -> Response:
+async def _create(call: Call, draft: Draft, options: WriteOptions) -> HttpResponse:
     new = await _admitted(call, draft, options)
     for last in (False,) * 7 + (True,):
         fresh = new.obj | {"metadata": dict(new.obj["metadata"])}
@@ -96,8 +96,8 @@ class _New:
     """A new object that everybody who may change it has seen, and what is still to be asked."""
 
     obj: Object
-    review: Review
-    subject: Subject | None
+    review: AdmissionRequest
+    subject: AdmissionAttributes | None
     pruned: bool
     applied: bool
     """Whether it comes from a server-side apply."""
@@ -108,7 +108,7 @@ async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
     obj = draft.obj
     await call.run(lambda: _dedupe_owners(call, obj))
     _wipe(call, obj)
-    await _own(call, Whole(call.resource.rules), draft, None, options)
+    await _own(call, WholeObjectView(call.resource.rules), draft, None, options)
     review = _review(call, draft, None, options)
     await call.server.admission.mutate(review)
     subject = await subject_of(call, "CREATE", name=obj["metadata"].get("name", ""))
@@ -123,7 +123,7 @@ async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
     return _New(made, review, subject, pruned=made is obj, applied=applied)
 
 
-async def _create_once(call: Call, new: _New, obj: Object, options: WriteOptions) -> Response:
+async def _create_once(call: Call, new: _New, obj: Object, options: WriteOptions) -> HttpResponse:
     resource, rules, review = call.resource, call.resource.rules, new.review
     _stamp(call, obj)
     metadata = obj["metadata"]
@@ -135,7 +135,7 @@ async def _create_once(call: Call, new: _New, obj: Object, options: WriteOptions
     await call.check(lambda: _check_new(call, obj))
     if new.subject is not None:
         new.subject.name = name
-        await validate(call, new.subject, Whole(rules), obj, None)
+        await validate(call, new.subject, WholeObjectView(rules), obj, None)
         if not new.pruned:
             await call.run(lambda: pruned(call, obj))
     await call.server.admission.validate(review)
@@ -149,7 +149,7 @@ async def _create_once(call: Call, new: _New, obj: Object, options: WriteOptions
             raise await _exists(call, name, found)
         return await data_answer(call, obj, 201)
     try:
-        entry = await call.store.write(Change(key, head, tail, 0))
+        entry = await call.store.write(StoreWrite(key, head, tail, 0))
     except Conflict as error:
         raise await _exists(call, name, error.current) from None
     return await object_answer(call, entry, 201)
@@ -168,7 +168,7 @@ def _check_new(call: Call, obj: Object) -> None:
 
 
 async def _own(
-    call: Call, part: Part, draft: Draft, old: Object | None, options: WriteOptions
+    call: Call, part: ObjectView, draft: Draft, old: Object | None, options: WriteOptions
 ) -> None:
     """Note who owns what: before anyone in the chain of admission changes the object."""
     if draft.owners is not None:
@@ -189,7 +189,7 @@ def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
     ]
 
 
-async def _exists(call: Call, name: str, found: Entry | None) -> ApiError:
+async def _exists(call: Call, name: str, found: StoreEntry | None) -> ApiError:
     obj = await call.resource.decode(found) if found else {"metadata": {}}
     deleting = bool(obj["metadata"].get("deletionTimestamp"))
     return already_exists(call.resource.kind, name, deleting=deleting)
@@ -222,7 +222,7 @@ def _stamp(call: Call, obj: Object) -> None:
         metadata["generation"] = 1
 
 
-async def update_object(call: Call, part: Part) -> Response:
+async def update_object(call: Call, part: ObjectView) -> HttpResponse:
     """An object, or a part of it, in place of what is there."""
     options = _options(call, "UpdateOptions")
     obj = await call.run(lambda: read_object(call, options.validation))
@@ -230,7 +230,7 @@ async def update_object(call: Call, part: Part) -> Response:
     match_namespace(call, obj)
     given = obj["metadata"].get("resourceVersion", "")
 
-    async def change(entry: Entry, old: Object) -> Draft:
+    async def change(entry: StoreEntry, old: Object) -> Draft:
         _check_uid(call, obj, old)
         return Draft(part.merge(obj, old), shown=obj, entry=entry)
 
@@ -240,14 +240,14 @@ async def update_object(call: Call, part: Part) -> Response:
     return await _change(call, part, options, change, retry=not given)
 
 
-async def patch_object(call: Call, part: Part) -> Response:
+async def patch_object(call: Call, part: ObjectView) -> HttpResponse:
     """A change to what is there; without a revision in it, it is tried again if need be."""
     applied = patch_type(call) == APPLY
     options = _options(call, "PatchOptions", applied=applied)
     if applied:
         return await _apply(call, part, options)
 
-    async def change(entry: Entry, old: Object) -> Draft:
+    async def change(entry: StoreEntry, old: Object) -> Draft:
         # A patch shares what it does not touch with what it was made of, so that is its own.
         base = part.base(await call.resource.decode(entry, kept=True))
         shown = await call.run(lambda: patched(call, base, options))
@@ -258,11 +258,11 @@ async def patch_object(call: Call, part: Part) -> Response:
     return await _change(call, part, options, change, retry=True, kept=True)
 
 
-async def _apply(call: Call, part: Part, options: WriteOptions) -> Response:
+async def _apply(call: Call, part: ObjectView, options: WriteOptions) -> HttpResponse:
     """What someone wants an object to be, merged into what it is; or the object itself."""
     config = await call.run(lambda: read_config(call))
 
-    async def change(entry: Entry, old: Object) -> Draft:
+    async def change(entry: StoreEntry, old: Object) -> Draft:
         live = await call.resource.decode(entry, kept=True)
         shown, owners = await applied_to(call, part, live, config, options)
         match_name(call, shown)
@@ -285,13 +285,13 @@ async def _apply(call: Call, part: Part, options: WriteOptions) -> Response:
 
 async def _change(
     call: Call,
-    part: Part,
+    part: ObjectView,
     options: WriteOptions,
-    change: Callable[[Entry, Object], Awaitable[Draft]],
+    change: Callable[[StoreEntry, Object], Awaitable[Draft]],
     *,
     retry: bool,
     kept: bool = False,
-) -> Response:
+) -> HttpResponse:
     for _ in range(_MOST_TRIES):
         entry = call.store.get(call.key)
         if entry is None:
@@ -310,7 +310,7 @@ async def _change(
 
 
 async def _updated(
-    call: Call, part: Part, draft: Draft, old: Object, options: WriteOptions
+    call: Call, part: ObjectView, draft: Draft, old: Object, options: WriteOptions
 ) -> Object:
     """The object as it will be stored: owned, admitted, prepared, validated."""
     obj = draft.obj | {"metadata": dict(draft.obj["metadata"])}
@@ -329,7 +329,7 @@ async def _updated(
     made = None
     if subject is not None:
         made = await _mutated(call, part, draft, old, subject)
-        if made is not None and isinstance(part, Scale):
+        if made is not None and isinstance(part, ScaleView):
             await _own(call, part, Draft(made), old, options)
         review.object = obj = made or obj
     assert draft.entry is not None
@@ -348,13 +348,13 @@ async def _updated(
     return await call.run(lambda: times_kept(old, obj))
 
 
-def _prepare_change(call: Call, part: Part, obj: Object, old: Object) -> None:
+def _prepare_change(call: Call, part: ObjectView, obj: Object, old: Object) -> None:
     part.prepare(obj, old)
     if call.resource.rules.counts and part.name != "status":
         _count(call, obj, old)
 
 
-def _check_change(call: Call, part: Part, obj: Object, old: Object) -> None:
+def _check_change(call: Call, part: ObjectView, obj: Object, old: Object) -> None:
     metadata = [
         *check_metadata_update(obj["metadata"], old["metadata"]),
         *_check_finalizers(call, obj["metadata"]),
@@ -367,11 +367,11 @@ def _check_change(call: Call, part: Part, obj: Object, old: Object) -> None:
 
 
 async def _mutated(
-    call: Call, part: Part, draft: Draft, old: Object, subject: Subject
+    call: Call, part: ObjectView, draft: Draft, old: Object, subject: AdmissionAttributes
 ) -> Object | None:
     """What mutating webhooks make of a change; None if they leave it as it is."""
     assert draft.shown is not None
-    made = await mutate_update(call, subject, part, Changed(draft.shown, draft.obj, old))
+    made = await mutate_update(call, subject, part, PendingUpdate(draft.shown, draft.obj, old))
     if made is not None:
         _dedupe_owners(call, made, _AFTER_ADMISSION)
     return made
@@ -401,8 +401,8 @@ def _count(call: Call, obj: Object, old: Object) -> None:
 
 
 async def _store(
-    call: Call, part: Part, entry: Entry, obj: Object, options: WriteOptions
-) -> Response:
+    call: Call, part: ObjectView, entry: StoreEntry, obj: Object, options: WriteOptions
+) -> HttpResponse:
     head, tail = await call.resource.stored_form(obj)
     # A write that changes nothing is none: the revision stays, nobody hears of it.
     if b"%b%d%b" % (head, entry.revision, tail) == entry.value:
@@ -413,19 +413,19 @@ async def _store(
         # The last finalizer is gone, and with it the object. Watchers see it as it was before,
         # and the answer has the revision of before.
         last = rewritten(entry.value)
-        await call.store.write(Change(entry.key, *last, entry.revision, delete=True))
+        await call.store.write(StoreWrite(entry.key, *last, entry.revision, delete=True))
         return await data_answer(call, part.show(obj))
-    written = await call.store.write(Change(entry.key, head, tail, entry.revision))
+    written = await call.store.write(StoreWrite(entry.key, head, tail, entry.revision))
     return await _answer(call, part, written)
 
 
-async def _answer(call: Call, part: Part, entry: Entry) -> Response:
+async def _answer(call: Call, part: ObjectView, entry: StoreEntry) -> HttpResponse:
     if part.name == "scale":
         return await data_answer(call, part.show(await call.resource.decode(entry)))
     return await object_answer(call, entry)
 
 
-def _check_revision(call: Call, obj: Object, entry: Entry) -> None:
+def _check_revision(call: Call, obj: Object, entry: StoreEntry) -> None:
     given = obj["metadata"].get("resourceVersion") or ""
     if not given:
         if call.resource.rules.unconditional:
@@ -523,9 +523,9 @@ def _dedupe_owners(call: Call, obj: Object, when: str = "") -> None:
 
 def _review(
     call: Call, draft: Draft, old: Object | None, options: WriteOptions, subresource: str = ""
-) -> Review:
+) -> AdmissionRequest:
     metadata = draft.obj["metadata"]
-    return Review(
+    return AdmissionRequest(
         operation="UPDATE" if old else "CREATE",
         kind=call.resource.kind,
         namespace=call.place.namespace,
@@ -544,7 +544,7 @@ def _refuse(call: Call, name: str, causes: list[Cause]) -> None:
         raise invalid(call.resource.stored or call.resource.kind, name, causes)
 
 
-def _warn(call: Call, obj: Object, old: Object | None, review: Review) -> None:
+def _warn(call: Call, obj: Object, old: Object | None, review: AdmissionRequest) -> None:
     for text in (*call.resource.rules.warnings(obj, old), *review.warnings):
         call.warn(text)
 

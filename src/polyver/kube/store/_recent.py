@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyver.kube.store.interface import Entry
+from polyver.kube.store.interface import StoreEntry
 
 __all__ = ["Recent"]
 
@@ -17,17 +17,17 @@ class Recent:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, StoreEntry] = {}
         self._size = 0
         self._changing: dict[str, int] = {}
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> StoreEntry | None:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._entries[key] = entry
         return entry
 
-    def keep(self, entry: Entry) -> None:
+    def keep(self, entry: StoreEntry) -> None:
         """Remember what was read, unless it is about to be another."""
         if entry.key in self._changing:
             return

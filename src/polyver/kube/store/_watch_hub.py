@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Self
 
-from polyver.kube.store.interface import Event, Lagging, StoreClosed
+from polyver.kube.store.interface import Lagging, StoreClosed, StoreEvent
 
 MOST_WAITING = 10_000
 
@@ -15,10 +15,10 @@ MOST_WAITING = 10_000
 class Watcher:
     """Events for one watcher: first those of the log, then those that come."""
 
-    def __init__(self, prefix: str, past: Iterable[Event], newest: int, hub: Hub) -> None:
+    def __init__(self, prefix: str, past: Iterable[StoreEvent], newest: int, hub: Hub) -> None:
         self.prefix = prefix
         self._newest = newest  # what the past already holds
-        self._waiting: deque[Event] = deque(past)
+        self._waiting: deque[StoreEvent] = deque(past)
         self._most = len(self._waiting) + MOST_WAITING
         self._hub = hub
         self._end: Lagging | StoreClosed | None = None
@@ -27,7 +27,7 @@ class Watcher:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> StoreEvent:
         while not self._waiting:
             if self._end is not None:
                 raise self._end
@@ -42,7 +42,7 @@ class Watcher:
     def waiting(self) -> bool:
         return bool(self._waiting) or self._end is not None
 
-    async def batch(self, patience: float) -> list[Event]:
+    async def batch(self, patience: float) -> list[StoreEvent]:
         """All events that wait, or none if none comes in time."""
         if not self._waiting and self._end is None:
             await self._sleep(patience)
@@ -75,7 +75,7 @@ class Watcher:
         """Want no more; whoever waits is woken."""
         self.end(StoreClosed("the watch was closed"))
 
-    def offer(self, event: Event) -> None:
+    def offer(self, event: StoreEvent) -> None:
         if event.entry.revision <= self._newest or not event.entry.key.startswith(self.prefix):
             return
         if len(self._waiting) >= self._most:
@@ -101,7 +101,7 @@ class Hub:
     def __len__(self) -> int:
         return sum(map(len, self._watchers.values()))
 
-    def watch(self, prefix: str, past: Iterable[Event], newest: int) -> Watcher:
+    def watch(self, prefix: str, past: Iterable[StoreEvent], newest: int) -> Watcher:
         watcher = Watcher(prefix, past, newest, self)
         self._watchers.setdefault(_collection(prefix), {})[id(watcher)] = watcher
         return watcher
@@ -114,7 +114,7 @@ class Hub:
         if not there:
             self._watchers.pop(name, None)
 
-    def publish(self, event: Event) -> None:
+    def publish(self, event: StoreEvent) -> None:
         self.revision = event.entry.revision
         for name in {_collection(event.entry.key), _ANY}:
             for watcher in list(self._watchers.get(name, {}).values()):

@@ -13,26 +13,26 @@ from typing import NamedTuple, Protocol, Self
 from polyver.core import PolyverError
 
 __all__ = [
-    "Change",
     "Compacted",
     "Conflict",
-    "Entry",
-    "Event",
     "FutureRevision",
     "Lagging",
-    "Page",
     "Store",
     "StoreClosed",
     "StoreDamaged",
+    "StoreEntry",
+    "StoreEvent",
     "StoreFailed",
     "StoreLocked",
     "StoreMissing",
-    "Watch",
+    "StorePage",
+    "StoreWatch",
+    "StoreWrite",
     "check_revision",
 ]
 
 
-class Entry(NamedTuple):
+class StoreEntry(NamedTuple):
     """What is under a key: the value, the revision that wrote it, and the one that created it."""
 
     key: str
@@ -41,24 +41,24 @@ class Entry(NamedTuple):
     created: int
 
 
-class Page(NamedTuple):
+class StorePage(NamedTuple):
     """Some entries in the order of their keys, as of a revision, and how many come after them."""
 
-    entries: list[Entry]
+    entries: list[StoreEntry]
     revision: int
     remaining: int
 
 
-class Event(NamedTuple):
+class StoreEvent(NamedTuple):
     """One change: what is under the key now, or was when it was deleted, and what was before."""
 
-    entry: Entry
-    previous: Entry | None
+    entry: StoreEntry
+    previous: StoreEntry | None
     deleted: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StoreWrite:
     """A write that happens only if the key is as it was read.
 
     The value is in two parts, between which the store puts the revision that it assigns.
@@ -72,19 +72,19 @@ class Change:
     delete: bool = False
     """Whether to take the key away; watchers get the value as the last state."""
 
-    def made(self, current: Entry | None, revision: int) -> Event:
+    def made(self, current: StoreEntry | None, revision: int) -> StoreEvent:
         """What the change does to what is there now, if that is what it expects."""
         if (current.revision if current else 0) != self.expected:
             raise Conflict(self, current)
         value = b"%b%d%b" % (self.head, revision, self.tail)
         created = current.created if current else revision
-        return Event(Entry(self.key, value, revision, created), current, self.delete)
+        return StoreEvent(StoreEntry(self.key, value, revision, created), current, self.delete)
 
 
 class Conflict(PolyverError):
     """The key is not as it was read."""
 
-    def __init__(self, change: Change, current: Entry | None) -> None:
+    def __init__(self, change: StoreWrite, current: StoreEntry | None) -> None:
         found = f"revision {current.revision}" if current else "nothing"
         wanted = f"revision {change.expected}" if change.expected else "nothing"
         super().__init__(f"{change.key} holds {found}, expected {wanted}")
@@ -142,12 +142,12 @@ class StoreLocked(PolyverError):
     """Another process has the data open."""
 
 
-class Watch(Protocol):
+class StoreWatch(Protocol):
     """Events under a prefix in the order of their revisions, each once, none left out."""
 
-    def __aiter__(self) -> AsyncIterator[Event]: ...
+    def __aiter__(self) -> AsyncIterator[StoreEvent]: ...
 
-    async def __anext__(self) -> Event: ...
+    async def __anext__(self) -> StoreEvent: ...
 
     @property
     def revision(self) -> int:
@@ -157,7 +157,7 @@ class Watch(Protocol):
     def waiting(self) -> bool:
         """Whether there is something to hand over, if only that it has ended."""
 
-    async def batch(self, patience: float) -> list[Event]:
+    async def batch(self, patience: float) -> list[StoreEvent]:
         """All events that wait; none if none comes within so many seconds."""
 
     def close(self) -> None: ...
@@ -178,16 +178,16 @@ class Store(Protocol):
     def compacted(self) -> int:
         """The newest revision whose predecessors may be gone."""
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> StoreEntry | None:
         """What is under a key now."""
 
-    def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+    def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> StorePage:
         """Entries under a prefix; behind a key; at most so many; now, or as of a revision."""
 
-    async def write(self, change: Change) -> Entry:
+    async def write(self, change: StoreWrite) -> StoreEntry:
         """Make a change; when this returns it is durable. A deletion returns the last state."""
 
-    def watch(self, prefix: str, revision: int) -> Watch:
+    def watch(self, prefix: str, revision: int) -> StoreWatch:
         """Every change under a prefix that comes after a revision."""
 
     async def compact(self, revision: int) -> None:

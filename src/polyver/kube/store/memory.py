@@ -8,12 +8,12 @@ from typing import Self
 
 from polyver.kube.store._watch_hub import Hub, Watcher
 from polyver.kube.store.interface import (
-    Change,
-    Entry,
-    Event,
     FutureRevision,
-    Page,
     StoreClosed,
+    StoreEntry,
+    StoreEvent,
+    StorePage,
+    StoreWrite,
     check_revision,
 )
 
@@ -24,8 +24,8 @@ class MemoryStore:
     """All revisions of all keys, in dictionaries."""
 
     def __init__(self) -> None:
-        self._log: list[Event] = []
-        self._history: dict[str, list[Event]] = {}
+        self._log: list[StoreEvent] = []
+        self._history: dict[str, list[StoreEvent]] = {}
         self._keys: list[str] = []
         self._revision = 0
         self._compacted = 0
@@ -50,18 +50,18 @@ class MemoryStore:
     def compacted(self) -> int:
         return self._compacted
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> StoreEntry | None:
         self._check_open()
         return self._at(key, self._revision)
 
-    def _at(self, key: str, revision: int) -> Entry | None:
+    def _at(self, key: str, revision: int) -> StoreEntry | None:
         events = self._history.get(key, [])
         found = bisect_right(events, revision, key=_revision)
         if not found or events[found - 1].deleted:
             return None
         return events[found - 1].entry
 
-    def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+    def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> StorePage:
         self._check_open()
         at = revision or self._revision
         check_revision(at, newest=self._revision, compacted=self._compacted)
@@ -71,9 +71,9 @@ class MemoryStore:
             start = max(start, bisect_right(self._keys, after))
         found = [entry for key in self._keys[start:end] if (entry := self._at(key, at))]
         page = found[:limit] if limit else found
-        return Page(page, at, len(found) - len(page))
+        return StorePage(page, at, len(found) - len(page))
 
-    async def write(self, change: Change) -> Entry:
+    async def write(self, change: StoreWrite) -> StoreEntry:
         self._check_open()
         event = change.made(self.get(change.key), self._revision + 1)
         self._revision += 1

@@ -23,15 +23,15 @@ from polyver.kube.store._open import lock_folder, open_database, prepare_file
 from polyver.kube.store._recent import Recent
 from polyver.kube.store._watch_hub import Hub, Watcher
 from polyver.kube.store.interface import (
-    Change,
     Conflict,
-    Entry,
-    Event,
     FutureRevision,
-    Page,
     StoreClosed,
     StoreDamaged,
+    StoreEntry,
+    StoreEvent,
     StoreFailed,
+    StorePage,
+    StoreWrite,
     check_revision,
 )
 
@@ -94,15 +94,15 @@ class _Writing:
     newest: int
 
 
-_Do = Callable[[_Writing], Event | None]
-_Outcome = Event | PolyverError | None
+_Do = Callable[[_Writing], StoreEvent | None]
+_Outcome = StoreEvent | PolyverError | None
 
 
 class _Work(NamedTuple):
     """Something for the writing thread to do, and whom to tell how it went."""
 
     do: _Do
-    done: asyncio.Future[Event | None]
+    done: asyncio.Future[StoreEvent | None]
     key: str = ""
     """What it changes, if it is one entry."""
 
@@ -168,7 +168,7 @@ class SqliteStore:
     def compacted(self) -> int:
         return _fact(self._reader, "compacted")
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> StoreEntry | None:
         self._check_open()
         entry = self._recent.get(key)
         if entry is None:
@@ -180,7 +180,7 @@ class SqliteStore:
                 self._recent.keep(entry)
         return entry
 
-    def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+    def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> StorePage:
         with self._snapshot(revision or None) as newest:
             at = revision or newest
             asked: _Values = {"at": at, "after": after, "start": prefix, "end": prefix + _LAST}
@@ -188,29 +188,31 @@ class SqliteStore:
             still = _KEPT if at < newest else ""
             limited = {**asked, "limit": limit or -1}
             found = self._reader.execute(f"{_NOW}{still} order by one.key limit :limit", limited)
-            entries = [*map(Entry._make, found), *self._written(past[: limit or None])]
+            entries = [*map(StoreEntry._make, found), *self._written(past[: limit or None])]
             if past:
                 entries.sort()
             remaining = 0
             if limit and len(entries) >= limit:
                 remaining = _number(self._reader, f"{_COUNT} {still}", asked) + len(past) - limit
                 del entries[limit:]
-        return Page(entries, at, remaining)
+        return StorePage(entries, at, remaining)
 
     def _since(self, asked: _Values) -> list[int]:
         """The revisions of what is no longer as it was, or not there, in the order of the keys."""
         return [int(revision) for _, revision in self._reader.execute(_SINCE, asked)]
 
-    def _written(self, revisions: Sequence[int]) -> Iterator[Entry]:
+    def _written(self, revisions: Sequence[int]) -> Iterator[StoreEntry]:
         for revision in revisions:
-            yield from map(Entry._make, self._reader.execute(_WRITTEN, (revision,)))
+            yield from map(StoreEntry._make, self._reader.execute(_WRITTEN, (revision,)))
 
     def watch(self, prefix: str, revision: int) -> Watcher:
         with self._snapshot(revision) as newest:
             asked = {"since": revision, "start": prefix, "end": prefix + _LAST}
             past = [
-                Event(
-                    Entry(*row[:4]), Entry(*row[5:9]) if row[5] and not row[9] else None, row[4] > 0
+                StoreEvent(
+                    StoreEntry(*row[:4]),
+                    StoreEntry(*row[5:9]) if row[5] and not row[9] else None,
+                    row[4] > 0,
                 )
                 for row in self._reader.execute(_PAST, asked)
             ]
@@ -251,7 +253,7 @@ class SqliteStore:
 
     # Writing, in the one thread that does.
 
-    async def write(self, change: Change) -> Entry:
+    async def write(self, change: StoreWrite) -> StoreEntry:
         event = await self._ask(partial(_apply, change), change.key)
         assert event is not None
         return event.entry
@@ -265,9 +267,9 @@ class SqliteStore:
         while (start := _fact(self._reader, "cleaned")) < revision:
             await self._ask(partial(_clean, start, min(start + _CLEANED_AT_ONCE, revision)))
 
-    def _ask(self, do: _Do, key: str = "") -> asyncio.Future[Event | None]:
+    def _ask(self, do: _Do, key: str = "") -> asyncio.Future[StoreEvent | None]:
         self._check_open()
-        done: asyncio.Future[Event | None] = self._loop.create_future()
+        done: asyncio.Future[StoreEvent | None] = self._loop.create_future()
         if key:
             self._recent.begin(key)
         self._asked.put(_Work(do, done, key))
@@ -329,7 +331,7 @@ class SqliteStore:
         for (_, done, key), outcome in told:
             if key:
                 self._recent.end(key)
-            if isinstance(outcome, Event):
+            if isinstance(outcome, StoreEvent):
                 if not outcome.deleted:
                     self._recent.keep(outcome.entry)
                 self._hub.publish(outcome)
@@ -370,12 +372,12 @@ def _probe(writing: _Writing) -> None:
     )
 
 
-def _get(database: apsw.Connection, key: str) -> Entry | None:
+def _get(database: apsw.Connection, key: str) -> StoreEntry | None:
     row = database.execute(_ONE, (key,)).fetchone()
-    return Entry._make(row) if row else None
+    return StoreEntry._make(row) if row else None
 
 
-def _apply(change: Change, writing: _Writing) -> Event:
+def _apply(change: StoreWrite, writing: _Writing) -> StoreEvent:
     database, revision = writing.database, writing.newest + 1
     event = change.made(_get(database, change.key), revision)
     entry = event.entry

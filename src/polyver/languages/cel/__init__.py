@@ -10,29 +10,33 @@ from typing import TYPE_CHECKING
 from polyver.core.loading import imported_on_use
 
 if TYPE_CHECKING:
-    from polyver.languages.cel._authorizer import Question
-    from polyver.languages.cel._conditions import Condition, ConditionFailed, Facts
-    from polyver.languages.cel._data import Place, to_value
-    from polyver.languages.cel._expression import Environment, Expression, Uncompilable, Unusable
+    from polyver.languages.cel._authorizer import AuthorizationQuery
+    from polyver.languages.cel._conditions import (
+        ConditionFailed,
+        ConditionVariables,
+        MatchCondition,
+    )
+    from polyver.languages.cel._data import CelSchema, to_value
+    from polyver.languages.cel._expression import CelEnvironment, Expression, Uncompilable, Unusable
     from polyver.languages.cel._names import escape
-    from polyver.languages.cel._program import Outcome
-    from polyver.languages.cel._schema_types import MOST_BYTES, Declared, declared
-    from polyver.languages.cel._values import NONE, Failure, Optional
+    from polyver.languages.cel._program import CelResult
+    from polyver.languages.cel._schema_types import MOST_BYTES, DeclaredType, declared
+    from polyver.languages.cel._values import NONE, CelEvaluationError, Optional
 
 __all__ = [
     "MOST_BYTES",
     "NONE",
-    "Condition",
+    "AuthorizationQuery",
+    "CelEnvironment",
+    "CelEvaluationError",
+    "CelResult",
+    "CelSchema",
     "ConditionFailed",
-    "Declared",
-    "Environment",
+    "ConditionVariables",
+    "DeclaredType",
     "Expression",
-    "Facts",
-    "Failure",
+    "MatchCondition",
     "Optional",
-    "Outcome",
-    "Place",
-    "Question",
     "Uncompilable",
     "Unusable",
     "declared",
@@ -43,13 +47,13 @@ __all__ = [
 __getattr__ = imported_on_use(
     __name__,
     {
-        "polyver.languages.cel._authorizer": "Question",
-        "polyver.languages.cel._conditions": "Condition ConditionFailed Facts",
-        "polyver.languages.cel._data": "Place to_value",
-        "polyver.languages.cel._expression": "Environment Expression Uncompilable Unusable",
+        "polyver.languages.cel._authorizer": "AuthorizationQuery",
+        "polyver.languages.cel._conditions": "MatchCondition ConditionFailed ConditionVariables",
+        "polyver.languages.cel._data": "CelSchema to_value",
+        "polyver.languages.cel._expression": "CelEnvironment Expression Uncompilable Unusable",
         "polyver.languages.cel._names": "escape",
-        "polyver.languages.cel._schema_types": "MOST_BYTES Declared declared",
-        "polyver.languages.cel._program": "Outcome",
-        "polyver.languages.cel._values": "NONE Failure Optional",
+        "polyver.languages.cel._schema_types": "MOST_BYTES DeclaredType declared",
+        "polyver.languages.cel._program": "CelResult",
+        "polyver.languages.cel._values": "NONE CelEvaluationError Optional",
     },
 )

@@ -12,7 +12,14 @@ from typing import Any
 from polyver.languages.cel._declarations import read_type
 from polyver.languages.cel._values import Opaque
 
-__all__ = ["AUTHORIZATION", "AUTHORIZER", "RESOURCE", "Authorizer", "Question", "ResourceCheck"]
+__all__ = [
+    "AUTHORIZATION",
+    "AUTHORIZER",
+    "RESOURCE",
+    "AuthorizationQuery",
+    "Authorizer",
+    "ResourceCheck",
+]
 
 _NAMES = "kubernetes.authorization."
 AUTHORIZER = read_type(f"{_NAMES}Authorizer")
@@ -20,7 +27,7 @@ RESOURCE = read_type(f"{_NAMES}ResourceCheck")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AuthorizationQuery:
     """What somebody wants to do: with a resource, or with a path that is none."""
 
     verb: str = ""
@@ -34,41 +41,41 @@ class Question:
     """Of a service account, its namespace and name; of none, it is who sent the request."""
 
 
-Answers = Callable[[Question], bool]
+Answers = Callable[[AuthorizationQuery], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking(Opaque):
+class _AuthorizationValue(Opaque):
     """A question on its way to its verb."""
 
     answers: Answers
-    question: Question = Question()
+    question: AuthorizationQuery = AuthorizationQuery()
 
-    def about(self, kind: type[_Asking], **more: Any) -> _Asking:
+    def about(self, kind: type[_AuthorizationValue], **more: Any) -> _AuthorizationValue:
         return kind(self.answers, replace(self.question, **more))
 
     def equals(self, other: Opaque) -> bool:
-        return isinstance(other, _Asking) and self.question == other.question
+        return isinstance(other, _AuthorizationValue) and self.question == other.question
 
 
-class Authorizer(_Asking):
+class Authorizer(_AuthorizationValue):
     """The rights of one user."""
 
     __slots__ = ()
     type_name = AUTHORIZER.name
 
 
-class _GroupCheck(_Asking):
+class _GroupCheck(_AuthorizationValue):
     __slots__ = ()
     type_name = f"{_NAMES}GroupCheck"
 
 
-class _PathCheck(_Asking):
+class _PathCheck(_AuthorizationValue):
     __slots__ = ()
     type_name = f"{_NAMES}PathCheck"
 
 
-class ResourceCheck(_Asking):
+class ResourceCheck(_AuthorizationValue):
     """The rights of one user in one resource."""
 
     __slots__ = ()
@@ -81,7 +88,7 @@ class _Decision(Opaque):
     allowed: bool
 
 
-def _checked(asking: _Asking, verb: str) -> _Decision:
+def _checked(asking: _AuthorizationValue, verb: str) -> _Decision:
     return _Decision(asking.answers(replace(asking.question, verb=verb)))
 
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from polyver.languages.cel._bounds import ENDLESS, ONE, Bounds, Called, cut, fixed
-from polyver.languages.cel._nodes import Call, Literal, Node
+from polyver.languages.cel._nodes import CelCall, CelLiteral, CelNode
 
 __all__ = ["call_estimate"]
 
 _TEXT, _PATTERN = 0.1, 0.25
 _FORMAT_PATTERN: Final = 128
 Sizes = Sequence[Bounds]
-Estimate = Callable[[Call, Sizes], Called]
+Estimate = Callable[[CelCall, Sizes], Called]
 
 
-def call_estimate(node: Call, overload: str, sizes: Sizes) -> Called:
+def call_estimate(node: CelCall, overload: str, sizes: Sizes) -> Called:
     """What a call costs besides its arguments; a target counts as the first of them."""
     known = _BY_FUNCTION.get(node.function.removeprefix(".")) or _BY_OVERLOAD.get(overload)
     if known is not None:
@@ -28,19 +28,19 @@ def call_estimate(node: Call, overload: str, sizes: Sizes) -> Called:
     return Called(ONE)
 
 
-def _once(_: Call, sizes: Sizes) -> Called:
+def _once(_: CelCall, sizes: Sizes) -> Called:
     return Called(sizes[0].by(_TEXT))
 
 
-def _kept(_: Call, sizes: Sizes) -> Called:
+def _kept(_: CelCall, sizes: Sizes) -> Called:
     return Called(sizes[0].by(_TEXT), sizes[0])
 
 
-def _twice(_: Call, sizes: Sizes) -> Called:
+def _twice(_: CelCall, sizes: Sizes) -> Called:
     return Called(sizes[0].by(2 * _TEXT))
 
 
-def _equality(node: Call, sizes: Sizes) -> Called:
+def _equality(node: CelCall, sizes: Sizes) -> Called:
     kinds = {each.type.name for each in node.args if each.type is not None}
     if kinds <= _AT_ONCE:
         return Called(ONE)
@@ -49,12 +49,12 @@ def _equality(node: Call, sizes: Sizes) -> Called:
     return _comparison(node, sizes)
 
 
-def _comparison(_: Call, sizes: Sizes) -> Called:
+def _comparison(_: CelCall, sizes: Sizes) -> Called:
     most = min(sizes[0].most, sizes[1].most)
     return Called(Bounds(1 if most else 0, most).by(_TEXT))
 
 
-def _replace(_: Call, sizes: Sizes) -> Called:
+def _replace(_: CelCall, sizes: Sizes) -> Called:
     size, old, new = sizes[:3]
     if old.least == 0:
         most, kept = cut(size.most + 1), size.most
@@ -72,44 +72,44 @@ def _replace(_: Call, sizes: Sizes) -> Called:
     return Called(size.by(2 * _TEXT), made)
 
 
-def _split(node: Call, sizes: Sizes) -> Called:
+def _split(node: CelCall, sizes: Sizes) -> Called:
     most = sizes[0].most
-    if len(node.args) > 1 and isinstance(node.args[1], Literal):
+    if len(node.args) > 1 and isinstance(node.args[1], CelLiteral):
         most = node.args[1].value % 2**64
     return Called(sizes[0].by(2 * _TEXT), Bounds(0, most))
 
 
-def _find(node: Call, sizes: Sizes) -> Called:
+def _find(node: CelCall, sizes: Sizes) -> Called:
     return Called(_matches(node, sizes).cost, Bounds(0, sizes[0].most))
 
 
-def _matches(_: Call, sizes: Sizes) -> Called:
+def _matches(_: CelCall, sizes: Sizes) -> Called:
     return Called(sizes[0].plus(ONE).by(_TEXT).times(sizes[1].by(_PATTERN)))
 
 
-def _contains(_: Call, sizes: Sizes) -> Called:
+def _contains(_: CelCall, sizes: Sizes) -> Called:
     return Called(sizes[0].by(_TEXT).times(sizes[1].by(_TEXT)))
 
 
-def _validate(_: Call, sizes: Sizes) -> Called:
+def _validate(_: CelCall, sizes: Sizes) -> Called:
     return Called(sizes[1].by(_TEXT).by(_FORMAT_PATTERN * _PATTERN))
 
 
-def _to_bytes(_: Call, sizes: Sizes) -> Called:
+def _to_bytes(_: CelCall, sizes: Sizes) -> Called:
     return Called(sizes[0].by(_TEXT), Bounds(sizes[0].least, sizes[0].most * 4 % 2**64))
 
 
-def _from_bytes(_: Call, sizes: Sizes) -> Called:
+def _from_bytes(_: CelCall, sizes: Sizes) -> Called:
     return Called(sizes[0].by(_TEXT), Bounds(sizes[0].least // 4, sizes[0].most))
 
 
-def _quote(_: Call, sizes: Sizes) -> Called:
+def _quote(_: CelCall, sizes: Sizes) -> Called:
     most = (sizes[0].most * 2 + 2) % 2**64
     return Called(sizes[0].by(_TEXT), Bounds(sizes[0].least + 2, most))
 
 
 def _network(*, whole: bool, text: bool) -> Estimate:
-    def estimated(_: Call, sizes: Sizes) -> Called:
+    def estimated(_: CelCall, sizes: Sizes) -> Called:
         size = Bounds(4, 16)
         cost = size.plus(size).by(_TEXT)
         if whole:
@@ -119,8 +119,8 @@ def _network(*, whole: bool, text: bool) -> Estimate:
     return estimated
 
 
-def _number(node: Node, otherwise: int) -> int:
-    if not isinstance(node, Literal) or type(node.value) is not int:
+def _number(node: CelNode, otherwise: int) -> int:
+    if not isinstance(node, CelLiteral) or type(node.value) is not int:
         return otherwise
     return max(node.value, 0)
 
@@ -129,12 +129,12 @@ def _made(size: Bounds, factor: float) -> Called:
     return Called(size.by(factor).plus(ONE).plus(fixed(10)), size)
 
 
-def _slice(node: Call, sizes: Sizes) -> Called:
+def _slice(node: CelCall, sizes: Sizes) -> Called:
     start, end = _number(node.args[0], 0), _number(node.args[1], sizes[0].most)
     return _made(fixed((end - start) % 2**64), 1)
 
 
-def _flatten(node: Call, sizes: Sizes) -> Called:
+def _flatten(node: CelCall, sizes: Sizes) -> Called:
     return _made(sizes[0], float(_number(node.args[0], ENDLESS) if node.args else 1))
 
 

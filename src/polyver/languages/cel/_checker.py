@@ -9,25 +9,25 @@ from polyver.core import PolyverError
 from polyver.languages.cel import _types as types
 from polyver.languages.cel._declarations import FUNCTIONS, Overload
 from polyver.languages.cel._nodes import (
-    Call,
-    Fold,
-    Ident,
+    CelCall,
+    CelComprehension,
+    CelIdentifier,
+    CelLiteral,
+    CelNode,
+    CelSelect,
+    CelStruct,
     ListNode,
-    Literal,
     MapNode,
-    Node,
-    Select,
-    Struct,
     inside,
 )
-from polyver.languages.cel._tokens import Problem
-from polyver.languages.cel._types import Mapping, Type
+from polyver.languages.cel._tokens import CelProblem
+from polyver.languages.cel._types import CelType, TypeMapping
 from polyver.languages.cel._values import Uint
 
-__all__ = ["Checker", "TooLarge", "dotted_name"]
+__all__ = ["Checker", "ExpressionTooLarge", "dotted_name"]
 
 _MOST_STEPS = 200_000
-_TYPE_NAMES: dict[str, Type] = {
+_TYPE_NAMES: dict[str, CelType] = {
     each.name: types.type_of(each)
     for each in (
         *(types.BOOL, types.BYTES, types.DOUBLE, types.DURATION, types.INT, types.NULL),
@@ -38,12 +38,12 @@ _TYPE_NAMES: dict[str, Type] = {
     "google.protobuf.Timestamp": types.type_of(types.TIMESTAMP),
     "list": types.type_of(types.list_of(types.param("A"))),
     "map": types.type_of(types.map_of(types.param("A"), types.param("B"))),
-    "net.CIDR": types.type_of(Type("opaque", "net.CIDR")),
-    "net.IP": types.type_of(Type("opaque", "net.IP")),
+    "net.CIDR": types.type_of(CelType("opaque", "net.CIDR")),
+    "net.IP": types.type_of(CelType("opaque", "net.IP")),
     "optional_type": types.type_of(types.optional_of(types.param("V"))),
     "type": types.type_of(types.type_of()),
 }
-_LITERALS: dict[type, Type] = {
+_LITERALS: dict[type, CelType] = {
     bool: types.BOOL,
     bytes: types.BYTES,
     float: types.DOUBLE,
@@ -54,31 +54,33 @@ _LITERALS: dict[type, Type] = {
 }
 
 
-class TooLarge(PolyverError):
+class ExpressionTooLarge(PolyverError):
     """An expression that becomes endless once its macros are written out."""
 
 
 class Checker:
     """Types an expression; what is wrong is in `problems`."""
 
-    def __init__(self, variables: Known[str, Type], structs: Known[str, Known[str, Type]]) -> None:
-        self.problems: list[Problem] = []
+    def __init__(
+        self, variables: Known[str, CelType], structs: Known[str, Known[str, CelType]]
+    ) -> None:
+        self.problems: list[CelProblem] = []
         self.uses: set[str] = set()
         """The variables that the expression asks for."""
         self._variables = variables
         self._structs = structs
-        self._local: list[dict[str, Type]] = []
-        self._mapping = Mapping()
+        self._local: list[dict[str, CelType]] = []
+        self._mapping = TypeMapping()
         self._fresh = 0
         self._steps = 0
 
-    def run(self, tree: Node) -> Type:
+    def run(self, tree: CelNode) -> CelType:
         """Type a whole expression; types that stay open become dynamic."""
         self._check(tree)
         self._settle(tree)
         return tree.type or types.ERROR
 
-    def _settle(self, node: Node) -> None:
+    def _settle(self, node: CelNode) -> None:
         self._step()
         if node.type is not None:
             node.type = self._mapping.substitute(node.type, to_dyn=True)
@@ -88,50 +90,50 @@ class Checker:
     def _step(self) -> None:
         self._steps += 1
         if self._steps > _MOST_STEPS:
-            raise TooLarge("the expression is too large")
+            raise ExpressionTooLarge("the expression is too large")
 
-    def _report(self, node: Node, text: str) -> None:
-        self.problems.append(Problem(node.at, text))
+    def _report(self, node: CelNode, text: str) -> None:
+        self.problems.append(CelProblem(node.at, text))
 
-    def _check(self, node: Node) -> Type:
+    def _check(self, node: CelNode) -> CelType:
         self._step()
         match node:
-            case Literal(value):
+            case CelLiteral(value):
                 node.type = _LITERALS[type(value)]
-            case Ident():
+            case CelIdentifier():
                 node.type = self._ident(node)
-            case Select():
+            case CelSelect():
                 node.type = self._select(node)
-            case Call():
+            case CelCall():
                 node.type = self._call(node)
             case ListNode():
                 node.type = self._list(node)
             case MapNode():
                 node.type = self._map(node)
-            case Struct():
+            case CelStruct():
                 node.type = self._struct(node)
-            case Fold():
+            case CelComprehension():
                 node.type = self._fold(node)
         assert node.type is not None
         return node.type
 
     # Names
 
-    def _ident(self, node: Ident) -> Type:
+    def _ident(self, node: CelIdentifier) -> CelType:
         found = self._lookup(node.name)
         if found is None:
             self._undeclared(node, node.name)
             return types.ERROR
         return found
 
-    def _lookup(self, name: str) -> Type | None:
+    def _lookup(self, name: str) -> CelType | None:
         if not name.startswith("."):
             for scope in reversed(self._local):
                 if name in scope:
                     return scope[name]
         return self._global(name.removeprefix("."))
 
-    def _global(self, name: str) -> Type | None:
+    def _global(self, name: str) -> CelType | None:
         found = self._variables.get(name)
         if found is not None:
             self.uses.add(name)
@@ -140,10 +142,10 @@ class Checker:
             return types.type_of(types.struct(name))
         return _TYPE_NAMES.get(name)
 
-    def _undeclared(self, node: Node, name: str) -> None:
+    def _undeclared(self, node: CelNode, name: str) -> None:
         self._report(node, f"undeclared reference to '{name}' (in container '')")
 
-    def _select(self, node: Select) -> Type:
+    def _select(self, node: CelSelect) -> CelType:
         dotted = None if node.test else dotted_name(node)
         if dotted is not None and not self._is_local(dotted):
             found = self._global(dotted.removeprefix("."))
@@ -156,12 +158,12 @@ class Checker:
         first = dotted.partition(".")[0]
         return any(first in scope for scope in self._local)
 
-    def _field(self, node: Node, operand: Node, name: str, *, optional: bool) -> Type:
+    def _field(self, node: CelNode, operand: CelNode, name: str, *, optional: bool) -> CelType:
         target, was_optional = types.unwrapped(self._mapping.substitute(self._check(operand)))
         found = self._field_of(node, target, name)
         return types.optional_of(found) if optional or was_optional else found
 
-    def _field_of(self, node: Node, target: Type, name: str) -> Type:
+    def _field_of(self, node: CelNode, target: CelType, name: str) -> CelType:
         match target.kind:
             case "map":
                 return target.params[1]
@@ -174,7 +176,7 @@ class Checker:
             self._report(node, f"type '{target}' does not support field selection")
         return types.DYN
 
-    def _struct_field(self, node: Node, name: str, field: str) -> Type:
+    def _struct_field(self, node: CelNode, name: str, field: str) -> CelType:
         fields = self._structs.get(name)
         if fields is None:
             self._report(node, f"unexpected failed resolution of '{name}'")
@@ -186,7 +188,7 @@ class Checker:
 
     # Calls
 
-    def _call(self, node: Call) -> Type:
+    def _call(self, node: CelCall) -> CelType:
         if node.function == "_?._":
             return self._optional_select(node)
         for arg in node.args:
@@ -201,15 +203,15 @@ class Checker:
         self._check(node.target)
         return self._resolved(node, node.function, node.target)
 
-    def _optional_select(self, node: Call) -> Type:
+    def _optional_select(self, node: CelCall) -> CelType:
         field = node.args[1]
-        assert isinstance(field, Literal)
+        assert isinstance(field, CelLiteral)
         node.overloads = ("select_optional_field",)
         self._check(field)
         found = self._field(node, node.args[0], str(field.value), optional=True)
         return self._mapping.substitute(found)
 
-    def _resolved(self, node: Call, name: str, target: Node | None) -> Type:
+    def _resolved(self, node: CelCall, name: str, target: CelNode | None) -> CelType:
         known = FUNCTIONS.get(name)
         if known is None:
             self._undeclared(node, node.function)
@@ -219,7 +221,7 @@ class Checker:
         if name in ("_&&_", "_||_"):
             return self._logical(node, args, known[0])
         overloads: list[str] = []
-        result: Type | None = None
+        result: CelType | None = None
         for overload in known:
             if overload.member is (target is not None):
                 found = self._fits(overload, args)
@@ -235,7 +237,7 @@ class Checker:
         node.overloads = tuple(overloads)
         return result
 
-    def _logical(self, node: Call, args: Sequence[Type], known: Overload) -> Type:
+    def _logical(self, node: CelCall, args: Sequence[CelType], known: Overload) -> CelType:
         node.overloads = (known.id,)
         right = True
         for each, found in zip(node.args, args, strict=True):
@@ -244,26 +246,26 @@ class Checker:
                 right = False
         return types.BOOL if right else types.ERROR
 
-    def _fits(self, overload: Overload, args: Sequence[Type]) -> Type | None:
+    def _fits(self, overload: Overload, args: Sequence[CelType]) -> CelType | None:
         """What a function gives if its arguments may be these."""
         if len(args) != len(overload.args):
             return None
         wanted, result = list(overload.args), overload.result
         if overload.params:
-            own = Mapping({each: self._new() for each in overload.params})
+            own = TypeMapping({each: self._new() for each in overload.params})
             wanted, result = [own.substitute(each) for each in wanted], own.substitute(result)
         if not self._mapping.assignable(args, wanted):
             return None
         return self._mapping.substitute(result)
 
-    def _new(self) -> Type:
+    def _new(self) -> CelType:
         self._fresh += 1
         return types.param(f"_var{self._fresh - 1}")
 
     # What is written out
 
-    def _list(self, node: ListNode) -> Type:
-        found: Type | None = None
+    def _list(self, node: ListNode) -> CelType:
+        found: CelType | None = None
         for number, item in enumerate(node.items):
             kind = self._check(item)
             if number in node.optional:
@@ -271,18 +273,18 @@ class Checker:
             found = self._join(found, kind)
         return types.list_of(found or self._new())
 
-    def _optional_item(self, node: Node, kind: Type) -> Type:
+    def _optional_item(self, node: CelNode, kind: CelType) -> CelType:
         inside, is_optional = types.unwrapped(kind)
         if not is_optional and not kind.is_dyn:
             wanted = types.optional_of(kind)
             self._report(node, f"expected type '{wanted}' but found '{kind}'")
         return inside
 
-    def _map(self, node: MapNode) -> Type:
-        key: Type | None = None
-        value: Type | None = None
+    def _map(self, node: MapNode) -> CelType:
+        key: CelType | None = None
+        value: CelType | None = None
         for entry in node.entries:
-            assert isinstance(entry.key, Node)
+            assert isinstance(entry.key, CelNode)
             key = self._join(key, self._check(entry.key))
             kind = self._check(entry.value)
             if entry.optional:
@@ -290,19 +292,19 @@ class Checker:
             value = self._join(value, kind)
         return types.map_of(key or self._new(), value or self._new())
 
-    def _join(self, before: Type | None, found: Type) -> Type:
+    def _join(self, before: CelType | None, found: CelType) -> CelType:
         if before is None:
             return found
         if self._mapping.assignable([before], [found]):
             return types.most_general(before, found)
         return types.DYN
 
-    def _struct(self, node: Struct) -> Type:
+    def _struct(self, node: CelStruct) -> CelType:
         """There is nothing in Kubernetes that could be made by its name."""
         self._undeclared(node, node.name)
         return types.ERROR
 
-    def _fold(self, node: Fold) -> Type:
+    def _fold(self, node: CelComprehension) -> CelType:
         over = self._mapping.substitute(self._check(node.over))
         carried = self._check(node.init)
         self._local.append({node.carried: carried})
@@ -318,7 +320,7 @@ class Checker:
         self._local.pop()
         return self._mapping.substitute(result)
 
-    def _iterated(self, node: Fold, over: Type) -> tuple[Type, Type]:
+    def _iterated(self, node: CelComprehension, over: CelType) -> tuple[CelType, CelType]:
         """The types of the variables of a loop."""
         match over.kind:
             case "list":
@@ -333,23 +335,23 @@ class Checker:
         self._report(node.over, f"{text} (must be list, map, or dynamic)")
         return types.ERROR, types.ERROR
 
-    def _assert(self, node: Node, wanted: Type) -> None:
+    def _assert(self, node: CelNode, wanted: CelType) -> None:
         found = self._check(node)
         if not self._mapping.assignable([wanted], [found]):
             self._report(node, f"expected type '{wanted}' but found '{found}'")
 
 
-def _signature(args: Sequence[Type], target: Node | None) -> str:
+def _signature(args: Sequence[CelType], target: CelNode | None) -> str:
     first = f"{args[0]}." if target is not None else ""
     return f"{first}({', '.join(map(str, args[1:] if target is not None else args))})"
 
 
-def dotted_name(node: Node) -> str | None:
+def dotted_name(node: CelNode) -> str | None:
     """Names with dots between them, if that is all that there is."""
     parts: list[str] = []
-    while isinstance(node, Select) and not node.test:
+    while isinstance(node, CelSelect) and not node.test:
         parts.append(node.field)
         node = node.operand
-    if not isinstance(node, Ident):
+    if not isinstance(node, CelIdentifier):
         return None
     return ".".join((node.name, *reversed(parts)))

@@ -9,8 +9,8 @@ from typing import Any
 from polyver.languages.cel._operators import OPERATORS
 from polyver.languages.cel._values import (
     NONE,
-    Duration,
-    Failure,
+    CelDuration,
+    CelEvaluationError,
     List,
     Opaque,
     Optional,
@@ -27,7 +27,7 @@ __all__ = ["COLLECTIONS"]
 _MOST_RANGE = 1_000_000
 _SIMPLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _LONG = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
-_ZEROS = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
+_ZEROS = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": CelDuration(0)}
 
 
 def _is_sorted(found: List) -> bool:
@@ -39,7 +39,7 @@ def _compared(one: Any, other: Any) -> int:
     """What cannot be compared is in any order."""
     try:
         return compare(one, other)
-    except Failure:
+    except CelEvaluationError:
         return 0
 
 
@@ -50,7 +50,7 @@ def _sum(zero: Any) -> Callable[[List], Any]:
 def _best(name: str, sign: int) -> Callable[[List], Any]:
     def best(found: List) -> Any:
         if not found.items:
-            raise Failure(f"{name} called on empty list")
+            raise CelEvaluationError(f"{name} called on empty list")
         return functools.reduce(
             lambda one, other: other if _compared(one, other) == sign else one, found.items
         )
@@ -73,7 +73,7 @@ def _last_index_of(found: List, wanted: Any) -> int:
 def _same(one: Any, other: Any) -> bool:
     try:
         return equal(one, other)
-    except Failure:
+    except CelEvaluationError:
         return False
 
 
@@ -87,7 +87,7 @@ def _distinct(found: List) -> List:
 
 def _flatten(found: List, depth: int = 1) -> List:
     if depth < 0:
-        raise Failure("level must be non-negative")
+        raise CelEvaluationError("level must be non-negative")
     return List(_flat(found.items, depth))
 
 
@@ -100,9 +100,11 @@ def _flat(items: Sequence[Any], depth: int) -> list[Any]:
 
 def _range(size: int) -> List:
     if size < 0:
-        raise Failure(f"lists.range: size must be non-negative, got {size}")
+        raise CelEvaluationError(f"lists.range: size must be non-negative, got {size}")
     if size > _MOST_RANGE:
-        raise Failure(f"lists.range: size {size} exceeds maximum allowed ({_MOST_RANGE})")
+        raise CelEvaluationError(
+            f"lists.range: size {size} exceeds maximum allowed ({_MOST_RANGE})"
+        )
     return List(range(size))
 
 
@@ -115,7 +117,7 @@ def _slice(found: List, start: int, end: int) -> List:
         text = f"list is length {len(found)}"
     else:
         return List(found.items[start:end])
-    raise Failure(f"cannot slice({start}, {end}), {text}")
+    raise CelEvaluationError(f"cannot slice({start}, {end}), {text}")
 
 
 def _sort(found: List) -> List:
@@ -124,7 +126,7 @@ def _sort(found: List) -> List:
 
 def _sort_by(found: List, keys: List) -> List:
     if len({*map(type_name, keys.items)}) > 1:
-        raise Failure("list elements must have the same type")
+        raise CelEvaluationError("list elements must have the same type")
     ranked = functools.cmp_to_key(compare)
     places = sorted(range(len(found)), key=lambda place: ranked(keys.items[place]))
     return List([found.items[place] for place in places])
@@ -150,7 +152,7 @@ def _is_zero(value: Any) -> bool:
     match value:
         case None:
             return True
-        case Duration():
+        case CelDuration():
             return value.nanos == 0
         case Timestamp():
             return value.nanos == -62135596800 * 1_000_000_000
@@ -168,7 +170,7 @@ def _unwrap(found: List) -> List:
 def value_of(found: Optional) -> Any:
     """What is in it, if it is there."""
     if not found.present:
-        raise Failure("optional.none() dereference")
+        raise CelEvaluationError("optional.none() dereference")
     return found.value
 
 

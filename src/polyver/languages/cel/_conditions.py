@@ -15,27 +15,27 @@ from polyver.languages.cel._authorizer import (
     AUTHORIZER,
     RESOURCE,
     Answers,
+    AuthorizationQuery,
     Authorizer,
-    Question,
     ResourceCheck,
 )
-from polyver.languages.cel._checker import Checker, TooLarge
+from polyver.languages.cel._checker import Checker, ExpressionTooLarge
 from polyver.languages.cel._expression import Uncompilable
 from polyver.languages.cel._parser import parse
 from polyver.languages.cel._problems import told
-from polyver.languages.cel._program import Program, Unusable
-from polyver.languages.cel._tokens import Problem
-from polyver.languages.cel._types import Type
+from polyver.languages.cel._program import CelProgram, Unusable
+from polyver.languages.cel._tokens import CelProblem
+from polyver.languages.cel._types import CelType
 from polyver.languages.cel._validators import literal_problems
 from polyver.languages.cel._values import Dictionary, List
 
-__all__ = ["Condition", "ConditionFailed", "Facts"]
+__all__ = ["ConditionFailed", "ConditionVariables", "MatchCondition"]
 
 _PREFIX = "kubernetes."
 _TEXT = types.STRING
 _KIND = {"group": _TEXT, "version": _TEXT, "kind": _TEXT}
 _RESOURCE = {"group": _TEXT, "version": _TEXT, "resource": _TEXT}
-_STRUCTS: Mapping[str, Mapping[str, Type]] = {
+_STRUCTS: Mapping[str, Mapping[str, CelType]] = {
     f"{_PREFIX}GroupVersionKind": _KIND,
     f"{_PREFIX}GroupVersionResource": _RESOURCE,
     f"{_PREFIX}UserInfo": {
@@ -59,7 +59,7 @@ _STRUCTS: Mapping[str, Mapping[str, Type]] = {
         "options": types.DYN,
     },
 }
-_VARIABLES: Mapping[str, Type] = {
+_VARIABLES: Mapping[str, CelType] = {
     "object": types.DYN,
     "oldObject": types.DYN,
     "namespaceObject": types.DYN,
@@ -73,10 +73,12 @@ class ConditionFailed(PolyverError):
     """A condition that could not be evaluated for a request."""
 
 
-class Facts:
+class ConditionVariables:
     """What conditions may know of one request."""
 
-    def __init__(self, request: Mapping[str, Any], answers: Answers, asked: Question) -> None:
+    def __init__(
+        self, request: Mapping[str, Any], answers: Answers, asked: AuthorizationQuery
+    ) -> None:
         """`asked` is what the request itself is about, as a question without a verb."""
         self.values = {
             "object": _untyped(request.get("object")),
@@ -101,20 +103,20 @@ def _untyped(data: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class MatchCondition:
     """One condition, ready to be asked.
 
     >>> request = {"object": {"a": 1}, "operation": "CREATE"}
-    >>> facts = Facts(request, lambda question: False, Question())
-    >>> Condition.compile('object.a == 1 && request.operation == "CREATE"').holds(facts)
+    >>> facts = ConditionVariables(request, lambda question: False, AuthorizationQuery())
+    >>> MatchCondition.compile('object.a == 1 && request.operation == "CREATE"').holds(facts)
     True
     """
 
     text: str
-    program: Program
+    program: CelProgram
 
     @classmethod
-    def compile(cls, text: str) -> Condition:
+    def compile(cls, text: str) -> MatchCondition:
         """Read and check a condition; mistakes raise `Uncompilable`."""
         tree, problems = parse(text)
         if problems or tree is None:
@@ -122,19 +124,19 @@ class Condition:
         checker = Checker(_VARIABLES, _STRUCTS)
         try:
             kind = checker.run(tree)
-        except TooLarge as problem:
-            raise _wrong(text, [Problem(-1, str(problem))]) from None
+        except ExpressionTooLarge as problem:
+            raise _wrong(text, [CelProblem(-1, str(problem))]) from None
         problems = checker.problems or literal_problems(tree)
         if problems:
             raise _wrong(text, problems)
         if kind != types.BOOL:
             raise Uncompilable(f"must evaluate to bool but got {kind}")
         try:
-            return cls(text, Program(tree, tuple(_VARIABLES)))
+            return cls(text, CelProgram(tree, tuple(_VARIABLES)))
         except Unusable as problem:
             raise Uncompilable(f"program instantiation failed: {problem}") from problem
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: ConditionVariables) -> bool:
         """Whether it holds; `ConditionFailed` if nobody can tell."""
         outcome = self.program.evaluate(facts.values)
         if outcome.failure is not None:
@@ -142,5 +144,5 @@ class Condition:
         return outcome.value is True
 
 
-def _wrong(text: str, problems: list[Problem]) -> Uncompilable:
+def _wrong(text: str, problems: list[CelProblem]) -> Uncompilable:
     return Uncompilable(f"compilation failed: {told(text, problems)}")

@@ -17,8 +17,8 @@ from polyver.languages.cel._moments import (
 )
 from polyver.languages.cel._networks import CIDR, IP
 from polyver.languages.cel._values import (
-    Duration,
-    Failure,
+    CelDuration,
+    CelEvaluationError,
     List,
     Map,
     Timestamp,
@@ -33,8 +33,8 @@ __all__ = ["CONVERSIONS", "SIZES", "double_text", "to_text"]
 _SECOND = 1_000_000_000
 
 
-def _cannot(value: Any, wanted: str) -> Failure:
-    return Failure(f"type conversion error from '{type_name(value)}' to '{wanted}'")
+def _cannot(value: Any, wanted: str) -> CelEvaluationError:
+    return CelEvaluationError(f"type conversion error from '{type_name(value)}' to '{wanted}'")
 
 
 def double_text(value: float) -> str:
@@ -64,7 +64,7 @@ def _decoded(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise Failure("invalid UTF-8 in bytes, cannot convert to string") from None
+        raise CelEvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
 _WRITTEN: dict[type, Callable[[Any], str]] = {
@@ -74,7 +74,7 @@ _WRITTEN: dict[type, Callable[[Any], str]] = {
     Uint: lambda value: str(int(value)),
     float: double_text,
     bytes: _decoded,
-    Duration: duration_text,
+    CelDuration: duration_text,
     Timestamp: timestamp_text,
     TypeValue: lambda value: value.name,
     IP: str,
@@ -121,29 +121,29 @@ def _bool_of_text(text: str) -> bool:
 
 def _int_of_double(value: float) -> int:
     if math.isnan(value) or math.isinf(value) or not -(2.0**63) < value < 2.0**63:
-        raise Failure("integer overflow")
+        raise CelEvaluationError("integer overflow")
     return math.trunc(value)
 
 
 def _uint_of_double(value: float) -> Uint:
     if math.isnan(value) or math.isinf(value) or value < 0 or value >= 2.0**64:
-        raise Failure("unsigned integer overflow")
+        raise CelEvaluationError("unsigned integer overflow")
     return Uint(math.trunc(value))
 
 
 def _int_of_uint(value: int) -> int:
     if value >= 2**63:
-        raise Failure("integer overflow")
+        raise CelEvaluationError("integer overflow")
     return int(value)
 
 
 def _uint_of_int(value: int) -> Uint:
     if value < 0:
-        raise Failure("unsigned integer overflow")
+        raise CelEvaluationError("unsigned integer overflow")
     return Uint(value)
 
 
-def _duration_of_text(text: str) -> Duration:
+def _duration_of_text(text: str) -> CelDuration:
     found = parse_duration(text)
     if found is None:
         raise _cannot(text, "google.protobuf.Duration")
@@ -159,7 +159,7 @@ def _timestamp_of_text(text: str) -> Timestamp:
 
 def _timestamp_of_int(value: int) -> Timestamp:
     if not FIRST_SECOND <= value <= LAST_SECOND:
-        raise Failure("timestamp overflow")
+        raise CelEvaluationError("timestamp overflow")
     return Timestamp(value * _SECOND)
 
 

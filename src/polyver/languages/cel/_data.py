@@ -11,8 +11,8 @@ from typing import Any
 from polyver.languages.cel._moments import read_date, read_date_time, read_duration
 from polyver.languages.cel._names import escape, unescape
 from polyver.languages.cel._values import (
-    Duration,
-    Failure,
+    CelDuration,
+    CelEvaluationError,
     List,
     Map,
     Timestamp,
@@ -21,7 +21,7 @@ from polyver.languages.cel._values import (
 )
 from polyver.languages.values.strings import fits_int64, same
 
-__all__ = ["MapItems", "Place", "SetItems", "to_value"]
+__all__ = ["CelSchema", "MapItems", "SetItems", "to_value"]
 
 _META = {
     "kind": {"type": "string"},
@@ -33,7 +33,7 @@ _META = {
 }
 
 
-class Place:
+class CelSchema:
     """One place in a schema, for the values that stand there."""
 
     def __init__(self, schema: Mapping[str, Any], *, root: bool = False) -> None:
@@ -48,36 +48,36 @@ class Place:
         self.keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
 
     @cached_property
-    def fields(self) -> dict[str, Place] | None:
+    def fields(self) -> dict[str, CelSchema] | None:
         """The places of its fields; None if it has none of its own."""
         known = self._schema.get("properties")
         if self._root:
             known = {**(known or {}), **_META}
         if known is None:
             return None
-        return {name: Place(each) for name, each in known.items()}
+        return {name: CelSchema(each) for name, each in known.items()}
 
     @cached_property
-    def values(self) -> Place | None:
+    def values(self) -> CelSchema | None:
         others = self._schema.get("additionalProperties")
-        return Place(others) if isinstance(others, Mapping) else None
+        return CelSchema(others) if isinstance(others, Mapping) else None
 
     @cached_property
-    def items(self) -> Place | None:
+    def items(self) -> CelSchema | None:
         items = self._schema.get("items")
-        return Place(items) if isinstance(items, Mapping) else None
+        return CelSchema(items) if isinstance(items, Mapping) else None
 
-    def inside(self, key: str) -> Place | None:
+    def inside(self, key: str) -> CelSchema | None:
         """The place of a key."""
         return self.fields.get(key) if self.fields is not None else self.values
 
 
-def to_value(data: Any, place: Place) -> Any:
+def to_value(data: Any, place: CelSchema) -> Any:
     """What a rule sees of what is at a place."""
     if data is None:
         if place.nullable:
             return None
-        raise Failure("invalid data, got null for schema with nullable=false")
+        raise CelEvaluationError("invalid data, got null for schema with nullable=false")
     if place.int_or_string:
         return _int_or_string(data)
     known = _READ.get(place.type)
@@ -85,7 +85,7 @@ def to_value(data: Any, place: Place) -> Any:
         return known(data, place)
     if place.preserves:
         return Unknown(data)
-    raise Failure(f"{_NO_TYPE}, got {place.type}")
+    raise CelEvaluationError(f"{_NO_TYPE}, got {place.type}")
 
 
 _NO_TYPE = (
@@ -97,27 +97,33 @@ _NO_TYPE = (
 def _int_or_string(data: Any) -> int | str:
     if isinstance(data, str) or (type(data) is int and fits_int64(data)):
         return data
-    raise Failure("invalid data, expected XIntOrString value to be either a string or integer")
+    raise CelEvaluationError(
+        "invalid data, expected XIntOrString value to be either a string or integer"
+    )
 
 
-def _object(data: Any, place: Place) -> Map:
+def _object(data: Any, place: CelSchema) -> Map:
     if not isinstance(data, dict):
-        raise Failure("invalid data, expected a map for the provided schema with type=object")
-    return Fields(data, place)
+        raise CelEvaluationError(
+            "invalid data, expected a map for the provided schema with type=object"
+        )
+    return _ObjectMap(data, place)
 
 
-def _array(data: Any, place: Place) -> List:
+def _array(data: Any, place: CelSchema) -> List:
     if not isinstance(data, list):
-        raise Failure("invalid data, expected an array for the provided schema with type=array")
+        raise CelEvaluationError(
+            "invalid data, expected an array for the provided schema with type=array"
+        )
     if place.items is None:
-        raise Failure("invalid array type, expected Items with a non-empty Schema")
+        raise CelEvaluationError("invalid array type, expected Items with a non-empty Schema")
     kinds = {"set": SetItems, "map": MapItems}
     return kinds.get(place.list_type, Items)(data, place)
 
 
-def _text(data: Any, place: Place) -> str | bytes | Duration | Timestamp:
+def _text(data: Any, place: CelSchema) -> str | bytes | CelDuration | Timestamp:
     if not isinstance(data, str):
-        raise Failure(f"invalid data, expected string, got {_go_type(data)}")
+        raise CelEvaluationError(f"invalid data, expected string, got {_go_type(data)}")
     match place.format:
         case "duration":
             return read_duration(data)
@@ -134,10 +140,10 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text.encode(), validate=True)
     except (binascii.Error, UnicodeEncodeError) as problem:
-        raise Failure(f"Invalid byte formatted string {text}: {problem}") from problem
+        raise CelEvaluationError(f"Invalid byte formatted string {text}: {problem}") from problem
 
 
-def _scalar(data: Any, place: Place) -> int | float | bool:
+def _scalar(data: Any, place: CelSchema) -> int | float | bool:
     kind = place.type
     if kind == "boolean" and isinstance(data, bool):
         return data
@@ -147,10 +153,10 @@ def _scalar(data: Any, place: Place) -> int | float | bool:
         if kind == "number" and isinstance(data, int | float):
             return float(data)
     wanted = {"boolean": "bool", "integer": "int", "number": "float"}[kind]
-    raise Failure(f"invalid data, expected {wanted}, got {_go_type(data)}")
+    raise CelEvaluationError(f"invalid data, expected {wanted}, got {_go_type(data)}")
 
 
-_READ: dict[str, Callable[[Any, Place], Any]] = {
+_READ: dict[str, Callable[[Any, CelSchema], Any]] = {
     "object": _object,
     "array": _array,
     "string": _text,
@@ -190,7 +196,7 @@ class Items(List):
 
     __slots__ = ("_data", "_known", "_place", "_weight")
 
-    def __init__(self, data: list[Any], place: Place) -> None:
+    def __init__(self, data: list[Any], place: CelSchema) -> None:
         self._data = data
         self._place = place
         self._known: list[Any] | None = None
@@ -226,7 +232,7 @@ def _weighed(data: Any) -> int:
 
 def _hashable(value: Any) -> Any:
     if isinstance(value, List | Map):
-        raise Failure("listSet operations are only supported on lists of scalar values")
+        raise CelEvaluationError("listSet operations are only supported on lists of scalar values")
     return (type(value), value)
 
 
@@ -277,12 +283,12 @@ class MapItems(Items):
         return List([*(merged | {self._key(each): each for each in other.items}).values()])
 
 
-class Fields(Map):
+class _ObjectMap(Map):
     """An object with its fields, or a mapping, in an object."""
 
     __slots__ = ("_data", "_known", "_place", "_weight")
 
-    def __init__(self, data: dict[str, Any], place: Place) -> None:
+    def __init__(self, data: dict[str, Any], place: CelSchema) -> None:
         self._data = data
         self._place = place
         self._known: dict[str, tuple[Any, bool]] = {}
@@ -329,7 +335,7 @@ class Fields(Map):
 
     def _same(self, name: str, other: Map) -> bool:
         if self._place.inside(name) is None:
-            if not isinstance(other, Fields):
+            if not isinstance(other, _ObjectMap):
                 raise no_overload()
             return name not in other._data or same(self._data[name], other._data[name])
         # The names in the data, even where an identifier is another word: so it is there.

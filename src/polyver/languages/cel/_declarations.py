@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from polyver.languages.cel import _types as types
-from polyver.languages.cel._types import Type
+from polyver.languages.cel._types import CelType
 
 __all__ = ["FUNCTIONS", "Overload", "read_type"]
 
@@ -22,9 +22,9 @@ class Overload:
 
     id: str
     member: bool
-    args: tuple[Type, ...]
-    result: Type
-    params: tuple[Type, ...]
+    args: tuple[CelType, ...]
+    result: CelType
+    params: tuple[CelType, ...]
     """What is still open in its types."""
 
 
@@ -334,7 +334,7 @@ _KINDS = {
 }
 
 
-def read_type(text: str) -> Type:
+def read_type(text: str) -> CelType:
     """A type as it is told.
 
     >>> str(read_type("map(string, list(A))"))
@@ -344,15 +344,15 @@ def read_type(text: str) -> Type:
     if not opened:
         return _plain(name)
     params = tuple(map(read_type, _split(inside[:-1])))
-    return Type("opaque" if name == "optional_type" else name, name, params)
+    return CelType("opaque" if name == "optional_type" else name, name, params)
 
 
-def _plain(name: str) -> Type:
+def _plain(name: str) -> CelType:
     if name in _KINDS:
         return _KINDS[name]
     if len(name) == 1:
         return types.param(name)
-    return Type("opaque", name) if name.startswith("net.") else types.struct(name)
+    return CelType("opaque", name) if name.startswith("net.") else types.struct(name)
 
 
 def _split(text: str) -> list[str]:
@@ -367,7 +367,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _params(found: Type) -> Iterator[Type]:
+def _params(found: CelType) -> Iterator[CelType]:
     if found.kind == "param":
         yield found
     for each in found.params:

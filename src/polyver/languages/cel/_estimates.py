@@ -11,9 +11,18 @@ from typing import Any
 
 from polyver.languages.cel._bounds import ENDLESS, NOTHING, ONE, UNKNOWN, Bounds, Called, fixed
 from polyver.languages.cel._call_estimates import call_estimate
-from polyver.languages.cel._nodes import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select
-from polyver.languages.cel._schema_types import Declared
-from polyver.languages.cel._types import Type
+from polyver.languages.cel._nodes import (
+    CelCall,
+    CelComprehension,
+    CelIdentifier,
+    CelLiteral,
+    CelNode,
+    CelSelect,
+    ListNode,
+    MapNode,
+)
+from polyver.languages.cel._schema_types import DeclaredType
+from polyver.languages.cel._types import CelType
 
 __all__ = ["estimate"]
 
@@ -41,32 +50,32 @@ class _Local:
     entries: _Entries | None = None
 
 
-def estimate(tree: Node, root: Declared) -> Bounds:
+def estimate(tree: CelNode, root: DeclaredType) -> Bounds:
     """What an expression costs about a value of a declared place."""
     return _Estimator(root).cost(tree)
 
 
 class _Estimator:
-    def __init__(self, root: Declared) -> None:
+    def __init__(self, root: DeclaredType) -> None:
         self._root = root
         self._paths: dict[int, tuple[str, ...]] = {}
         self._sizes: dict[int, Bounds] = {}
         self._entries: dict[int, _Entries] = {}
         self._locals: dict[str, list[_Local]] = {}
 
-    def cost(self, node: Node) -> Bounds:
-        known: dict[type[Node], Callable[[Any], Bounds]] = {
-            Ident: self._ident,
-            Select: self._select,
-            Call: self._call,
+    def cost(self, node: CelNode) -> Bounds:
+        known: dict[type[CelNode], Callable[[Any], Bounds]] = {
+            CelIdentifier: self._ident,
+            CelSelect: self._select,
+            CelCall: self._call,
             ListNode: self._list,
             MapNode: self._map,
-            Fold: self._fold,
+            CelComprehension: self._fold,
         }
         found = known.get(type(node))
         return NOTHING if found is None else found(node)
 
-    def _ident(self, node: Ident) -> Bounds:
+    def _ident(self, node: CelIdentifier) -> Bounds:
         local = self._local(node.name)
         self._paths[id(node)] = local.path if local else (node.name,)
         return ONE
@@ -77,14 +86,14 @@ class _Estimator:
         known = self._locals.get(name)
         return known[-1] if known else None
 
-    def _path(self, node: Node) -> tuple[str, ...]:
-        if isinstance(node, Ident):
+    def _path(self, node: CelNode) -> tuple[str, ...]:
+        if isinstance(node, CelIdentifier):
             local = self._local(node.name)
             if local is not None:
                 return local.path
         return self._paths.get(id(node), ())
 
-    def _size(self, node: Node) -> Bounds | None:
+    def _size(self, node: CelNode) -> Bounds | None:
         known = self._sizes.get(id(node)) or _written_size(node)
         if known is not None:
             return known
@@ -94,10 +103,10 @@ class _Estimator:
             return found
         if node.type is not None and _is_scalar(node.type):
             return ONE
-        local = self._local(node.name) if isinstance(node, Ident) else None
+        local = self._local(node.name) if isinstance(node, CelIdentifier) else None
         return local.size if local else None
 
-    def _node_size(self, node: Node) -> Bounds:
+    def _node_size(self, node: CelNode) -> Bounds:
         """The size of an argument of a function; what is carried through a loop has no place."""
         found = self._size(node)
         return UNKNOWN if found is None else found
@@ -105,7 +114,7 @@ class _Estimator:
     def _declared_size(self, path: tuple[str, ...]) -> Bounds | None:
         if not path:
             return None
-        place: Declared | None = self._root
+        place: DeclaredType | None = self._root
         for name in path[1:]:
             if place is None:
                 return None
@@ -118,16 +127,16 @@ class _Estimator:
                 place = place.fields.get(name)
         return None if place is None else Bounds(0, place.most)
 
-    def _made_of(self, node: Node) -> _Entries | None:
+    def _made_of(self, node: CelNode) -> _Entries | None:
         known = self._entries.get(id(node))
-        if known is None and isinstance(node, Ident):
+        if known is None and isinstance(node, CelIdentifier):
             local = self._local(node.name)
             return local.entries if local else None
         return known
 
     # Parts
 
-    def _select(self, node: Select) -> Bounds:
+    def _select(self, node: CelSelect) -> Bounds:
         cost = self.cost(node.operand)
         if node.test:
             return cost
@@ -149,14 +158,14 @@ class _Estimator:
         nothing = Bounds(ENDLESS if node.entries else 0, 0)
         cost, keys, values = fixed(30), nothing, nothing
         for entry in node.entries:
-            assert isinstance(entry.key, Node)
+            assert isinstance(entry.key, CelNode)
             cost = cost.plus(self.cost(entry.key)).plus(self.cost(entry.value))
             keys = keys.union(self._node_size(entry.key))
             values = values.union(self._node_size(entry.value))
         self._entries[id(node)] = _Entries("map", keys, values)
         return cost
 
-    def _fold(self, node: Fold) -> Bounds:
+    def _fold(self, node: CelComprehension) -> Bounds:
         if _is_bind(node):
             return self._bind(node)
         cost = self.cost(node.over).plus(self.cost(node.init))
@@ -169,7 +178,7 @@ class _Estimator:
         cost = cost.plus(self.cost(node.result))
         self._locals[node.carried].pop()
         count = self._node_size(node.over)
-        if isinstance(node.init, Literal):
+        if isinstance(node.init, CelLiteral):
             self._keep(node, self._size(node.init))
         elif isinstance(node.init, ListNode | MapNode):
             self._keep(node, count)
@@ -179,10 +188,10 @@ class _Estimator:
     def _push(self, name: str, local: _Local) -> None:
         self._locals.setdefault(name, []).append(local)
 
-    def _as_local(self, node: Node) -> _Local:
+    def _as_local(self, node: CelNode) -> _Local:
         return _Local(self._path(node), self._size(node), self._made_of(node))
 
-    def _push_variables(self, node: Fold) -> None:
+    def _push_variables(self, node: CelComprehension) -> None:
         entries, path = self._made_of(node.over), self._path(node.over)
         kind = entries.kind if entries else node.over.type.kind if node.over.type else ""
         key = entries.key if entries else None
@@ -196,7 +205,7 @@ class _Estimator:
         else:
             self._push(node.var, _Local((*path, "@keys"), key))
 
-    def _bind(self, node: Fold) -> Bounds:
+    def _bind(self, node: CelComprehension) -> Bounds:
         cost = self.cost(node.over).plus(self.cost(node.init))
         self._push(node.carried, self._as_local(node.init))
         cost = cost.plus(self.cost(node.result))
@@ -205,17 +214,17 @@ class _Estimator:
         self._keep_entries(node, self._made_of(node.result))
         return cost
 
-    def _keep(self, node: Node, size: Bounds | None) -> None:
+    def _keep(self, node: CelNode, size: Bounds | None) -> None:
         if size is not None:
             self._sizes[id(node)] = size
 
-    def _keep_entries(self, node: Node, entries: _Entries | None) -> None:
+    def _keep_entries(self, node: CelNode, entries: _Entries | None) -> None:
         if entries is not None:
             self._entries[id(node)] = entries
 
     # Calls
 
-    def _call(self, node: Call) -> Bounds:
+    def _call(self, node: CelCall) -> Bounds:
         if node.function == "dyn":
             cost = self.cost(node.args[0])
             self._keep(node, self._size(node.args[0]))
@@ -238,7 +247,7 @@ class _Estimator:
         self._keep(node, size)
         return cost.plus(called)
 
-    def _indexed(self, node: Call, overload: str, size: Bounds | None) -> Bounds | None:
+    def _indexed(self, node: CelCall, overload: str, size: Bounds | None) -> Bounds | None:
         """An item of something has the size and the place of its items."""
         names = {"index_list": "@items", "index_map": "@values"}
         if overload not in names:
@@ -247,7 +256,7 @@ class _Estimator:
         self._paths[id(node)] = (*self._path(node.args[0]), names[overload])
         return entries.value if entries else None
 
-    def _called(self, node: Call, overload: str, costs: Sequence[Bounds]) -> Called:
+    def _called(self, node: CelCall, overload: str, costs: Sequence[Bounds]) -> Called:
         total = NOTHING
         for each in costs:
             total = total.plus(each)
@@ -262,23 +271,23 @@ class _Estimator:
                 found = self._of_items(node) or self._plain(node, overload)
         return Called(found.cost.plus(total), found.size)
 
-    def _plain(self, node: Call, overload: str) -> Called:
+    def _plain(self, node: CelCall, overload: str) -> Called:
         given = [*([node.target] if node.target else []), *node.args]
         return call_estimate(node, overload, [self._node_size(each) for each in given])
 
-    def _conditional(self, node: Call, costs: Sequence[Bounds]) -> Called:
+    def _conditional(self, node: CelCall, costs: Sequence[Bounds]) -> Called:
         size = self._node_size(node.args[1]).union(self._node_size(node.args[2]))
         one, other = self._made_of(node.args[1]), self._made_of(node.args[2])
         self._keep_entries(node, one.union(other) if one else None)
         return Called(costs[0].plus(costs[1].union(costs[2])), size)
 
-    def _added(self, node: Call, overload: str) -> Called:
+    def _added(self, node: CelCall, overload: str) -> Called:
         size = self._node_size(node.args[0]).plus(self._node_size(node.args[1]))
         one, other = self._made_of(node.args[0]), self._made_of(node.args[1])
         self._keep_entries(node, one.union(other) if one else None)
         return Called(ONE if overload == "add_list" else size.by(_TEXT), size)
 
-    def _of_items(self, node: Call) -> Called | None:
+    def _of_items(self, node: CelCall) -> Called | None:
         """Functions whose cost depends on what is in a list."""
         if node.target is None or node.function not in (*_WALKED, "join"):
             return None
@@ -292,7 +301,7 @@ class _Estimator:
         cost = ONE.plus(each.by(_TEXT)) if kind in ("string", "bytes") else ONE
         return Called(count.times(cost))
 
-    def _item_size(self, node: Node) -> Bounds | None:
+    def _item_size(self, node: CelNode) -> Bounds | None:
         """How large an item of a list is; None if it is not known to be a list."""
         if node.type is None or not node.type.params:
             return None
@@ -300,7 +309,7 @@ class _Estimator:
         known = path and path[0] != "@result"
         return (self._declared_size((*path, "@items")) if known else None) or UNKNOWN
 
-    def _joined(self, count: Bounds, each: Bounds | None, args: Sequence[Node]) -> Bounds:
+    def _joined(self, count: Bounds, each: Bounds | None, args: Sequence[CelNode]) -> Bounds:
         size = NOTHING if each is None else count.times(each)
         if not args:
             return size
@@ -308,17 +317,17 @@ class _Estimator:
         return size.plus(self._node_size(args[0]).times(between))
 
 
-def _is_bind(node: Fold) -> bool:
+def _is_bind(node: CelComprehension) -> bool:
     over, condition = node.over, node.condition
     empty = isinstance(over, ListNode) and not over.items
-    return empty and isinstance(condition, Literal) and condition.value is False
+    return empty and isinstance(condition, CelLiteral) and condition.value is False
 
 
-def _written_size(node: Node) -> Bounds | None:
+def _written_size(node: CelNode) -> Bounds | None:
     match node:
-        case Literal(str() | bytes() as value):
+        case CelLiteral(str() | bytes() as value):
             return fixed(len(value))
-        case Literal():
+        case CelLiteral():
             return ONE
         case ListNode():
             return fixed(len(node.items))
@@ -331,7 +340,7 @@ _SCALARS = frozenset(("bool", "double", "duration", "int", "timestamp", "uint"))
 _WALKED = frozenset("isSorted sum max min indexOf lastIndexOf".split())
 
 
-def _is_scalar(kind: Type) -> bool:
+def _is_scalar(kind: CelType) -> bool:
     if kind.name == "optional_type":
         return _is_scalar(kind.params[0])
     return kind.kind in _SCALARS

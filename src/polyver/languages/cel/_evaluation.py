@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from polyver.languages.cel._conversions import to_text
 from polyver.languages.cel._operators import index_of
-from polyver.languages.cel._values import NONE, Failure, List, Map, Optional
+from polyver.languages.cel._values import NONE, CelEvaluationError, List, Map, Optional
 from polyver.languages.values.step_budget import OverAllowance, allowed
 
 __all__ = [
     "MOST_PER_CALL",
-    "Constant",
-    "Frame",
+    "CelConstant",
+    "ExecutionFrame",
     "Run",
     "TooCostly",
     "is_present",
@@ -30,7 +30,7 @@ class TooCostly(Exception):
     """A program has cost more than it may."""
 
 
-class Frame:
+class ExecutionFrame:
     """What a running program knows."""
 
     __slots__ = ("_most", "cost", "names")
@@ -48,10 +48,10 @@ class Frame:
             raise TooCostly if self.cost > MOST_PER_CALL else OverAllowance
 
 
-Run = Callable[[Frame], Any]
+Run = Callable[[ExecutionFrame], Any]
 
 
-class Constant:
+class CelConstant:
     """A value that is known before the program runs."""
 
     __slots__ = ("value",)
@@ -59,7 +59,7 @@ class Constant:
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    def __call__(self, _: Frame) -> Any:
+    def __call__(self, _: ExecutionFrame) -> Any:
         return self.value
 
 
@@ -67,7 +67,7 @@ def shown(value: Any) -> str:
     """A value in the middle of a sentence."""
     try:
         return to_text(value)
-    except Failure:
+    except CelEvaluationError:
         return str(value)
 
 
@@ -93,7 +93,7 @@ def selected(operand: Any, key: Any) -> Any:
     if there:
         return found
     text = "index out of bounds" if isinstance(operand, List) else "no such key"
-    raise Failure(f"{text}: {shown(key)}")
+    raise CelEvaluationError(f"{text}: {shown(key)}")
 
 
 def is_present(operand: Any, name: str) -> bool:

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from polyver.core import PolyverError
 from polyver.languages.cel import _types as types
-from polyver.languages.cel._checker import Checker, TooLarge
+from polyver.languages.cel._checker import Checker, ExpressionTooLarge
 from polyver.languages.cel._estimates import estimate
 from polyver.languages.cel._parser import parse
 from polyver.languages.cel._problems import told
-from polyver.languages.cel._program import Program, Unusable
-from polyver.languages.cel._schema_types import Declared, structs_of
-from polyver.languages.cel._tokens import Problem
-from polyver.languages.cel._types import Type
+from polyver.languages.cel._program import CelProgram, Unusable
+from polyver.languages.cel._schema_types import DeclaredType, structs_of
+from polyver.languages.cel._tokens import CelProblem
+from polyver.languages.cel._types import CelType
 from polyver.languages.cel._validators import literal_problems
 
-__all__ = ["Environment", "Expression", "Uncompilable", "Unusable"]
+__all__ = ["CelEnvironment", "Expression", "Uncompilable", "Unusable"]
 
 _NAMES = ("self", "oldSelf")
 
@@ -29,8 +29,8 @@ class Uncompilable(PolyverError):
 class Expression:
     """An expression that can be evaluated."""
 
-    type: Type
-    program: Program
+    type: CelType
+    program: CelProgram
     uses_old: bool
     """Whether it looks at the value before an update."""
     most: int
@@ -38,10 +38,10 @@ class Expression:
     least: int = 0
 
 
-class Environment:
+class CelEnvironment:
     """What expressions may know at a place."""
 
-    def __init__(self, place: Declared) -> None:
+    def __init__(self, place: DeclaredType) -> None:
         self._place = place
         self._structs = structs_of(place)
 
@@ -73,7 +73,7 @@ class Environment:
 
         >>> from polyver.languages.cel._schema_types import declared
         >>> place = declared({"type": "object", "properties": {"a": {"type": "integer"}}}, "T")
-        >>> Environment(place).compile("self.a < 1").program.evaluate({"self": None}).failure
+        >>> CelEnvironment(place).compile("self.a < 1").program.evaluate({"self": None}).failure
         'no such key: a'
         """
         tree, problems = parse(text)
@@ -84,11 +84,11 @@ class Environment:
         checker = Checker({"self": own, "oldSelf": old}, self._structs)
         try:
             kind = checker.run(tree)
-        except TooLarge as problem:
-            raise Uncompilable(told(text, [Problem(-1, str(problem))])) from None
+        except ExpressionTooLarge as problem:
+            raise Uncompilable(told(text, [CelProblem(-1, str(problem))])) from None
         problems = checker.problems or literal_problems(tree)
         if problems:
             raise Uncompilable(told(text, problems))
         costs = estimate(tree, self._place)
-        program = Program(tree, _NAMES)
+        program = CelProgram(tree, _NAMES)
         return Expression(kind, program, "oldSelf" in checker.uses, costs.most, costs.least)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.languages.cel._conversions import to_text
-from polyver.languages.cel._values import Failure, List, Map, Uint, type_name
+from polyver.languages.cel._values import CelEvaluationError, List, Map, Uint, type_name
 from polyver.languages.values.strings import quoted
 
 __all__ = ["Clause", "Malformed", "clauses", "formatted", "type_problem"]
@@ -17,7 +17,7 @@ __all__ = ["Clause", "Malformed", "clauses", "formatted", "type_problem"]
 _MOST_DIGITS = 1000
 
 
-class Malformed(Failure):
+class Malformed(CelEvaluationError):
     """A format that makes no sense, whatever the values are."""
 
 
@@ -78,7 +78,7 @@ def formatted(text: str, values: List) -> str:
             parts.append(part)
             continue
         if used >= len(values):
-            raise Failure(f"index {used} out of range")
+            raise CelEvaluationError(f"index {used} out of range")
         parts.append(_written(values.items[used], part))
         used += 1
     return "".join(parts)
@@ -111,7 +111,7 @@ def _written(value: Any, clause: Clause) -> str:
     kind = type_name(value)
     special = isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity")
     if kinds is not None and kind not in kinds and not (special and clause.letter in "fe"):
-        raise Failure(type_problem(clause.letter, kind))
+        raise CelEvaluationError(type_problem(clause.letter, kind))
     match clause.letter:
         case "s":
             return _shown(value)
@@ -161,14 +161,14 @@ def _shown(value: Any) -> str:
             return f"{{{', '.join(f'{key}:{inside}' for key, inside in pairs)}}}"
     try:
         return to_text(value)
-    except Failure:
-        raise Failure(type_problem("s", type_name(value))) from None
+    except CelEvaluationError:
+        raise CelEvaluationError(type_problem("s", type_name(value))) from None
 
 
 def _inner_key(key: Any) -> str:
     if isinstance(key, str | bool | int):
         return _inner(key)
-    raise Failure(f"no formatting function for map key of type {type_name(key)}")
+    raise CelEvaluationError(f"no formatting function for map key of type {type_name(key)}")
 
 
 _INNER: dict[str, Callable[[Any], str]] = {
@@ -195,5 +195,5 @@ def _inner(value: Any) -> str:
         return f"{value:.6f}"
     known = _INNER.get(kind)
     if known is None:
-        raise Failure(f"no formatting function for {kind}")
+        raise CelEvaluationError(f"no formatting function for {kind}")
     return known(value)

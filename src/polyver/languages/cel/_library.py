@@ -16,9 +16,16 @@ from polyver.languages.cel._quantities import QUANTITIES
 from polyver.languages.cel._semvers import SEMVERS
 from polyver.languages.cel._strings import TEXTS
 from polyver.languages.cel._times import TIMES
-from polyver.languages.cel._types import Type
+from polyver.languages.cel._types import CelType
 from polyver.languages.cel._urls import URLS
-from polyver.languages.cel._values import Failure, List, Map, Optional, no_overload, type_name
+from polyver.languages.cel._values import (
+    CelEvaluationError,
+    List,
+    Map,
+    Optional,
+    no_overload,
+    type_name,
+)
 
 __all__ = ["LIBRARY", "dispatch"]
 
@@ -41,7 +48,7 @@ _OPEN = frozenset(("dyn", "param", "error"))
 _PROTO = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
 
 
-def _takes(wanted: Type, value: Any) -> bool:
+def _takes(wanted: CelType, value: Any) -> bool:
     """Whether a value is of a type, as far as one sees from the outside."""
     if wanted.kind in _OPEN:
         return True
@@ -60,14 +67,14 @@ def _takes(wanted: Type, value: Any) -> bool:
 _PLAIN = frozenset(("contains", "endsWith", "startsWith", "matches"))
 
 
-def _no_way(function: str, values: Sequence[Any]) -> Failure:
+def _no_way(function: str, values: Sequence[Any]) -> CelEvaluationError:
     """A function that has no way to be called with some values."""
     if function in _PLAIN:
         return no_overload()
     if function == "size":
-        return Failure("no such overload: size")
+        return CelEvaluationError("no such overload: size")
     kinds = ", ".join(map(type_name, values))
-    return Failure(f"no such overload: {function}({kinds})")
+    return CelEvaluationError(f"no such overload: {function}({kinds})")
 
 
 def dispatch(function: str, overloads: Sequence[str]) -> Callable[[Sequence[Any]], Any]:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from polyver.core import PolyverError
-from polyver.languages.cel._tokens import Token
+from polyver.languages.cel._tokens import CelToken
 from polyver.languages.cel._values import Uint
 
 __all__ = ["InvalidLiteral", "read_literal"]
@@ -20,7 +20,7 @@ class InvalidLiteral(PolyverError):
     """A value that does not fit into its type."""
 
 
-def read_literal(token: Token, *, negative: bool = False) -> Any:
+def read_literal(token: CelToken, *, negative: bool = False) -> Any:
     """The value of a word."""
     match token.kind:
         case "NUM_INT":

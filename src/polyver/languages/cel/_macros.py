@@ -6,7 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from polyver.core import PolyverError
-from polyver.languages.cel._nodes import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select
+from polyver.languages.cel._nodes import (
+    CelCall,
+    CelComprehension,
+    CelIdentifier,
+    CelLiteral,
+    CelNode,
+    CelSelect,
+    ListNode,
+    MapNode,
+)
 
 __all__ = ["InvalidMacro", "expand"]
 
@@ -22,7 +31,7 @@ class InvalidMacro(PolyverError):
         self.place = place
 
 
-def expand(at: int, function: str, target: Node | None, args: list[Node]) -> Node | None:
+def expand(at: int, function: str, target: CelNode | None, args: list[CelNode]) -> CelNode | None:
     """What a call becomes if it is one of a macro."""
     known = _MACROS.get((function, len(args), target is not None))
     return known(_Maker(at), target, args) if known is not None else None
@@ -34,77 +43,79 @@ class _Maker:
     def __init__(self, at: int) -> None:
         self.at = at
 
-    def call(self, function: str, *args: Node) -> Node:
-        return Call(function, list(args), at=self.at)
+    def call(self, function: str, *args: CelNode) -> CelNode:
+        return CelCall(function, list(args), at=self.at)
 
-    def literal(self, value: Any) -> Node:
-        return Literal(value, at=self.at)
+    def literal(self, value: Any) -> CelNode:
+        return CelLiteral(value, at=self.at)
 
-    def carried(self) -> Node:
-        return Ident(_CARRIED, at=self.at)
+    def carried(self) -> CelNode:
+        return CelIdentifier(_CARRIED, at=self.at)
 
-    def list(self, *items: Node) -> Node:
+    def list(self, *items: CelNode) -> CelNode:
         return ListNode(list(items), at=self.at)
 
     def fold(
         self,
-        over: Node | None,
+        over: CelNode | None,
         names: tuple[str, str],
-        init: Node,
-        condition: Node,
-        step: Node,
+        init: CelNode,
+        condition: CelNode,
+        step: CelNode,
         *,
-        result: Node | None = None,
+        result: CelNode | None = None,
         carried: str = _CARRIED,
-    ) -> Node:
+    ) -> CelNode:
         assert over is not None
         var, var2 = names
         result = result or self.carried()
-        return Fold(over, var, var2, carried, init, condition, step, result, at=self.at)
+        return CelComprehension(over, var, var2, carried, init, condition, step, result, at=self.at)
 
 
-def _named(node: Node, problem: str) -> str:
+def _named(node: CelNode, problem: str) -> str:
     """The name of a variable that a macro brings in."""
-    if not isinstance(node, Ident):
+    if not isinstance(node, CelIdentifier):
         raise InvalidMacro(node.at, problem)
     if node.name in _TAKEN:
         raise InvalidMacro(node.at, "iteration variable overwrites accumulator variable")
     return node.name
 
 
-_Expand = Callable[[_Maker, Node | None, list[Node]], Node]
+_Expand = Callable[[_Maker, CelNode | None, list[CelNode]], CelNode]
 
 
-def _has(maker: _Maker, _: Node | None, args: list[Node]) -> Node:
-    if not isinstance(args[0], Select):
+def _has(maker: _Maker, _: CelNode | None, args: list[CelNode]) -> CelNode:
+    if not isinstance(args[0], CelSelect):
         raise InvalidMacro(args[0].at, "invalid argument to has() macro")
-    return Select(args[0].operand, args[0].field, test=True, at=maker.at)
+    return CelSelect(args[0].operand, args[0].field, test=True, at=maker.at)
 
 
-def _all(maker: _Maker, over: Node | None, names: tuple[str, str], test: Node) -> Node:
+def _all(maker: _Maker, over: CelNode | None, names: tuple[str, str], test: CelNode) -> CelNode:
     condition = maker.call("@not_strictly_false", maker.carried())
     step = maker.call("_&&_", maker.carried(), test)
     return maker.fold(over, names, maker.literal(True), condition, step)
 
 
-def _exists(maker: _Maker, over: Node | None, names: tuple[str, str], test: Node) -> Node:
+def _exists(maker: _Maker, over: CelNode | None, names: tuple[str, str], test: CelNode) -> CelNode:
     condition = maker.call("@not_strictly_false", maker.call("!_", maker.carried()))
     step = maker.call("_||_", maker.carried(), test)
     return maker.fold(over, names, maker.literal(False), condition, step)
 
 
-def _exists_one(maker: _Maker, over: Node | None, names: tuple[str, str], test: Node) -> Node:
+def _exists_one(
+    maker: _Maker, over: CelNode | None, names: tuple[str, str], test: CelNode
+) -> CelNode:
     more = maker.call("_+_", maker.carried(), maker.literal(1))
     step = maker.call("_?_:_", test, more, maker.carried())
     result = maker.call("_==_", maker.carried(), maker.literal(1))
     return maker.fold(over, names, maker.literal(0), maker.literal(True), step, result=result)
 
 
-_Quantify = Callable[[_Maker, Node | None, tuple[str, str], Node], Node]
+_Quantify = Callable[[_Maker, CelNode | None, tuple[str, str], CelNode], CelNode]
 
 
 def _quantified(quantify: _Quantify) -> _Expand:
-    def one(maker: _Maker, over: Node | None, args: list[Node]) -> Node:
+    def one(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
         return quantify(
             maker, over, (_named(args[0], "argument must be a simple name"), ""), args[1]
         )
@@ -113,13 +124,13 @@ def _quantified(quantify: _Quantify) -> _Expand:
 
 
 def _quantified_two(quantify: _Quantify) -> _Expand:
-    def two(maker: _Maker, over: Node | None, args: list[Node]) -> Node:
+    def two(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
         return quantify(maker, over, _two_names(args), args[2])
 
     return two
 
 
-def _two_names(args: list[Node]) -> tuple[str, str]:
+def _two_names(args: list[CelNode]) -> tuple[str, str]:
     first = _named(args[0], "argument must be a simple name")
     second = _named(args[1], "argument must be a simple name")
     if first == second:
@@ -127,84 +138,84 @@ def _two_names(args: list[Node]) -> tuple[str, str]:
     return first, second
 
 
-def _gathered(maker: _Maker, test: Node | None, step: Node) -> Node:
+def _gathered(maker: _Maker, test: CelNode | None, step: CelNode) -> CelNode:
     return maker.call("_?_:_", test, step, maker.carried()) if test is not None else step
 
 
-def _map(maker: _Maker, over: Node | None, args: list[Node]) -> Node:
+def _map(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
     name = _named(args[0], "argument is not an identifier")
     step = maker.call("_+_", maker.carried(), maker.list(args[-1]))
     step = _gathered(maker, args[1] if len(args) == 3 else None, step)
     return maker.fold(over, (name, ""), maker.list(), maker.literal(True), step)
 
 
-def _filter(maker: _Maker, over: Node | None, args: list[Node]) -> Node:
+def _filter(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
     name = _named(args[0], "argument is not an identifier")
     step = maker.call("_+_", maker.carried(), maker.list(args[0]))
     step = _gathered(maker, args[1], step)
     return maker.fold(over, (name, ""), maker.list(), maker.literal(True), step)
 
 
-def _transform_list(maker: _Maker, over: Node | None, args: list[Node]) -> Node:
+def _transform_list(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
     names = _two_names(args)
     step = maker.call("_+_", maker.carried(), maker.list(args[-1]))
     step = _gathered(maker, args[2] if len(args) == 4 else None, step)
     return maker.fold(over, names, maker.list(), maker.literal(True), step)
 
 
-def _transform_map(maker: _Maker, over: Node | None, args: list[Node]) -> Node:
+def _transform_map(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
     names = _two_names(args)
-    key = Ident(names[0], at=maker.at)
+    key = CelIdentifier(names[0], at=maker.at)
     step = maker.call("cel.@mapInsert", maker.carried(), key, args[-1])
     step = _gathered(maker, args[2] if len(args) == 4 else None, step)
     return maker.fold(over, names, MapNode([], at=maker.at), maker.literal(True), step)
 
 
-def _transform_entry(maker: _Maker, over: Node | None, args: list[Node]) -> Node:
+def _transform_entry(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
     names = _two_names(args)
     step = maker.call("cel.@mapInsert", maker.carried(), args[-1])
     step = _gathered(maker, args[2] if len(args) == 4 else None, step)
     return maker.fold(over, names, MapNode([], at=maker.at), maker.literal(True), step)
 
 
-def _bound(maker: _Maker, name: str, value: Node, result: Node) -> Node:
+def _bound(maker: _Maker, name: str, value: CelNode, result: CelNode) -> CelNode:
     """A value that has a name in an expression."""
     never = maker.literal(False)
-    kept = Ident(name, at=maker.at)
+    kept = CelIdentifier(name, at=maker.at)
     return maker.fold(
         maker.list(), ("#unused", ""), value, never, kept, result=result, carried=name
     )
 
 
-def _opt_map(maker: _Maker, target: Node | None, args: list[Node]) -> Node:
+def _opt_map(maker: _Maker, target: CelNode | None, args: list[CelNode]) -> CelNode:
     return _opt("optMap", maker, target, args)
 
 
-def _opt_flat_map(maker: _Maker, target: Node | None, args: list[Node]) -> Node:
+def _opt_flat_map(maker: _Maker, target: CelNode | None, args: list[CelNode]) -> CelNode:
     return _opt("optFlatMap", maker, target, args)
 
 
-def _opt(name: str, maker: _Maker, target: Node | None, args: list[Node]) -> Node:
+def _opt(name: str, maker: _Maker, target: CelNode | None, args: list[CelNode]) -> CelNode:
     assert target is not None
-    if not isinstance(args[0], Ident):
+    if not isinstance(args[0], CelIdentifier):
         raise InvalidMacro(args[0].at, f"{name}() variable name must be a simple identifier")
-    has = Call("hasValue", [], target, at=maker.at)
-    value = Call("value", [], target, at=maker.at)
+    has = CelCall("hasValue", [], target, at=maker.at)
+    value = CelCall("value", [], target, at=maker.at)
     inside = _bound(maker, args[0].name, value, args[1])
     if name == "optMap":
         inside = maker.call("optional.of", inside)
     return maker.call("_?_:_", has, inside, maker.call("optional.none"))
 
 
-def _sort_by(maker: _Maker, target: Node | None, args: list[Node]) -> Node:
+def _sort_by(maker: _Maker, target: CelNode | None, args: list[CelNode]) -> CelNode:
     assert target is not None
-    if not isinstance(target, ListNode | Select | Ident | Fold | Call):
+    if not isinstance(target, ListNode | CelSelect | CelIdentifier | CelComprehension | CelCall):
         text = "sortBy can only be applied to a list, identifier, comprehension, call or select"
         raise InvalidMacro(target.at, f"{text} expression")
     kept = "@__sortBy_input__"
-    given = Ident(kept, at=maker.at)
-    keys = _map(maker, Ident(kept, at=maker.at), args)
-    result = Call("@sortByAssociatedKeys", [keys], given, at=maker.at)
+    given = CelIdentifier(kept, at=maker.at)
+    keys = _map(maker, CelIdentifier(kept, at=maker.at), args)
+    result = CelCall("@sortByAssociatedKeys", [keys], given, at=maker.at)
     return _bound(maker, kept, target, result)
 
 

@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from polyver.languages.cel._values import Duration, Failure, Timestamp
+from polyver.languages.cel._values import CelDuration, CelEvaluationError, Timestamp
 from polyver.languages.values.durations import nanoseconds
 
 __all__ = [
@@ -44,17 +44,17 @@ LAST_SECOND: Final = 253402300799
 """The last second that a moment may have, counted from 1970."""
 
 
-def parse_duration(text: str) -> Duration | None:
+def parse_duration(text: str) -> CelDuration | None:
     """A length of time as Go writes one.
 
     >>> parse_duration("1h1.5s"), parse_duration("1d")
     (Duration(nanos=3601500000000), None)
     """
     nanos = nanoseconds(text)
-    return None if nanos is None else Duration(nanos)
+    return None if nanos is None else CelDuration(nanos)
 
 
-def read_duration(text: str) -> Duration:
+def read_duration(text: str) -> CelDuration:
     """A length of time in an object, where more words are known."""
     found = parse_duration(text)
     if found is not None:
@@ -65,7 +65,7 @@ def read_duration(text: str) -> Duration:
             if unit.lower() in names or unit.lower().startswith(names[-1]):
                 nanos += int(number) * length
                 break
-    return Duration(max(min(nanos, 2**63 - 1), -(2**63)))
+    return CelDuration(max(min(nanos, 2**63 - 1), -(2**63)))
 
 
 def parse_timestamp(text: str) -> Timestamp | None:
@@ -85,7 +85,7 @@ def parse_timestamp(text: str) -> Timestamp | None:
         offset = (int(found[10]) * 60 + int(found[11])) * 60 * (-1 if found[9] == "-" else 1)
     seconds = _seconds(year, month, day) + hour * 3600 + minute * 60 + second - offset
     if not FIRST_SECOND <= seconds <= LAST_SECOND:
-        raise Failure("timestamp overflow")
+        raise CelEvaluationError("timestamp overflow")
     return Timestamp(seconds * _SECOND + int((found[7] or "0")[:9].ljust(9, "0")), offset)
 
 
@@ -100,10 +100,10 @@ def read_date(text: str) -> Timestamp:
     """A day in an object."""
     try:
         found = parse_timestamp(f"{text}T00:00:00Z")
-    except Failure:
+    except CelEvaluationError:
         return Timestamp(_seconds(int(text[:4]), int(text[5:7]), int(text[8:10])) * _SECOND)
     if found is None:
-        raise Failure(f'Invalid date formatted string {text}: parsing time "{text}"')
+        raise CelEvaluationError(f'Invalid date formatted string {text}: parsing time "{text}"')
     return found
 
 
@@ -111,7 +111,9 @@ def read_date_time(text: str) -> Timestamp:
     """A moment in an object."""
     found = parse_timestamp(text.upper())
     if found is None:
-        raise Failure(f'Invalid date-time formatted string {text}: parsing time "{text}"')
+        raise CelEvaluationError(
+            f'Invalid date-time formatted string {text}: parsing time "{text}"'
+        )
     return found
 
 
@@ -139,10 +141,10 @@ def timestamp_text(moment: Timestamp) -> str:
     return f"{text}{'-' if moment.offset < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
 
 
-def duration_text(length: Duration) -> str:
+def duration_text(length: CelDuration) -> str:
     """A length of time in seconds.
 
-    >>> duration_text(Duration(-1_500_000_000))
+    >>> duration_text(CelDuration(-1_500_000_000))
     '-1.5s'
     """
     whole, rest = divmod(abs(length.nanos), _SECOND)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.languages.cel._urls import URL, is_uri
-from polyver.languages.cel._values import NONE, Failure, List, Opaque, Optional
+from polyver.languages.cel._values import NONE, CelEvaluationError, List, Opaque, Optional
 from polyver.languages.values.formats import text_format
 from polyver.languages.values.names import (
     dns_1035_label_problems,
@@ -61,7 +61,7 @@ def _uri(text: str) -> list[str]:
         return []
     try:
         URL.parse(text)
-    except Failure as problem:
+    except CelEvaluationError as problem:
         return [str(problem).partition(": ")[2]]
     return []
 

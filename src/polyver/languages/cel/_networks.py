@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.languages.cel._values import Failure, Opaque, no_overload
+from polyver.languages.cel._values import CelEvaluationError, Opaque, no_overload
 from polyver.languages.values.strings import quoted
 
 __all__ = ["CIDR", "IP", "NETWORKS"]
@@ -28,14 +28,16 @@ class IP(Opaque):
         """Read an address without a zone that is no other one in disguise."""
         try:
             found = read_address(text)
-        except Failure as problem:
+        except CelEvaluationError as problem:
             shown = f"IP Address {quoted(text)} parse error during conversion from string"
-            raise Failure(f"{shown}: {problem}") from problem
+            raise CelEvaluationError(f"{shown}: {problem}") from problem
         if isinstance(found, ipaddress.IPv6Address):
             if found.scope_id is not None:
-                raise Failure(f"IP address {quoted(text)} with zone value is not allowed")
+                raise CelEvaluationError(
+                    f"IP address {quoted(text)} with zone value is not allowed"
+                )
             if found.ipv4_mapped is not None:
-                raise Failure(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
+                raise CelEvaluationError(f"IPv4-mapped IPv6 address {quoted(text)} is not allowed")
         return cls(found)
 
     def __str__(self) -> str:
@@ -59,11 +61,11 @@ class CIDR(Opaque):
         prefix = "network address parse error during conversion from string"
         try:
             found = _read_prefix(text)
-        except Failure as problem:
-            raise Failure(f"{prefix}: {prefix}: {problem}") from problem
+        except CelEvaluationError as problem:
+            raise CelEvaluationError(f"{prefix}: {prefix}: {problem}") from problem
         if isinstance(found.address, ipaddress.IPv6Address) and found.address.ipv4_mapped:
             shown = f"IPv4-mapped IPv6 address {quoted(text)} is not allowed"
-            raise Failure(f"{prefix}: {shown}")
+            raise CelEvaluationError(f"{prefix}: {shown}")
         return found
 
     def __str__(self) -> str:
@@ -89,8 +91,8 @@ class CIDR(Opaque):
 def read_address(text: str) -> _Address:
     """An address, with Go's words for what is wrong."""
 
-    def wrong(problem: str) -> Failure:
-        return Failure(f"ParseAddr({quoted(text)}): {problem}")
+    def wrong(problem: str) -> CelEvaluationError:
+        return CelEvaluationError(f"ParseAddr({quoted(text)}): {problem}")
 
     first = re.search(r"[.:%]", text)
     if first is None:
@@ -126,7 +128,7 @@ def _problem_of_v4(text: str) -> str:
     return "" if places == 3 else "IPv4 address too short"
 
 
-def _read_v6(text: str, wrong: Callable[[str], Failure]) -> _Address:
+def _read_v6(text: str, wrong: Callable[[str], CelEvaluationError]) -> _Address:
     address, percent, zone = text.partition("%")
     if percent and not zone:
         raise wrong("zone must be a non-empty string")
@@ -177,15 +179,15 @@ def _problem_of_group(rest: str, number: str, *, last: bool) -> str | None:
 
 
 def _read_prefix(text: str) -> CIDR:
-    def wrong(problem: str) -> Failure:
-        return Failure(f"netip.ParsePrefix({quoted(text)}): {problem}")
+    def wrong(problem: str) -> CelEvaluationError:
+        return CelEvaluationError(f"netip.ParsePrefix({quoted(text)}): {problem}")
 
     address, slash, bits = text.rpartition("/")
     if not slash:
         raise wrong("no '/'")
     try:
         found = read_address(address)
-    except Failure as problem:
+    except CelEvaluationError as problem:
         raise wrong(str(problem)) from problem
     if isinstance(found, ipaddress.IPv6Address) and found.scope_id is not None:
         raise wrong("IPv6 zones cannot be present in a prefix")
@@ -200,7 +202,7 @@ def _is(read: Callable[[str], Any]) -> Callable[[str], bool]:
     def tell(text: str) -> bool:
         try:
             read(text)
-        except Failure:
+        except CelEvaluationError:
             return False
         return True
 
@@ -231,7 +233,7 @@ def _is_global_unicast(found: IP) -> bool:
 def _contains_ip_text(network: CIDR, text: str) -> bool:
     try:
         return network.contains(IP.parse(text).address)
-    except Failure:
+    except CelEvaluationError:
         raise no_overload() from None
 
 

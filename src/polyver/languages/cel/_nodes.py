@@ -6,125 +6,125 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyver.languages.cel._types import Type
+    from polyver.languages.cel._types import CelType
 
 __all__ = [
-    "Call",
-    "Entry",
-    "Fold",
-    "Ident",
+    "CelCall",
+    "CelComprehension",
+    "CelEntry",
+    "CelIdentifier",
+    "CelLiteral",
+    "CelNode",
+    "CelSelect",
+    "CelStruct",
     "ListNode",
-    "Literal",
     "MapNode",
-    "Node",
-    "Select",
-    "Struct",
     "inside",
 ]
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Node:
+class CelNode:
     """A part of an expression; `at` is where it is told of, counted in characters."""
 
     at: int
-    type: Type | None = None
+    type: CelType | None = None
     """Known once it has been checked."""
 
 
 @dataclass(slots=True, eq=False)
-class Literal(Node):
+class CelLiteral(CelNode):
     """A value that is written out."""
 
     value: Any
 
 
 @dataclass(slots=True, eq=False)
-class Ident(Node):
+class CelIdentifier(CelNode):
     """A name."""
 
     name: str
 
 
 @dataclass(slots=True, eq=False)
-class Select(Node):
+class CelSelect(CelNode):
     """A field; `test` asks only whether it is there."""
 
-    operand: Node
+    operand: CelNode
     field: str
     test: bool = False
 
 
 @dataclass(slots=True, eq=False)
-class Call(Node):
+class CelCall(CelNode):
     """A function, with what stands before its dot if it is one of a value; an operator, too."""
 
     function: str
-    args: list[Node]
-    target: Node | None = None
+    args: list[CelNode]
+    target: CelNode | None = None
     overloads: tuple[str, ...] = ()
     """Known once it has been checked."""
 
 
 @dataclass(slots=True, eq=False)
-class ListNode(Node):
+class ListNode(CelNode):
     """A list that is written out; some items may be there only if they have a value."""
 
-    items: list[Node]
+    items: list[CelNode]
     optional: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class CelEntry:
     """A key, or the name of a field, with its value."""
 
     at: int
-    key: Node | str
-    value: Node
+    key: CelNode | str
+    value: CelNode
     optional: bool = False
 
 
 @dataclass(slots=True, eq=False)
-class MapNode(Node):
+class MapNode(CelNode):
     """A mapping that is written out."""
 
-    entries: list[Entry]
+    entries: list[CelEntry]
 
 
 @dataclass(slots=True, eq=False)
-class Struct(Node):
+class CelStruct(CelNode):
     """An object of a named type; there are none in Kubernetes, but the syntax has them."""
 
     name: str
-    entries: list[Entry]
+    entries: list[CelEntry]
 
 
 @dataclass(slots=True, eq=False)
-class Fold(Node):
+class CelComprehension(CelNode):
     """What the macros for lists and mappings become: a loop that carries a value along."""
 
-    over: Node
+    over: CelNode
     var: str
     var2: str
     carried: str
-    init: Node
-    condition: Node
-    step: Node
-    result: Node
+    init: CelNode
+    condition: CelNode
+    step: CelNode
+    result: CelNode
 
 
-def inside(node: Node) -> list[Node]:
+def inside(node: CelNode) -> list[CelNode]:
     """The parts right inside of another."""
     match node:
-        case Select():
+        case CelSelect():
             return [node.operand]
-        case Call():
+        case CelCall():
             return [*([node.target] if node.target else []), *node.args]
         case ListNode():
             return node.items
-        case MapNode() | Struct():
-            keys = [each.key for each in node.entries if isinstance(each.key, Node)]
+        case MapNode() | CelStruct():
+            keys = [each.key for each in node.entries if isinstance(each.key, CelNode)]
             return [*keys, *(each.value for each in node.entries)]
-        case Fold():
+        case CelComprehension():
             return [node.over, node.init, node.condition, node.step, node.result]
     return []

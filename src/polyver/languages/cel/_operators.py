@@ -8,9 +8,9 @@ from typing import Any
 
 from polyver.languages.cel._moments import FIRST_SECOND, LAST_SECOND
 from polyver.languages.cel._values import (
+    CelDuration,
+    CelEvaluationError,
     Dictionary,
-    Duration,
-    Failure,
     List,
     Map,
     Timestamp,
@@ -30,33 +30,33 @@ _LEAST, _MOST = FIRST_SECOND * _SECOND, (LAST_SECOND + 1) * _SECOND
 def fits(number: int) -> int:
     """A number that fits into 64 bits."""
     if not -(2**63) <= number < 2**63:
-        raise Failure("integer overflow")
+        raise CelEvaluationError("integer overflow")
     return number
 
 
 def _unsigned(number: int) -> Uint:
     if not 0 <= number < 2**64:
-        raise Failure("unsigned integer overflow")
+        raise CelEvaluationError("unsigned integer overflow")
     return Uint(number)
 
 
-def _length(nanos: int) -> Duration:
+def _length(nanos: int) -> CelDuration:
     if not -(2**63) <= nanos < 2**63:
-        raise Failure("integer overflow")
-    return Duration(nanos)
+        raise CelEvaluationError("integer overflow")
+    return CelDuration(nanos)
 
 
 def _moment(nanos: int, offset: int) -> Timestamp:
     if not _LEAST <= nanos < _MOST:
-        raise Failure("timestamp overflow")
+        raise CelEvaluationError("timestamp overflow")
     return Timestamp(nanos, offset)
 
 
-def _lacks(function: str, value: Any) -> Failure:
+def _lacks(function: str, value: Any) -> CelEvaluationError:
     """A function that a value does not have; some values do not tell which."""
-    if isinstance(value, str | Duration | Timestamp):
+    if isinstance(value, str | CelDuration | Timestamp):
         return no_overload()
-    return Failure(f"no such overload: {function}")
+    return CelEvaluationError(f"no such overload: {function}")
 
 
 def _plus(one: Any, other: Any) -> Any:
@@ -65,11 +65,11 @@ def _plus(one: Any, other: Any) -> Any:
 
 def _add(one: Any, other: Any) -> Any:
     match one, other:
-        case Timestamp(), Duration():
+        case Timestamp(), CelDuration():
             return _moment(one.nanos + other.nanos, one.offset)
-        case Duration(), Timestamp():
+        case CelDuration(), Timestamp():
             return _moment(one.nanos + other.nanos, other.offset)
-        case Duration(), Duration():
+        case CelDuration(), CelDuration():
             return _length(one.nanos + other.nanos)
         case List(), _:
             return one.plus(other)
@@ -80,11 +80,11 @@ def _add(one: Any, other: Any) -> Any:
 
 def _subtract(one: Any, other: Any) -> Any:
     match one, other:
-        case Timestamp(), Duration():
+        case Timestamp(), CelDuration():
             return _moment(one.nanos - other.nanos, one.offset)
         case Timestamp(), Timestamp():
             return _length(one.nanos - other.nanos)
-        case Duration(), Duration():
+        case CelDuration(), CelDuration():
             return _length(one.nanos - other.nanos)
     return _arithmetic(one, other, lambda a, b: a - b, "_-_")
 
@@ -93,13 +93,13 @@ def _multiply(one: Any, other: Any) -> Any:
     return _arithmetic(one, other, lambda a, b: a * b, "_*_")
 
 
-_ADDED = (str, bytes, List, Duration, Timestamp)
+_ADDED = (str, bytes, List, CelDuration, Timestamp)
 
 
 def _arithmetic(one: Any, other: Any, made: Callable[[Any, Any], Any], name: str) -> Any:
     if isinstance(one, bool) or not isinstance(one, int | float):
         known = (name == "_+_" and isinstance(one, _ADDED)) or (
-            name == "_-_" and isinstance(one, Duration | Timestamp)
+            name == "_-_" and isinstance(one, CelDuration | Timestamp)
         )
         raise no_overload() if known else _lacks(name, one)
     if type(one) is not type(other):
@@ -136,7 +136,7 @@ def _truncated(one: int, other: int) -> int:
 def _modulo(one: Any, other: Any) -> Any:
     def rest(a: int, b: int) -> int:
         if a == -(2**63) and b == -1:
-            raise Failure("integer overflow")
+            raise CelEvaluationError("integer overflow")
         return a - b * _truncated(a, b)
 
     return _whole(one, other, "_%_", "modulus by zero", rest)
@@ -148,7 +148,7 @@ def _whole(one: Any, other: Any, name: str, by_zero: str, made: Callable[[int, i
     if type(one) is not type(other) or (isinstance(one, float) and name == "_%_"):
         raise no_overload() if not isinstance(one, float) else _lacks(name, one)
     if not other:
-        raise Failure(by_zero)
+        raise CelEvaluationError(by_zero)
     found = made(int(one), int(other))
     return _unsigned(found) if isinstance(one, Uint) else fits(found)
 
@@ -190,15 +190,15 @@ def _in(value: Any, inside: Any) -> bool:
 def index_of(value: Any) -> int:
     """The place in a list that a value means."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Failure(f"unsupported index type '{type_name(value)}' in list")
+        raise CelEvaluationError(f"unsupported index type '{type_name(value)}' in list")
     if isinstance(value, float) and not value.is_integer():
-        raise Failure(f"unsupported index value {value:g} in list")
+        raise CelEvaluationError(f"unsupported index value {value:g} in list")
     return int(value)
 
 
 def _insert(found: Dictionary, key: Any, value: Any) -> Dictionary:
     if found.find(key)[1]:
-        raise Failure(f"insert failed: key {key} already exists")
+        raise CelEvaluationError(f"insert failed: key {key} already exists")
     return found.plus(key, value)
 
 
@@ -230,7 +230,7 @@ def _same(one: Any, other: Any) -> bool:
     """Equal, and not so different that they cannot be compared."""
     try:
         return equal(one, other)
-    except Failure:
+    except CelEvaluationError:
         return False
 
 

@@ -12,15 +12,15 @@ from typing import Final
 from polyver.languages.cel._literals import InvalidLiteral, read_literal
 from polyver.languages.cel._macros import InvalidMacro, expand
 from polyver.languages.cel._nodes import (
-    Call,
-    Entry,
-    Ident,
+    CelCall,
+    CelEntry,
+    CelIdentifier,
+    CelLiteral,
+    CelNode,
+    CelSelect,
+    CelStruct,
     ListNode,
-    Literal,
     MapNode,
-    Node,
-    Select,
-    Struct,
     inside,
 )
 from polyver.languages.cel._stream import (
@@ -35,7 +35,7 @@ from polyver.languages.cel._stream import (
     TooDeep,
     told,
 )
-from polyver.languages.cel._tokens import Problem, Token
+from polyver.languages.cel._tokens import CelProblem, CelToken
 
 __all__ = ["parse"]
 
@@ -48,7 +48,7 @@ _RESERVED = frozenset(
 )
 
 
-def parse(text: str) -> tuple[Node | None, list[Problem]]:
+def parse(text: str) -> tuple[CelNode | None, list[CelProblem]]:
     """The tree of an expression, and what is wrong with it.
 
     >>> tree, problems = parse("(1")
@@ -57,18 +57,18 @@ def parse(text: str) -> tuple[Node | None, list[Problem]]:
     """
     if len(text) > _LONGEST:
         problem = f"expression code point size exceeds limit: size: {len(text)}, limit {_LONGEST}"
-        return None, [Problem(-1, problem)]
+        return None, [CelProblem(-1, problem)]
     parser = _Parser(text)
     try:
         tree = parser.parse()
     except TooDeep:
-        return None, [Problem(-1, f"expression recursion limit exceeded: {DEEPEST}")]
+        return None, [CelProblem(-1, f"expression recursion limit exceeded: {DEEPEST}")]
     if tree is not None and _height(tree) > _HIGHEST:
-        return None, [Problem(-1, f"expression recursion limit exceeded: {_HIGHEST}")]
+        return None, [CelProblem(-1, f"expression recursion limit exceeded: {_HIGHEST}")]
     return tree, parser.problems
 
 
-def _height(tree: Node) -> int:
+def _height(tree: CelNode) -> int:
     """How many parts are inside of each other."""
     level, height = {id(tree): tree}, 0
     while level:
@@ -82,7 +82,7 @@ def _height(tree: Node) -> int:
 class _Parser(Stream):
     """Reads the parts of an expression by the rules of the grammar."""
 
-    def parse(self) -> Node | None:
+    def parse(self) -> CelNode | None:
         with self._within("<EOF>"):
             tree = self._expr()
         try:
@@ -91,7 +91,7 @@ class _Parser(Stream):
             return tree
         return tree
 
-    def _expr(self) -> Node:
+    def _expr(self) -> CelNode:
         first = self._either()
         if self._here.kind != "?":
             return first
@@ -107,36 +107,36 @@ class _Parser(Stream):
             other = self._expr()
         return self._call(at, "_?_:_", [first, then, other])
 
-    def _either(self) -> Node:
+    def _either(self) -> CelNode:
         return self._joined("||", "_||_", self._both)
 
-    def _both(self) -> Node:
+    def _both(self) -> CelNode:
         return self._joined("&&", "_&&_", self._relation)
 
-    def _joined(self, sign: str, function: str, part: Callable[[], Node]) -> Node:
+    def _joined(self, sign: str, function: str, part: Callable[[], CelNode]) -> CelNode:
         terms, places = [part()], []
         while self._here.kind == sign:
             places.append(self._take().at)
             terms.append(part())
         return _balanced(function, terms, places, 0, len(places) - 1) if places else terms[0]
 
-    def _relation(self) -> Node:
+    def _relation(self) -> CelNode:
         return self._chain(RELATIONS, self._sum)
 
-    def _sum(self) -> Node:
+    def _sum(self) -> CelNode:
         return self._chain(TERMS, self._product)
 
-    def _product(self) -> Node:
+    def _product(self) -> CelNode:
         return self._chain(FACTORS, self._unary)
 
-    def _chain(self, signs: dict[str, str], part: Callable[[], Node]) -> Node:
+    def _chain(self, signs: dict[str, str], part: Callable[[], CelNode]) -> CelNode:
         found = part()
         while self._here.kind in signs:
             token = self._take()
             found = self._call(token.at, signs[token.kind], [found, part()])
         return found
 
-    def _unary(self) -> Node:
+    def _unary(self) -> CelNode:
         try:
             self._expects(START)
             if self._here.kind == "!":
@@ -147,9 +147,9 @@ class _Parser(Stream):
         except Mismatch:
             at = self._here.at
             self._recover()
-            return Literal(None, at=at)
+            return CelLiteral(None, at=at)
 
-    def _not(self) -> Node:
+    def _not(self) -> CelNode:
         signs = [self._take()]
         while self._here.kind == "!":
             signs.append(self._take())
@@ -162,8 +162,8 @@ class _Parser(Stream):
         operand = self._member()
         return self._call(signs[0].at, "!_", [operand]) if len(signs) % 2 else operand
 
-    def _minus(self) -> Node:
-        signs: list[Token] = []
+    def _minus(self) -> CelNode:
+        signs: list[CelToken] = []
         while self._here.kind == "-" and self._ahead().kind == "-":
             signs.append(self._take())
         if self._ahead().kind not in START or self._ahead().kind == "!":
@@ -180,13 +180,13 @@ class _Parser(Stream):
         self._at -= 1
         raise Mismatch
 
-    def _member(self) -> Node:
+    def _member(self) -> CelNode:
         found = self._primary()
         while self._here.kind in (".", "["):
             found = self._part(found) if self._here.kind == "." else self._index(found)
         return found
 
-    def _part(self, operand: Node) -> Node:
+    def _part(self, operand: CelNode) -> CelNode:
         """What stands behind a dot."""
         after = self._ahead()
         optional = after.kind == "?"
@@ -202,14 +202,14 @@ class _Parser(Stream):
         name = self._take()
         text = name.text.strip("`")
         if optional:
-            field = Literal(text, at=name.at)
-            return Call("_?._", [operand, field], at=dot.at)
+            field = CelLiteral(text, at=name.at)
+            return CelCall("_?._", [operand, field], at=dot.at)
         if self._here.kind == "(" and name.kind == "IDENTIFIER":
             opened = self._take()
             return self._call(opened.at, text, self._args(), operand)
-        return Select(operand, text, at=dot.at)
+        return CelSelect(operand, text, at=dot.at)
 
-    def _index(self, operand: Node) -> Node:
+    def _index(self, operand: CelNode) -> CelNode:
         opened = self._take()
         self._expects(START | {"?"})
         optional = self._here.kind == "?"
@@ -220,9 +220,9 @@ class _Parser(Stream):
         self._match("]", self._behind())
         return self._call(opened.at, "_[?_]" if optional else "_[_]", [operand, place])
 
-    def _args(self) -> list[Node]:
+    def _args(self) -> list[CelNode]:
         self._expects(START | {")"})
-        found: list[Node] = []
+        found: list[CelNode] = []
         if self._here.kind != ")":
             with self._within(",", ")"):
                 found.append(self._expr())
@@ -232,7 +232,7 @@ class _Parser(Stream):
         self._match(")", self._behind())
         return found
 
-    def _primary(self) -> Node:
+    def _primary(self) -> CelNode:
         match self._here.kind:
             case "(":
                 self._take()
@@ -248,7 +248,7 @@ class _Parser(Stream):
                 return self._named()
         return self._literal()
 
-    def _named(self) -> Node:
+    def _named(self) -> CelNode:
         if self._is_message():
             return self._message()
         leading = self._take() if self._here.kind == "." else None
@@ -262,7 +262,7 @@ class _Parser(Stream):
         args = self._args() if call else []
         if token.text in _RESERVED:
             return self._refuse((leading or token).at, f"reserved identifier: {token.text}")
-        return self._call(call.at, name, args) if call else Ident(name, at=token.at)
+        return self._call(call.at, name, args) if call else CelIdentifier(name, at=token.at)
 
     def _is_message(self) -> bool:
         at = self._at + (self._here.kind == ".")
@@ -275,22 +275,22 @@ class _Parser(Stream):
             at += 2
         return False
 
-    def _message(self) -> Node:
+    def _message(self) -> CelNode:
         name = ""
         while self._here.kind != "{":
             name += self._take().text
         opened = self._take()
         self._expects(frozenset(("}", ",", "?", "IDENTIFIER", "ESC_IDENTIFIER")))
         entries = self._entries(self._field)
-        return Struct(name, entries, at=opened.at)
+        return CelStruct(name, entries, at=opened.at)
 
     def _field(self) -> str:
         return self._take().text.strip("`")
 
-    def _list(self) -> Node:
+    def _list(self) -> CelNode:
         opened = self._take()
         self._expects(START | {"?", ",", "]"})
-        items: list[Node] = []
+        items: list[CelNode] = []
         optional: set[int] = set()
         with self._within(",", "]"):
             while self._here.kind in START or self._here.kind == "?":
@@ -310,30 +310,30 @@ class _Parser(Stream):
             self._take()
         self._match(kind, self._behind())
 
-    def _map(self) -> Node:
+    def _map(self) -> CelNode:
         opened = self._take()
         self._expects(START | {"?", ",", "}"})
         return MapNode(self._entries(self._key), at=opened.at)
 
-    def _key(self) -> Node:
+    def _key(self) -> CelNode:
         with self._within(":"):
             return self._expr()
 
-    def _entries(self, read_key: Callable[[], Node] | Callable[[], str]) -> list[Entry]:
-        entries: list[Entry] = []
+    def _entries(self, read_key: Callable[[], CelNode] | Callable[[], str]) -> list[CelEntry]:
+        entries: list[CelEntry] = []
         with self._within(",", "}"):
             while self._here.kind not in (",", "}", "<EOF>"):
                 optional = self._here.kind == "?" and bool(self._take())
                 key = read_key()
                 colon = self._match(":", START)
-                entries.append(Entry(colon.at, key, self._expr(), optional))
+                entries.append(CelEntry(colon.at, key, self._expr(), optional))
                 if self._here.kind != "," or self._ahead().kind not in KEYS:
                     break
                 self._take()
         self._closed("}")
         return entries
 
-    def _literal(self) -> Node:
+    def _literal(self) -> CelNode:
         sign = self._take() if self._here.kind == "-" else None
         token = self._take()
         at = (sign or token).at
@@ -341,17 +341,21 @@ class _Parser(Stream):
             value = read_literal(token, negative=sign is not None)
         except InvalidLiteral as problem:
             return self._refuse(at, str(problem))
-        return Literal(value, at=at)
+        return CelLiteral(value, at=at)
 
-    def _call(self, at: int, function: str, args: list[Node], target: Node | None = None) -> Node:
+    def _call(
+        self, at: int, function: str, args: list[CelNode], target: CelNode | None = None
+    ) -> CelNode:
         try:
             found = expand(at, function, target, args)
         except InvalidMacro as problem:
             return self._refuse(problem.place, str(problem))
-        return found or Call(function, args, target, at=at)
+        return found or CelCall(function, args, target, at=at)
 
 
-def _balanced(function: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:
+def _balanced(
+    function: str, terms: list[CelNode], places: list[int], low: int, high: int
+) -> CelNode:
     middle = (low + high + 1) // 2
     left = terms[middle] if middle == low else _balanced(function, terms, places, low, middle - 1)
     right = (
@@ -359,4 +363,4 @@ def _balanced(function: str, terms: list[Node], places: list[int], low: int, hig
         if middle == high
         else _balanced(function, terms, places, middle + 1, high)
     )
-    return Call(function, [left, right], at=places[middle])
+    return CelCall(function, [left, right], at=places[middle])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyver.languages.cel._tokens import Problem
+from polyver.languages.cel._tokens import CelProblem
 
 __all__ = ["told"]
 
@@ -12,10 +12,10 @@ _MOST = 100
 _LONGEST = 16384
 
 
-def told(source: str, problems: Sequence[Problem]) -> str:
+def told(source: str, problems: Sequence[CelProblem]) -> str:
     """All problems, by their places.
 
-    >>> print(told("1 + x", [Problem(4, "no x")]))
+    >>> print(told("1 + x", [CelProblem(4, "no x")]))
     ERROR: <input>:1:5: no x
      | 1 + x
      | ....^

@@ -13,8 +13,8 @@ from polyver.core import PolyverError
 from polyver.languages.cel._checker import dotted_name
 from polyver.languages.cel._costs import cost_of
 from polyver.languages.cel._evaluation import (
-    Constant,
-    Frame,
+    CelConstant,
+    ExecutionFrame,
     Run,
     TooCostly,
     is_present,
@@ -23,21 +23,21 @@ from polyver.languages.cel._evaluation import (
 )
 from polyver.languages.cel._library import dispatch
 from polyver.languages.cel._nodes import (
-    Call,
-    Entry,
-    Fold,
-    Ident,
+    CelCall,
+    CelComprehension,
+    CelEntry,
+    CelIdentifier,
+    CelLiteral,
+    CelNode,
+    CelSelect,
     ListNode,
-    Literal,
     MapNode,
-    Node,
-    Select,
 )
 from polyver.languages.cel._operators import OPERATORS
 from polyver.languages.cel._special import SPECIAL, step_cost
 from polyver.languages.cel._values import (
+    CelEvaluationError,
     Dictionary,
-    Failure,
     List,
     Map,
     Optional,
@@ -48,7 +48,7 @@ from polyver.languages.cel._values import (
 from polyver.languages.regexp import InvalidPattern, read_pattern
 from polyver.languages.values.step_budget import spend
 
-__all__ = ["Outcome", "Program", "Unusable"]
+__all__ = ["CelProgram", "CelResult", "Unusable"]
 
 _TOO_COSTLY = "operation cancelled: actual cost limit exceeded"
 _NO_VALUE = ("duration", "timestamp")
@@ -59,7 +59,7 @@ class Unusable(PolyverError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CelResult:
     """What a program gave, or why it gave nothing, and what it cost."""
 
     value: Any
@@ -67,73 +67,73 @@ class Outcome:
     cost: int
 
 
-class Program:
+class CelProgram:
     """An expression that can be evaluated many times."""
 
-    def __init__(self, tree: Node, variables: Sequence[str]) -> None:
+    def __init__(self, tree: CelNode, variables: Sequence[str]) -> None:
         self._run = _Compiler(variables).compile(tree)
 
-    def evaluate(self, variables: Mapping[str, Any]) -> Outcome:
+    def evaluate(self, variables: Mapping[str, Any]) -> CelResult:
         """The value for some variables."""
-        frame = Frame(dict(variables))
+        frame = ExecutionFrame(dict(variables))
         try:
             value = self._run(frame)
         except TooCostly:
-            return Outcome(None, _TOO_COSTLY, frame.cost)
-        except Failure as problem:
+            return CelResult(None, _TOO_COSTLY, frame.cost)
+        except CelEvaluationError as problem:
             spend(frame.cost)
-            return Outcome(None, str(problem), frame.cost)
+            return CelResult(None, str(problem), frame.cost)
         except RecursionError:
-            return Outcome(None, "the values are nested too deeply", frame.cost)
+            return CelResult(None, "the values are nested too deeply", frame.cost)
         spend(frame.cost)
-        return Outcome(value, None, frame.cost)
+        return CelResult(value, None, frame.cost)
 
 
 class _Compiler:
     def __init__(self, variables: Sequence[str]) -> None:
         self._names = list(variables)
 
-    def compile(self, node: Node) -> Run:
-        known: dict[type[Node], Callable[[Any], Run]] = {
-            Literal: lambda literal: Constant(literal.value),
-            Ident: self._ident,
-            Select: self._select,
-            Call: self._call,
+    def compile(self, node: CelNode) -> Run:
+        known: dict[type[CelNode], Callable[[Any], Run]] = {
+            CelLiteral: lambda literal: CelConstant(literal.value),
+            CelIdentifier: self._ident,
+            CelSelect: self._select,
+            CelCall: self._call,
             ListNode: self._list,
             MapNode: self._map,
-            Fold: self._fold,
+            CelComprehension: self._fold,
         }
         return known[type(node)](node)
 
     # Names and fields
 
-    def _ident(self, node: Ident) -> Run:
+    def _ident(self, node: CelIdentifier) -> Run:
         name = node.name
         if name not in self._names:
             return self._type(name.removeprefix("."))
 
-        def run(frame: Frame) -> Any:
+        def run(frame: ExecutionFrame) -> Any:
             frame.charge(1)
             found = frame.names.get(name, _MISSING)
-            if isinstance(found, Failure):
+            if isinstance(found, CelEvaluationError):
                 raise found
             if found is _MISSING:
-                raise Failure(f"no such attribute(s): {name}")
+                raise CelEvaluationError(f"no such attribute(s): {name}")
             return found
 
         return run
 
     def _type(self, name: str) -> Run:
         if name in self._names:
-            return self._ident(Ident(name, at=0))
+            return self._ident(CelIdentifier(name, at=0))
         if name in _NO_VALUE or name.startswith("selfType"):
             raise Unusable(f"reference to undefined type: {name}")
-        return Constant(TypeValue(name))
+        return CelConstant(TypeValue(name))
 
-    def _select(self, node: Select) -> Run:
+    def _select(self, node: CelSelect) -> Run:
         dotted = None if node.test else dotted_name(node)
         if dotted is not None and dotted in self._names:
-            return self._ident(Ident(dotted, at=node.at))
+            return self._ident(CelIdentifier(dotted, at=node.at))
         if dotted is not None and node.type is not None and node.type.kind == "type":
             first = dotted.partition(".")[0]
             if first not in self._names:
@@ -143,7 +143,7 @@ class _Compiler:
             return lambda frame: is_present(operand(frame), name)
         cost = step_cost(node.operand)
 
-        def run(frame: Frame) -> Any:
+        def run(frame: ExecutionFrame) -> Any:
             found = operand(frame)
             frame.charge(cost)
             return selected(found, name)
@@ -152,7 +152,7 @@ class _Compiler:
 
     # Calls
 
-    def _call(self, node: Call) -> Run:
+    def _call(self, node: CelCall) -> Run:
         known = SPECIAL.get(node.function)
         if known is not None:
             args = [node.target, *node.args] if node.target else node.args
@@ -165,7 +165,7 @@ class _Compiler:
         if operator is not None:
             return _applied(node, lambda values: operator(*values), runs)
         call = dispatch(node.function.removeprefix("."), node.overloads)
-        if node.function in _FOLDED and isinstance(runs[0], Constant):
+        if node.function in _FOLDED and isinstance(runs[0], CelConstant):
             return _folded(call, runs[0])
         return _applied(node, call, runs)
 
@@ -173,11 +173,11 @@ class _Compiler:
 
     def _list(self, node: ListNode) -> Run:
         runs = [(self.compile(each), n in node.optional) for n, each in enumerate(node.items)]
-        known = [each.value for each, _ in runs if isinstance(each, Constant)]
+        known = [each.value for each, _ in runs if isinstance(each, CelConstant)]
         if len(known) == len(runs) and not node.optional:
-            return Constant(List(known))
+            return CelConstant(List(known))
 
-        def run(frame: Frame) -> List:
+        def run(frame: ExecutionFrame) -> List:
             items: list[Any] = []
             for each, optional in runs:
                 found = each(frame)
@@ -185,7 +185,7 @@ class _Compiler:
                     items.append(found)
                 elif not isinstance(found, Optional):
                     text = "cannot initialize optional list element from non-optional value"
-                    raise Failure(f"{text} {shown(found)}")
+                    raise CelEvaluationError(f"{text} {shown(found)}")
                 elif found.present:
                     items.append(found.value)
             frame.charge(10)
@@ -196,10 +196,12 @@ class _Compiler:
     def _map(self, node: MapNode) -> Run:
         runs = [self._entry(each) for each in node.entries]
         if all(_is_known(each) for each in runs):
-            nothing = Frame({})
-            return Constant(Dictionary([(key(nothing), value(nothing)) for key, value, _ in runs]))
+            nothing = ExecutionFrame({})
+            return CelConstant(
+                Dictionary([(key(nothing), value(nothing)) for key, value, _ in runs])
+            )
 
-        def run(frame: Frame) -> Dictionary:
+        def run(frame: ExecutionFrame) -> Dictionary:
             entries: list[tuple[Any, Any]] = []
             for key, value, optional in runs:
                 name, found = key(frame), value(frame)
@@ -207,7 +209,7 @@ class _Compiler:
                     entries.append((name, found))
                 elif not isinstance(found, Optional):
                     text = f"cannot initialize optional entry '{shown(name)}' from non-optional"
-                    raise Failure(f"{text} value {shown(found)}")
+                    raise CelEvaluationError(f"{text} value {shown(found)}")
                 elif found.present:
                     entries.append((name, found.value))
             frame.charge(30)
@@ -215,13 +217,13 @@ class _Compiler:
 
         return run
 
-    def _entry(self, entry: Entry) -> tuple[Run, Run, bool]:
-        assert isinstance(entry.key, Node)
+    def _entry(self, entry: CelEntry) -> tuple[Run, Run, bool]:
+        assert isinstance(entry.key, CelNode)
         return self.compile(entry.key), self.compile(entry.value), entry.optional
 
     # Loops
 
-    def _fold(self, node: Fold) -> Run:
+    def _fold(self, node: CelComprehension) -> Run:
         over, init = self.compile(node.over), self.compile(node.init)
         self._names += [node.carried, node.var, node.var2]
         condition, step = self.compile(node.condition), self.compile(node.step)
@@ -231,7 +233,7 @@ class _Compiler:
         two = bool(node.var2)
         names = (node.carried, node.var, node.var2)
 
-        def run(frame: Frame) -> Any:
+        def run(frame: ExecutionFrame) -> Any:
             found = over(frame)
             kept = [frame.names.get(name, _MISSING) for name in names]
             try:
@@ -261,11 +263,11 @@ def _restore(names: dict[str, Any], changed: Sequence[str], kept: Sequence[Any])
             names[name] = value
 
 
-def _tried(run: Run, frame: Frame) -> Any:
+def _tried(run: Run, frame: ExecutionFrame) -> Any:
     """A value, or why there is none: a loop carries that along."""
     try:
         return run(frame)
-    except Failure as problem:
+    except CelEvaluationError as problem:
         return problem
 
 
@@ -275,8 +277,8 @@ def _pairs(found: Any, *, two: bool) -> Iterable[tuple[Any, Any]]:
     if isinstance(found, List):
         return enumerate(found.items) if two else ((item, None) for item in found.items)
     if two:
-        raise Failure(f"unsupported comprehension range type: {_go_name(found)}")
-    raise Failure(f"got '{_go_name(found)}', expected iterable type")
+        raise CelEvaluationError(f"unsupported comprehension range type: {_go_name(found)}")
+    raise CelEvaluationError(f"got '{_go_name(found)}', expected iterable type")
 
 
 def _go_name(value: Any) -> str:
@@ -286,23 +288,23 @@ def _go_name(value: Any) -> str:
 
 def _is_known(entry: tuple[Run, Run, bool]) -> bool:
     key, value, optional = entry
-    return isinstance(key, Constant) and isinstance(value, Constant) and not optional
+    return isinstance(key, CelConstant) and isinstance(value, CelConstant) and not optional
 
 
 _FOLDED = frozenset("bool bytes double duration dyn int string timestamp type uint".split())
 _WITH_PATTERN = frozenset(("find", "findAll", "matches"))
 
 
-def _folded(call: Callable[[Sequence[Any]], Any], given: Constant) -> Run:
+def _folded(call: Callable[[Sequence[Any]], Any], given: CelConstant) -> Run:
     """What is known before the program runs, if it can be known at all."""
     try:
-        return Constant(call([given.value]))
-    except Failure as problem:
+        return CelConstant(call([given.value]))
+    except CelEvaluationError as problem:
         raise Unusable(str(problem)) from problem
 
 
 def _check_pattern(given: Run) -> None:
-    if not isinstance(given, Constant) or not isinstance(given.value, str):
+    if not isinstance(given, CelConstant) or not isinstance(given.value, str):
         return
     try:
         read_pattern(given.value)
@@ -310,15 +312,15 @@ def _check_pattern(given: Run) -> None:
         raise Unusable(str(problem)) from problem
 
 
-def _applied(node: Call, call: Callable[[Sequence[Any]], Any], runs: Sequence[Run]) -> Run:
+def _applied(node: CelCall, call: Callable[[Sequence[Any]], Any], runs: Sequence[Run]) -> Run:
     function = node.function.removeprefix(".")
     cost = cost_of(function, node.overloads[0] if len(node.overloads) == 1 else "")
-    if function == "@in" and isinstance(runs[1], Constant):
+    if function == "@in" and isinstance(runs[1], CelConstant):
         among = _among(runs[0], runs[1].value)
         if among is not None:
             return among
 
-    def run(frame: Frame) -> Any:
+    def run(frame: ExecutionFrame) -> Any:
         values = [each(frame) for each in runs]
         # It is paid for before it is done, so that nothing is done that is too much.
         frame.charge(cost(values))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from polyver.languages.cel._values import Failure, Opaque
+from polyver.languages.cel._values import CelEvaluationError, Opaque
 
 __all__ = ["QUANTITIES", "Quantity"]
 
@@ -39,11 +39,11 @@ class Quantity(Opaque):
         """
         found = _SHAPE.fullmatch(text)
         if found is None or not text or len(text) > _LONGEST:
-            raise Failure(_WRONG)
+            raise CelEvaluationError(_WRONG)
         sign, whole, fraction, suffix = found.groups()
         factor = _factor(suffix)
         if factor is None:
-            raise Failure("unable to parse quantity's suffix")
+            raise CelEvaluationError("unable to parse quantity's suffix")
         digits = (fraction or "")[1:]
         number = Fraction(int((whole + digits) or 0), 10 ** len(digits)) * factor
         nanos = min(int(-(-number * 10**9 // 1)), _MOST * 10**9)
@@ -98,7 +98,7 @@ def _factor(suffix: str) -> Fraction | None:
 def _is_quantity(text: str) -> bool:
     try:
         Quantity.parse(text)
-    except Failure:
+    except CelEvaluationError:
         return False
     return True
 
@@ -106,7 +106,7 @@ def _is_quantity(text: str) -> bool:
 def _as_integer(found: Quantity) -> int:
     whole = found.as_integer()
     if whole is None:
-        raise Failure("cannot convert value to integer")
+        raise CelEvaluationError("cannot convert value to integer")
     return whole
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from polyver.languages.cel import _types as types
 from polyver.languages.cel._names import escape
-from polyver.languages.cel._types import Type
+from polyver.languages.cel._types import CelType
 
-__all__ = ["MOST_BYTES", "Declared", "declared", "structs_of", "with_metadata"]
+__all__ = ["MOST_BYTES", "DeclaredType", "declared", "structs_of", "with_metadata"]
 
 MOST_BYTES: Final = 3 * 1024 * 1024
 """The largest request there is."""
@@ -18,26 +18,26 @@ _LONGEST_NAME: Final = 253
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredType:
     """The type of a place, the most that it holds, and the fewest bytes that it takes."""
 
-    type: Type
+    type: CelType
     most: int = 0
     least_bytes: int = 2
-    fields: Mapping[str, Declared] = field(default_factory=dict)
+    fields: Mapping[str, DeclaredType] = field(default_factory=dict)
     """By their names in expressions."""
-    inside: Declared | None = None
+    inside: DeclaredType | None = None
 
 
 _SCALARS = {
-    "boolean": Declared(types.BOOL, least_bytes=4),
-    "number": Declared(types.DOUBLE, least_bytes=1),
-    "integer": Declared(types.INT, least_bytes=1),
+    "boolean": DeclaredType(types.BOOL, least_bytes=4),
+    "number": DeclaredType(types.DOUBLE, least_bytes=1),
+    "integer": DeclaredType(types.INT, least_bytes=1),
 }
 _TEXTS = {
-    "duration": Declared(types.DURATION, 32, 3),
-    "date": Declared(types.TIMESTAMP, 12, 12),
-    "date-time": Declared(types.TIMESTAMP, 32, 21),
+    "duration": DeclaredType(types.DURATION, 32, 3),
+    "date": DeclaredType(types.TIMESTAMP, 12, 12),
+    "date-time": DeclaredType(types.TIMESTAMP, 32, 21),
 }
 Schema = Mapping[str, Any]
 
@@ -63,14 +63,14 @@ def _capped(schema: Schema | None, most: int) -> Schema:
     return {"type": "string", "maxLength": most if given is None else min(given, most)}
 
 
-def declared(schema: Schema, name: str, *, root: bool = False) -> Declared | None:
+def declared(schema: Schema, name: str, *, root: bool = False) -> DeclaredType | None:
     """What a rule may know of a place; None if its schema says too little.
 
     `name` is what the type of an object here is called.
     """
     if schema.get("x-kubernetes-int-or-string"):
         most = schema.get("maxLength")
-        return Declared(types.DYN, MOST_BYTES - 2 if most is None else max(most, 0) * 4, 1)
+        return DeclaredType(types.DYN, MOST_BYTES - 2 if most is None else max(most, 0) * 4, 1)
     if root or schema.get("x-kubernetes-embedded-resource"):
         schema = with_metadata(schema)
     match schema.get("type"):
@@ -84,7 +84,7 @@ def declared(schema: Schema, name: str, *, root: bool = False) -> Declared | Non
             return _SCALARS.get(kind or "")
 
 
-def _list(schema: Schema, name: str) -> Declared | None:
+def _list(schema: Schema, name: str) -> DeclaredType | None:
     items = schema.get("items")
     inside = declared(items, f"{name}.@idx") if isinstance(items, Mapping) else None
     if inside is None:
@@ -92,14 +92,14 @@ def _list(schema: Schema, name: str) -> Declared | None:
     most = schema.get("maxItems")
     if most is None:
         most = (MOST_BYTES - 2) // (inside.least_bytes + 1)
-    return Declared(types.list_of(inside.type), max(most, 0), inside=inside)
+    return DeclaredType(types.list_of(inside.type), max(most, 0), inside=inside)
 
 
-def _object(schema: Schema, name: str) -> Declared | None:
+def _object(schema: Schema, name: str) -> DeclaredType | None:
     others = schema.get("additionalProperties")
     if isinstance(others, Mapping):
         return _map(schema, others, name)
-    fields: dict[str, Declared] = {}
+    fields: dict[str, DeclaredType] = {}
     required = schema.get("required") or ()
     size = 2
     for field_name, each in (schema.get("properties") or {}).items():
@@ -111,38 +111,38 @@ def _object(schema: Schema, name: str) -> Declared | None:
             fields[escaped] = found
         if field_name in required and each.get("default") is None:
             size += len(field_name.encode()) + found.least_bytes + 4
-    return Declared(types.struct(name), least_bytes=size, fields=fields)
+    return DeclaredType(types.struct(name), least_bytes=size, fields=fields)
 
 
-def _map(schema: Schema, others: Schema, name: str) -> Declared | None:
+def _map(schema: Schema, others: Schema, name: str) -> DeclaredType | None:
     inside = declared(others, f"{name}.@elem")
     if inside is None:
         return None
     most = schema.get("maxProperties")
     if most is None:
         most = (MOST_BYTES - 2) // (inside.least_bytes + 6)
-    return Declared(types.map_of(types.STRING, inside.type), max(most, 0), inside=inside)
+    return DeclaredType(types.map_of(types.STRING, inside.type), max(most, 0), inside=inside)
 
 
-def _text(schema: Schema) -> Declared:
+def _text(schema: Schema) -> DeclaredType:
     known = _TEXTS.get(schema.get("format") or "")
     if known is not None:
         return known
     most, is_bytes = schema.get("maxLength"), schema.get("format") == "byte"
     kind = types.BYTES if is_bytes else types.STRING
     if most is not None:
-        return Declared(kind, max(most, 0) * (1 if is_bytes else 4))
+        return DeclaredType(kind, max(most, 0) * (1 if is_bytes else 4))
     words = schema.get("enum") or ()
     if words and not is_bytes:
-        return Declared(
+        return DeclaredType(
             kind, max((len(word.encode()) for word in words if isinstance(word, str)), default=0)
         )
-    return Declared(kind, MOST_BYTES - 2)
+    return DeclaredType(kind, MOST_BYTES - 2)
 
 
-def structs_of(place: Declared) -> dict[str, dict[str, Type]]:
+def structs_of(place: DeclaredType) -> dict[str, dict[str, CelType]]:
     """The types of objects at a place and further inside, each with its fields."""
-    found: dict[str, dict[str, Type]] = {}
+    found: dict[str, dict[str, CelType]] = {}
     if place.type.kind == "struct":
         found[place.type.name] = {name: each.type for name, each in place.fields.items()}
     inside = [*place.fields.values(), *([place.inside] if place.inside else [])]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.languages.cel._values import Failure, Opaque
+from polyver.languages.cel._values import CelEvaluationError, Opaque
 from polyver.languages.values.strings import quoted
 
 __all__ = ["SEMVERS", "Semver"]
@@ -40,44 +40,48 @@ class Semver(Opaque):
 def read(text: str) -> Semver:
     """A version that is written in full."""
     if not text:
-        raise Failure("Version string empty")
+        raise CelEvaluationError("Version string empty")
     parts = text.split(".", 2)
     if len(parts) != 3:
-        raise Failure("No Major.Minor.Patch elements found")
+        raise CelEvaluationError("No Major.Minor.Patch elements found")
     last, _, build = parts[2].partition("+")
     patch, dash, pre = last.partition("-")
     found = [_number(name, each) for name, each in zip(_NUMBERS, (*parts[:2], patch), strict=True)]
     named = tuple(_pre(each) for each in pre.split(".")) if dash else ()
     for each in build.split(".") if "+" in parts[2] else ():
         if not each:
-            raise Failure("Build meta data is empty")
+            raise CelEvaluationError("Build meta data is empty")
         if not re.fullmatch("[0-9A-Za-z-]+", each):
-            raise Failure(f"Invalid character(s) found in build meta data {quoted(each)}")
+            raise CelEvaluationError(
+                f"Invalid character(s) found in build meta data {quoted(each)}"
+            )
     return Semver((found[0], found[1], found[2]), named)
 
 
 def _number(name: str, text: str) -> int:
     if not re.fullmatch("[0-9]*", text):
-        raise Failure(f"Invalid character(s) found in {name.lower()} number {quoted(text)}")
+        raise CelEvaluationError(
+            f"Invalid character(s) found in {name.lower()} number {quoted(text)}"
+        )
     if len(text) > 1 and text.startswith("0"):
-        raise Failure(f"{name} number must not contain leading zeroes {quoted(text)}")
+        raise CelEvaluationError(f"{name} number must not contain leading zeroes {quoted(text)}")
     if not text:
-        raise Failure('strconv.ParseUint: parsing "": invalid syntax')
+        raise CelEvaluationError('strconv.ParseUint: parsing "": invalid syntax')
     if int(text[:30]) >= 2**64:
-        raise Failure(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
+        raise CelEvaluationError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
     return int(text)
 
 
 def _pre(text: str) -> str:
     if not text:
-        raise Failure("Prerelease is empty")
+        raise CelEvaluationError("Prerelease is empty")
     if text.isascii() and text.isdigit():
         if len(text) > 1 and text.startswith("0"):
-            raise Failure(
+            raise CelEvaluationError(
                 f"Numeric PreRelease version must not contain leading zeroes {quoted(text)}"
             )
     elif not re.fullmatch("[0-9A-Za-z-]+", text):
-        raise Failure(f"Invalid character(s) found in prerelease {quoted(text)}")
+        raise CelEvaluationError(f"Invalid character(s) found in prerelease {quoted(text)}")
     return text
 
 
@@ -89,7 +93,7 @@ def _completed(text: str) -> str:
     """A version without a leading v and zeros, and with three numbers."""
     parts = [_stripped(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3 and re.search("[+-]", parts[-1]):
-        raise Failure("short version cannot contain PreRelease/Build meta data")
+        raise CelEvaluationError("short version cannot contain PreRelease/Build meta data")
     return ".".join([*parts, "0", "0"][:3] if len(parts) < 3 else parts)
 
 
@@ -103,7 +107,7 @@ def _stripped(part: str) -> str:
 def _is(text: str, loose: bool = False) -> bool:
     try:
         _read_loose(text, loose)
-    except Failure:
+    except CelEvaluationError:
         return False
     return True
 

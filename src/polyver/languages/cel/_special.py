@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyver.languages.cel._evaluation import Frame, Run, optionally, selected
-from polyver.languages.cel._nodes import Call, Ident, Node, Select
-from polyver.languages.cel._values import Failure, Optional, no_overload
+from polyver.languages.cel._evaluation import ExecutionFrame, Run, optionally, selected
+from polyver.languages.cel._nodes import CelCall, CelIdentifier, CelNode, CelSelect
+from polyver.languages.cel._values import CelEvaluationError, Optional, no_overload
 
 __all__ = ["SPECIAL", "step_cost"]
 
 
-def step_cost(operand: Node) -> int:
+def step_cost(operand: CelNode) -> int:
     """What a step to a field or an item costs: more if it is the first from something made."""
     steps = ("_[_]", "_[?_]", "_?._")
-    way = isinstance(operand, Ident | Select)
-    return 1 if way or (isinstance(operand, Call) and operand.function in steps) else 2
+    way = isinstance(operand, CelIdentifier | CelSelect)
+    return 1 if way or (isinstance(operand, CelCall) and operand.function in steps) else 2
 
 
 def _and(runs: Sequence[Run], _: int) -> Run:
@@ -28,12 +28,12 @@ def _or(runs: Sequence[Run], _: int) -> Run:
 
 
 def _logical(runs: Sequence[Run], *, stop: bool) -> Run:
-    def run(frame: Frame) -> bool:
-        failure: Failure | None = None
+    def run(frame: ExecutionFrame) -> bool:
+        failure: CelEvaluationError | None = None
         for each in runs:
             try:
                 found = each(frame)
-            except Failure as problem:
+            except CelEvaluationError as problem:
                 failure = failure or problem
                 continue
             if isinstance(found, bool) and found is stop:
@@ -50,7 +50,7 @@ def _logical(runs: Sequence[Run], *, stop: bool) -> Run:
 def _conditional(runs: Sequence[Run], _: int) -> Run:
     test, then, other = runs
 
-    def run(frame: Frame) -> Any:
+    def run(frame: ExecutionFrame) -> Any:
         found = test(frame)
         if not isinstance(found, bool):
             raise no_overload()
@@ -60,18 +60,18 @@ def _conditional(runs: Sequence[Run], _: int) -> Run:
 
 
 def _not_false(runs: Sequence[Run], _: int) -> Run:
-    def run(frame: Frame) -> bool:
+    def run(frame: ExecutionFrame) -> bool:
         try:
             frame.charge(1)
             return runs[0](frame) is not False
-        except Failure:
+        except CelEvaluationError:
             return True
 
     return run
 
 
 def _index(runs: Sequence[Run], cost: int) -> Run:
-    def run(frame: Frame) -> Any:
+    def run(frame: ExecutionFrame) -> Any:
         operand, key = runs[0](frame), runs[1](frame)
         frame.charge(cost)
         return selected(operand, key)
@@ -80,7 +80,7 @@ def _index(runs: Sequence[Run], cost: int) -> Run:
 
 
 def _optional_index(runs: Sequence[Run], cost: int) -> Run:
-    def run(frame: Frame) -> Any:
+    def run(frame: ExecutionFrame) -> Any:
         operand, key = runs[0](frame), runs[1](frame)
         frame.charge(cost)
         return optionally(operand, key)
@@ -97,7 +97,7 @@ def _or_value(runs: Sequence[Run], _: int) -> Run:
 
 
 def _otherwise(runs: Sequence[Run], *, unwrap: bool) -> Run:
-    def run(frame: Frame) -> Any:
+    def run(frame: ExecutionFrame) -> Any:
         found = runs[0](frame)
         if not isinstance(found, Optional):
             raise no_overload()

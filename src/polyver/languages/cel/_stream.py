@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from polyver.languages.cel._nodes import Literal, Node
-from polyver.languages.cel._tokens import Problem, Token, read_tokens
+from polyver.languages.cel._nodes import CelLiteral, CelNode
+from polyver.languages.cel._tokens import CelProblem, CelToken, read_tokens
 
 __all__ = [
     "DEEPEST",
@@ -70,13 +70,13 @@ class Stream:
     # Words
 
     @property
-    def _here(self) -> Token:
+    def _here(self) -> CelToken:
         return self._tokens[self._at]
 
-    def _ahead(self, count: int = 1) -> Token:
+    def _ahead(self, count: int = 1) -> CelToken:
         return self._tokens[min(self._at + count, len(self._tokens) - 1)]
 
-    def _take(self) -> Token:
+    def _take(self) -> CelToken:
         token = self._here
         self._silent = False
         if token.kind != "<EOF>":
@@ -91,13 +91,13 @@ class Stream:
 
     def _report(self, text: str, at: int | None = None) -> None:
         if not self._silent and len(self.problems) <= _MOST_PROBLEMS:
-            self.problems.append(Problem(self._here.at if at is None else at, text))
+            self.problems.append(CelProblem(self._here.at if at is None else at, text))
         self._silent = True
 
-    def _refuse(self, at: int, text: str) -> Node:
+    def _refuse(self, at: int, text: str) -> CelNode:
         """A mistake that is none of the grammar."""
-        self.problems.append(Problem(at, text))
-        return Literal(None, at=at)
+        self.problems.append(CelProblem(at, text))
+        return CelLiteral(None, at=at)
 
     def _expects(self, kinds: frozenset[str]) -> None:
         """One of several words comes next, or a word too many before one of them."""
@@ -112,7 +112,7 @@ class Stream:
         self._report(f"Syntax error: mismatched {shown}")
         raise Mismatch
 
-    def _match(self, kind: str, then: frozenset[str]) -> Token:
+    def _match(self, kind: str, then: frozenset[str]) -> CelToken:
         """A certain word, perhaps after one too many; or as if it were there."""
         here = self._here
         if here.kind == kind:
@@ -123,11 +123,11 @@ class Stream:
             return self._take()
         if here.kind in then:
             self._report(f"Syntax error: missing {told({kind})} at '{here.text}'")
-            return Token(kind, "", here.at)
+            return CelToken(kind, "", here.at)
         self._report(f"Syntax error: mismatched input '{here.text}' expecting {told({kind})}")
         raise Mismatch
 
-    def _no_way(self, first: Token) -> None:
+    def _no_way(self, first: CelToken) -> None:
         """No alternative begins as the text does."""
         here = self._here
         end = here.at if here.kind == "<EOF>" else here.at + len(here.text)

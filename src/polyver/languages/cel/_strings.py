@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from polyver.languages.cel._formatting import formatted
-from polyver.languages.cel._values import Failure, List
-from polyver.languages.regexp import InvalidPattern, Pattern, read_pattern
+from polyver.languages.cel._values import CelEvaluationError, List
+from polyver.languages.regexp import CompiledPattern, InvalidPattern, read_pattern
 from polyver.languages.values.strings import ESCAPES
 
 __all__ = ["TEXTS"]
@@ -19,8 +19,8 @@ _SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 )
 
 
-def _outside(place: int) -> Failure:
-    return Failure(f"index out of range: {place}")
+def _outside(place: int) -> CelEvaluationError:
+    return CelEvaluationError(f"index out of range: {place}")
 
 
 def _char_at(text: str, place: int) -> str:
@@ -67,7 +67,7 @@ def _split(text: str, between: str, most: int = -1) -> List:
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
     if end is not None and start > end:
-        raise Failure(f"invalid substring range. start: {start}, end: {end}")
+        raise CelEvaluationError(f"invalid substring range. start: {start}, end: {end}")
     for place in (start, *(() if end is None else (end,))):
         if not 0 <= place <= len(text):
             raise _outside(place)
@@ -77,7 +77,7 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 def _join(found: List, between: str = "") -> str:
     for item in found.items:
         if not isinstance(item, str):
-            raise Failure(f"join: invalid input: {item}")
+            raise CelEvaluationError(f"join: invalid input: {item}")
     return between.join(found.items)
 
 
@@ -85,11 +85,11 @@ def _quote(text: str) -> str:
     return f'"{"".join(ESCAPES.get(char, char) for char in text)}"'
 
 
-def _pattern(text: str, prefix: str = "") -> Pattern:
+def _pattern(text: str, prefix: str = "") -> CompiledPattern:
     try:
         return read_pattern(text)
     except InvalidPattern as problem:
-        raise Failure(f"{prefix}{problem}") from problem
+        raise CelEvaluationError(f"{prefix}{problem}") from problem
 
 
 def _matches(text: str, pattern: str) -> bool:

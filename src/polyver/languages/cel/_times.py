@@ -9,7 +9,7 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from polyver.languages.cel._moments import civil
-from polyver.languages.cel._values import Duration, Failure, Timestamp
+from polyver.languages.cel._values import CelDuration, CelEvaluationError, Timestamp
 from polyver.languages.values.strings import quoted
 
 __all__ = ["TIMES"]
@@ -27,7 +27,7 @@ def _offset(moment: Timestamp, zone: str) -> int:
     try:
         known = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise Failure(f"unknown time zone {zone}") from None
+        raise CelEvaluationError(f"unknown time zone {zone}") from None
     found = civil(moment).astimezone(UTC).astimezone(known).utcoffset()
     return int(found.total_seconds()) if found else 0
 
@@ -35,7 +35,7 @@ def _offset(moment: Timestamp, zone: str) -> int:
 def _written_offset(zone: str, hours: str, minutes: str) -> int:
     for part in (hours, minutes):
         if not re.fullmatch("[+-]?[0-9]{1,9}", part):
-            raise Failure(f"strconv.Atoi: parsing {quoted(part)}: invalid syntax")
+            raise CelEvaluationError(f"strconv.Atoi: parsing {quoted(part)}: invalid syntax")
     sign = -1 if zone.startswith("-") else 1
     return (int(hours) * 60 + sign * int(minutes)) * 60
 
@@ -48,7 +48,7 @@ def _part(read: _Part) -> Callable[..., int]:
         try:
             return read(civil(moment, _offset(moment, zone)), moment)
         except OverflowError:
-            raise Failure("timestamp overflow") from None
+            raise CelEvaluationError("timestamp overflow") from None
 
     return tell
 
@@ -73,8 +73,8 @@ _LENGTHS = {
 }
 
 
-def _length(unit: int) -> Callable[[Duration], int]:
-    def tell(found: Duration) -> int:
+def _length(unit: int) -> Callable[[CelDuration], int]:
+    def tell(found: CelDuration) -> int:
         whole = abs(found.nanos) // unit
         return whole if found.nanos >= 0 else -whole
 

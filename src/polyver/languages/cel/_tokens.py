@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Problem", "Token", "read_tokens"]
+__all__ = ["CelProblem", "CelToken", "read_tokens"]
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class CelToken:
     """A word: its kind, its text and where it stands."""
 
     kind: str
@@ -18,7 +18,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CelProblem:
     """Something wrong with an expression, and where."""
 
     at: int
@@ -63,10 +63,10 @@ _BROKEN = re.compile(
 )
 
 
-def read_tokens(text: str) -> tuple[list[Token], list[Problem]]:
+def read_tokens(text: str) -> tuple[list[CelToken], list[CelProblem]]:
     """The words of an expression, with one at the end that stands for its end."""
-    tokens: list[Token] = []
-    problems: list[Problem] = []
+    tokens: list[CelToken] = []
+    problems: list[CelProblem] = []
     at = 0
     while at < len(text):
         found = _WORDS.match(text, at)
@@ -78,9 +78,9 @@ def read_tokens(text: str) -> tuple[list[Token], list[Problem]]:
         kind = found.lastgroup or ""
         if kind != "space":
             word = found[0]
-            tokens.append(Token(word if kind == "sign" or word in _KEYWORDS else kind, word, at))
+            tokens.append(CelToken(word if kind == "sign" or word in _KEYWORDS else kind, word, at))
         at = found.end()
-    tokens.append(Token("<EOF>", "<EOF>", len(text)))
+    tokens.append(CelToken("<EOF>", "<EOF>", len(text)))
     return tokens, problems
 
 
@@ -101,6 +101,6 @@ def _escape_end(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _unreadable(text: str, at: int, end: int) -> Problem:
+def _unreadable(text: str, at: int, end: int) -> CelProblem:
     shown = text[at:end].replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-    return Problem(at, f"Syntax error: token recognition error at: '{shown}'")
+    return CelProblem(at, f"Syntax error: token recognition error at: '{shown}'")

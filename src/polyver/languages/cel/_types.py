@@ -17,8 +17,8 @@ __all__ = [
     "STRING",
     "TIMESTAMP",
     "UINT",
-    "Mapping",
-    "Type",
+    "CelType",
+    "TypeMapping",
     "list_of",
     "map_of",
     "most_general",
@@ -31,12 +31,12 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Type:
+class CelType:
     """A type: its kind, its name, and the types inside of it."""
 
     kind: str
     name: str
-    params: tuple[Type, ...] = ()
+    params: tuple[CelType, ...] = ()
 
     def __str__(self) -> str:
         if not self.params:
@@ -54,40 +54,40 @@ class Type:
 
 _TOLD = {"null_type": "null"}
 BOOL, BYTES, DOUBLE, INT, STRING, UINT = (
-    Type(name, name) for name in ("bool", "bytes", "double", "int", "string", "uint")
+    CelType(name, name) for name in ("bool", "bytes", "double", "int", "string", "uint")
 )
-DURATION, TIMESTAMP = Type("duration", "duration"), Type("timestamp", "timestamp")
-NULL = Type("null", "null_type")
-DYN = Type("dyn", "dyn")
-ERROR = Type("error", "!error!")
+DURATION, TIMESTAMP = CelType("duration", "duration"), CelType("timestamp", "timestamp")
+NULL = CelType("null", "null_type")
+DYN = CelType("dyn", "dyn")
+ERROR = CelType("error", "!error!")
 
 
-def list_of(item: Type) -> Type:
-    return Type("list", "list", (item,))
+def list_of(item: CelType) -> CelType:
+    return CelType("list", "list", (item,))
 
 
-def map_of(key: Type, value: Type) -> Type:
-    return Type("map", "map", (key, value))
+def map_of(key: CelType, value: CelType) -> CelType:
+    return CelType("map", "map", (key, value))
 
 
-def optional_of(inside: Type) -> Type:
-    return Type("opaque", "optional_type", (inside,))
+def optional_of(inside: CelType) -> CelType:
+    return CelType("opaque", "optional_type", (inside,))
 
 
-def type_of(inside: Type | None = None) -> Type:
-    return Type("type", "type", (inside,) if inside else ())
+def type_of(inside: CelType | None = None) -> CelType:
+    return CelType("type", "type", (inside,) if inside else ())
 
 
-def param(name: str) -> Type:
+def param(name: str) -> CelType:
     """A type that is still to be found."""
-    return Type("param", name)
+    return CelType("param", name)
 
 
-def struct(name: str) -> Type:
-    return Type("struct", name)
+def struct(name: str) -> CelType:
+    return CelType("struct", name)
 
 
-def unwrapped(found: Type) -> tuple[Type, bool]:
+def unwrapped(found: CelType) -> tuple[CelType, bool]:
     """What is inside of an optional, and whether it is one."""
     if found.name == "optional_type":
         return found.params[0], True
@@ -100,21 +100,21 @@ _PLAIN = frozenset(
 _NULLABLE = frozenset(("opaque", "struct", "duration", "timestamp"))
 
 
-class Mapping:
+class TypeMapping:
     """What is known of types that are still to be found."""
 
-    def __init__(self, known: dict[Type, Type] | None = None) -> None:
+    def __init__(self, known: dict[CelType, CelType] | None = None) -> None:
         self._known = known or {}
 
-    def assignable(self, one: Sequence[Type], other: Sequence[Type]) -> bool:
+    def assignable(self, one: Sequence[CelType], other: Sequence[CelType]) -> bool:
         """Whether types may stand for others; what is learnt by it stays only if they may."""
-        tried = Mapping(dict(self._known))
+        tried = TypeMapping(dict(self._known))
         if len(one) != len(other) or not all(map(tried._assignable, one, other)):
             return False
         self._known = tried._known
         return True
 
-    def substitute(self, found: Type, *, to_dyn: bool = False) -> Type:
+    def substitute(self, found: CelType, *, to_dyn: bool = False) -> CelType:
         """A type with all that is known put in; what is still open may become dynamic."""
         known = self._known.get(found)
         if known is not None:
@@ -124,9 +124,9 @@ class Mapping:
         if not found.params:
             return found
         inside = tuple(self.substitute(each, to_dyn=to_dyn) for each in found.params)
-        return Type(found.kind, found.name, inside)
+        return CelType(found.kind, found.name, inside)
 
-    def _assignable(self, one: Type, other: Type) -> bool:
+    def _assignable(self, one: CelType, other: CelType) -> bool:
         if other.kind == "param":
             valid, had = self._substitutes(one, other)
             if valid or had:
@@ -147,7 +147,7 @@ class Mapping:
             and all(map(self._assignable, one.params, other.params))
         )
 
-    def _substitutes(self, one: Type, other: Type) -> tuple[bool, bool]:
+    def _substitutes(self, one: CelType, other: CelType) -> tuple[bool, bool]:
         """Whether a type may be what another is to become, and whether that is something yet."""
         if one == other:
             return True, True
@@ -166,7 +166,7 @@ class Mapping:
             self._known[other] = general
         return True, True
 
-    def _free_of(self, found: Type, within: Type) -> bool:
+    def _free_of(self, found: CelType, within: CelType) -> bool:
         if found == within:
             return False
         if within.kind == "param":
@@ -175,12 +175,12 @@ class Mapping:
         return all(self._free_of(found, each) for each in within.params)
 
 
-def most_general(one: Type, other: Type) -> Type:
+def most_general(one: CelType, other: CelType) -> CelType:
     """The one of two types that says less."""
     return one if _says_no_more(one, other) else other
 
 
-def _says_no_more(one: Type, other: Type) -> bool:
+def _says_no_more(one: CelType, other: CelType) -> bool:
     if one.is_dyn or one.kind == "param":
         return True
     if other.is_dyn or other.kind == "param" or one.kind != other.kind:

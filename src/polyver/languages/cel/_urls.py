@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.languages.cel._values import Dictionary, Failure, List, Opaque
+from polyver.languages.cel._values import CelEvaluationError, Dictionary, List, Opaque
 from polyver.languages.values.formats import text_format
 from polyver.languages.values.strings import quoted
 
@@ -35,7 +35,7 @@ class URL(Opaque):
         """Read an address that is whole, or a path from the root."""
         if not is_uri(text):
             problem = f"parse {quoted(text)}: {_problem(text)}"
-            raise Failure(f"URL parse error during conversion from string: {problem}")
+            raise CelEvaluationError(f"URL parse error during conversion from string: {problem}")
         found = _SHAPE.fullmatch(text)
         assert found is not None
         scheme, authority, path, query, _ = found.groups()

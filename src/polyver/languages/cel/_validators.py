@@ -11,16 +11,16 @@ from polyver.languages.cel._moments import (
     parse_duration,
     parse_timestamp,
 )
-from polyver.languages.cel._nodes import Call, ListNode, Literal, MapNode, Node, inside
-from polyver.languages.cel._tokens import Problem
-from polyver.languages.cel._types import Type
-from polyver.languages.cel._values import Failure
+from polyver.languages.cel._nodes import CelCall, CelLiteral, CelNode, ListNode, MapNode, inside
+from polyver.languages.cel._tokens import CelProblem
+from polyver.languages.cel._types import CelType
+from polyver.languages.cel._values import CelEvaluationError
 from polyver.languages.regexp import InvalidPattern, read_pattern
 
 __all__ = ["literal_problems"]
 
 
-def literal_problems(tree: Node) -> list[Problem]:
+def literal_problems(tree: CelNode) -> list[CelProblem]:
     """Durations, moments, patterns and formats that are written out and make no sense."""
     found = list(_walk(tree))
     return [
@@ -34,9 +34,9 @@ def literal_problems(tree: Node) -> list[Problem]:
     ]
 
 
-def _mixed(node: Node) -> Iterator[Problem]:
+def _mixed(node: CelNode) -> Iterator[CelProblem]:
     """Lists and mappings that hold values of several types, but for what `format` gets."""
-    if isinstance(node, Call) and node.function == "format":
+    if isinstance(node, CelCall) and node.function == "format":
         return
     if isinstance(node, ListNode):
         yield from _mixed_items(node)
@@ -46,74 +46,74 @@ def _mixed(node: Node) -> Iterator[Problem]:
         yield from _mixed(each)
 
 
-def _mixed_items(node: ListNode) -> Iterator[Problem]:
+def _mixed_items(node: ListNode) -> Iterator[CelProblem]:
     kinds = [_kind(item, optional=n in node.optional) for n, item in enumerate(node.items)]
     for item, kind in zip(node.items[1:], kinds[1:], strict=True):
         if kind != kinds[0]:
-            yield Problem(item.at, f"expected type '{kinds[0]}' but found '{kind}'")
+            yield CelProblem(item.at, f"expected type '{kinds[0]}' but found '{kind}'")
             return
 
 
-def _mixed_entries(node: MapNode) -> Iterator[Problem]:
+def _mixed_entries(node: MapNode) -> Iterator[CelProblem]:
     first = node.entries[0] if node.entries else None
     for entry in node.entries[1:]:
         assert first is not None
-        assert isinstance(entry.key, Node)
-        assert isinstance(first.key, Node)
+        assert isinstance(entry.key, CelNode)
+        assert isinstance(first.key, CelNode)
         if entry.key.type != first.key.type:
             text = f"expected type '{first.key.type}' but found '{entry.key.type}'"
-            yield Problem(entry.key.at, text)
+            yield CelProblem(entry.key.at, text)
         one = _kind(first.value, optional=first.optional)
         other = _kind(entry.value, optional=entry.optional)
         if one != other:
-            yield Problem(entry.value.at, f"expected type '{one}' but found '{other}'")
+            yield CelProblem(entry.value.at, f"expected type '{one}' but found '{other}'")
 
 
-def _kind(node: Node, *, optional: bool) -> Type | None:
+def _kind(node: CelNode, *, optional: bool) -> CelType | None:
     kind = node.type
     return kind.params[0] if optional and kind is not None and kind.params else kind
 
 
-def _walk(node: Node) -> Iterator[Call]:
-    if isinstance(node, Call):
+def _walk(node: CelNode) -> Iterator[CelCall]:
+    if isinstance(node, CelCall):
         yield node
     for each in inside(node):
         yield from _walk(each)
 
 
-def _literal(node: Call, function: str, number: int) -> Literal | None:
+def _literal(node: CelCall, function: str, number: int) -> CelLiteral | None:
     given = node.args[number] if node.function == function and len(node.args) > number else None
-    return given if isinstance(given, Literal) and isinstance(given.value, str) else None
+    return given if isinstance(given, CelLiteral) and isinstance(given.value, str) else None
 
 
 def _fails(read: Callable[[str], object], text: str) -> bool:
     try:
         return read(text) is None
-    except (Failure, InvalidPattern):
+    except (CelEvaluationError, InvalidPattern):
         return True
 
 
-def _durations(node: Call) -> Iterator[Problem]:
+def _durations(node: CelCall) -> Iterator[CelProblem]:
     given = _literal(node, "duration", 0)
     if given is not None and _fails(parse_duration, given.value):
-        yield Problem(given.at, "invalid duration argument")
+        yield CelProblem(given.at, "invalid duration argument")
 
 
-def _timestamps(node: Call) -> Iterator[Problem]:
+def _timestamps(node: CelCall) -> Iterator[CelProblem]:
     given = node.args[0] if node.function == "timestamp" and node.args else None
-    if not isinstance(given, Literal):
+    if not isinstance(given, CelLiteral):
         return
     value = given.value
     if isinstance(value, str) and _fails(parse_timestamp, value):
-        yield Problem(given.at, "invalid timestamp argument")
+        yield CelProblem(given.at, "invalid timestamp argument")
     if type(value) is int and not FIRST_SECOND <= value <= LAST_SECOND:
-        yield Problem(given.at, "invalid timestamp argument")
+        yield CelProblem(given.at, "invalid timestamp argument")
 
 
-def _patterns(node: Call) -> Iterator[Problem]:
+def _patterns(node: CelCall) -> Iterator[CelProblem]:
     given = _literal(node, "matches", 0 if node.target else 1)
     if given is not None and _fails(read_pattern, given.value):
-        yield Problem(given.at, "invalid matches argument")
+        yield CelProblem(given.at, "invalid matches argument")
 
 
 _KINDS = {
@@ -130,11 +130,11 @@ _SHOWN = frozenset(
 _PROTO = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
 
 
-def _formats(node: Call) -> Iterator[Problem]:
+def _formats(node: CelCall) -> Iterator[CelProblem]:
     if node.function != "format" or "string_format" not in node.overloads:
         return
     text, values = node.target, node.args[0]
-    if not isinstance(text, Literal) or not isinstance(values, ListNode):
+    if not isinstance(text, CelLiteral) or not isinstance(values, ListNode):
         return
     used = 0
     try:
@@ -142,7 +142,7 @@ def _formats(node: Call) -> Iterator[Problem]:
             if isinstance(part, str):
                 continue
             if used >= len(values.items):
-                yield Problem(node.at, f"index {used} out of range")
+                yield CelProblem(node.at, f"index {used} out of range")
                 return
             problem = _problem(part, values.items[used])
             if problem is not None:
@@ -150,14 +150,14 @@ def _formats(node: Call) -> Iterator[Problem]:
                 return
             used += 1
     except Malformed as problem:
-        yield Problem(node.at, str(problem))
+        yield CelProblem(node.at, str(problem))
         return
     if used < len(values.items):
         given = f"(expected {used}, got {len(values.items)})"
-        yield Problem(node.at, f"too many arguments supplied to string.format {given}")
+        yield CelProblem(node.at, f"too many arguments supplied to string.format {given}")
 
 
-def _problem(clause: Clause, value: Node) -> Problem | None:
+def _problem(clause: Clause, value: CelNode) -> CelProblem | None:
     kind = value.type
     if kind is None or kind.is_dyn:
         return None
@@ -166,12 +166,12 @@ def _problem(clause: Clause, value: Node) -> Problem | None:
         return _unshown(value, kind)
     if kind.kind in wanted:
         return None
-    return Problem(value.at, type_problem(clause.letter, _PROTO.get(kind.name, kind.name)))
+    return CelProblem(value.at, type_problem(clause.letter, _PROTO.get(kind.name, kind.name)))
 
 
-def _unshown(value: Node, kind: Type) -> Problem | None:
+def _unshown(value: CelNode, kind: CelType) -> CelProblem | None:
     """Whether there is something in a value that has no text."""
     parts = kind.params if kind.kind in ("list", "map") else ()
     if kind.kind in _SHOWN and all(each.kind in _SHOWN or each.is_dyn for each in parts):
         return None
-    return Problem(value.at, type_problem("s", kind.name))
+    return CelProblem(value.at, type_problem("s", kind.name))

@@ -14,9 +14,9 @@ from polyver.core import PolyverError
 
 __all__ = [
     "NONE",
+    "CelDuration",
+    "CelEvaluationError",
     "Dictionary",
-    "Duration",
-    "Failure",
     "List",
     "Map",
     "Opaque",
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 
-class Failure(PolyverError):
+class CelEvaluationError(PolyverError):
     """A rule that cannot be evaluated."""
 
 
-def no_overload() -> Failure:
+def no_overload() -> CelEvaluationError:
     """A function that has no meaning for what it was given."""
-    return Failure("no such overload")
+    return CelEvaluationError("no such overload")
 
 
 class Uint(int):
@@ -48,7 +48,7 @@ class Uint(int):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Duration:
+class CelDuration:
     """A length of time in nanoseconds."""
 
     nanos: int
@@ -258,7 +258,7 @@ _NAMES: dict[type, str] = {
     str: "string",
     bytes: "bytes",
     type(None): "null_type",
-    Duration: "google.protobuf.Duration",
+    CelDuration: "google.protobuf.Duration",
     Timestamp: "google.protobuf.Timestamp",
     TypeValue: "type",
     Optional: "optional_type",
@@ -292,7 +292,7 @@ def equal(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one is other
     match one:
-        case bool() | str() | bytes() | Duration() | Timestamp() | TypeValue():
+        case bool() | str() | bytes() | CelDuration() | Timestamp() | TypeValue():
             return type(one) is type(other) and bool(one == other)
         case int() | float():
             return _is_number(other) and bool(one == other)
@@ -311,7 +311,7 @@ def _equal_optional(one: Optional, other: Any) -> bool:
     return not one.present or equal(one.value, other.value)
 
 
-_ORDERED = (bool, str, bytes, Duration, Timestamp)
+_ORDERED = (bool, str, bytes, CelDuration, Timestamp)
 
 
 def compare(one: Any, other: Any) -> int:
@@ -322,7 +322,7 @@ def compare(one: Any, other: Any) -> int:
     """
     if _is_number(one) and _is_number(other):
         if any(isinstance(each, float) and math.isnan(each) for each in (one, other)):
-            raise Failure("NaN values cannot be ordered")
+            raise CelEvaluationError("NaN values cannot be ordered")
         return int(one > other) - int(one < other)
     if type(one) is not type(other) or not isinstance(one, _ORDERED):
         raise no_overload()

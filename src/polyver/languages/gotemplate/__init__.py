@@ -4,9 +4,15 @@ Blueprints and component definitions are written in them. They see plain data al
 outside, and take no more than they are given.
 """
 
-from polyver.languages.gotemplate._budget import Limits
+from polyver.languages.gotemplate._budget import RenderLimits
 from polyver.languages.gotemplate._errors import InvalidTemplate, RenderFailed, TemplateError
-from polyver.languages.gotemplate._inspection import ANYTHING, TEXT, Access, Shape, inspect_template
+from polyver.languages.gotemplate._inspection import (
+    ANYTHING,
+    TEXT,
+    DataShape,
+    FieldAccess,
+    inspect_template,
+)
 from polyver.languages.gotemplate._library import ABSENT, FUNCTIONS
 from polyver.languages.gotemplate._template import (
     InvalidData,
@@ -20,12 +26,12 @@ __all__ = [
     "ANYTHING",
     "FUNCTIONS",
     "TEXT",
-    "Access",
+    "DataShape",
+    "FieldAccess",
     "InvalidData",
     "InvalidTemplate",
-    "Limits",
     "RenderFailed",
-    "Shape",
+    "RenderLimits",
     "Template",
     "TemplateError",
     "compile_template",

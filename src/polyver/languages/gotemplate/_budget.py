@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from polyver.languages.gotemplate._values import Failure
+from polyver.languages.gotemplate._values import TemplateFailure
 
-__all__ = ["DEEPEST", "Budget", "Limits"]
+__all__ = ["DEEPEST", "RenderBudget", "RenderLimits"]
 
 DEEPEST = 100
 """How deep values, actions and calls of templates may nest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RenderLimits:
     """The most that one rendering may take."""
 
     steps: int = 300_000
@@ -23,12 +23,12 @@ class Limits:
     """Characters of the output, and of any text on the way there."""
 
 
-class Budget:
+class RenderBudget:
     """What is left of the limits while a template is rendered."""
 
     __slots__ = ("_left", "limits")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RenderLimits) -> None:
         self.limits = limits
         self._left = limits.steps
 
@@ -36,7 +36,7 @@ class Budget:
         """Take some steps."""
         self._left -= steps
         if self._left < 0:
-            raise Failure(
+            raise TemplateFailure(
                 f"rendering takes more than {self.limits.steps} steps",
                 "loop over less, or do less in each turn",
             )
@@ -44,7 +44,7 @@ class Budget:
     def fit(self, size: int) -> None:
         """A text may have this size."""
         if size > self.limits.size:
-            raise Failure(
+            raise TemplateFailure(
                 f"a text grows past {self.limits.size} characters", "render less into one text"
             )
 
@@ -79,4 +79,4 @@ class Budget:
         """Look into values inside of values."""
         self.spend()
         if depth > DEEPEST:
-            raise Failure(f"values nest more than {DEEPEST} levels deep")
+            raise TemplateFailure(f"values nest more than {DEEPEST} levels deep")

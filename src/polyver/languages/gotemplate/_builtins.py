@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote_plus
 
-from polyver.languages.gotemplate._budget import Budget
+from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._formatting import print_formatted
-from polyver.languages.gotemplate._functions import Table
+from polyver.languages.gotemplate._functions import FunctionTable
 from polyver.languages.gotemplate._printing import print_all, print_lines
 from polyver.languages.gotemplate._quoting import is_printable
 from polyver.languages.gotemplate._values import (
     Byte,
-    Failure,
     Int,
     NilDict,
     NilList,
     NilStrings,
+    TemplateFailure,
     Texts,
     encoded,
     is_true,
@@ -27,7 +27,7 @@ from polyver.languages.gotemplate._values import (
 
 __all__ = ["BUILTINS"]
 
-BUILTINS = Table("Go")
+BUILTINS = FunctionTable("Go")
 BUILTINS.put("not", "any", lambda value: not is_true(value))
 
 
@@ -43,18 +43,18 @@ BUILTINS.put("include", "string any", _decided)  # Helm's, and a template that i
 
 def _place(given: object, size: int) -> int:
     if given is None:
-        raise Failure("cannot index slice/array with nil")
+        raise TemplateFailure("cannot index slice/array with nil")
     if isinstance(given, bool) or not isinstance(given, int):
-        raise Failure(f"cannot index slice/array with type {type_of(given)}")
+        raise TemplateFailure(f"cannot index slice/array with type {type_of(given)}")
     if not 0 <= given <= size:
-        raise Failure(f"index out of range: {int(given)}")
+        raise TemplateFailure(f"index out of range: {int(given)}")
     return int(given)
 
 
 @BUILTINS.add("index", "any any...")
 def _index(item: object, *places: object) -> object:
     if item is None:
-        raise Failure("index of untyped nil")
+        raise TemplateFailure("index of untyped nil")
     for place in places:
         item = _inside(item, place)
     return item
@@ -62,19 +62,21 @@ def _index(item: object, *places: object) -> object:
 
 def _inside(item: object, place: object) -> object:
     if item is None:
-        raise Failure("index of nil pointer")
+        raise TemplateFailure("index of nil pointer")
     if isinstance(item, dict):
         if not isinstance(place, str):
             shown = f"has type {type_of(place)}; should be string"
-            raise Failure(f"value {'is nil; should be of type string' if place is None else shown}")
+            raise TemplateFailure(
+                f"value {'is nil; should be of type string' if place is None else shown}"
+            )
         return item.get(place, "" if isinstance(item, Texts) else None)
     if isinstance(item, str):
         item = [Byte(byte) for byte in encoded(item)]
     if not isinstance(item, list):
-        raise Failure(f"can't index item of type {type_of(item)}")
+        raise TemplateFailure(f"can't index item of type {type_of(item)}")
     at = _place(place, len(item))
     if at == len(item):
-        raise Failure(f"index out of range: {at}")
+        raise TemplateFailure(f"index out of range: {at}")
     return item[at]
 
 
@@ -84,12 +86,16 @@ def _length(value: object) -> Int:
         return Int(len(encoded(value)))
     if isinstance(value, list | dict):
         return Int(len(value))
-    raise Failure("len of nil pointer" if value is None else f"len of type {type_of(value)}")
+    raise TemplateFailure(
+        "len of nil pointer" if value is None else f"len of type {type_of(value)}"
+    )
 
 
 @BUILTINS.add("call", "any any...")
 def _called(value: object, *_: object) -> object:
-    raise Failure("call of nil" if value is None else f"non-function of type {type_of(value)}")
+    raise TemplateFailure(
+        "call of nil" if value is None else f"non-function of type {type_of(value)}"
+    )
 
 
 # Comparisons
@@ -106,7 +112,7 @@ def _basic(value: object) -> str:
 @BUILTINS.add("eq", "any any...")
 def _equal(one: object, *others: object) -> bool:
     if not others:
-        raise Failure("missing argument for comparison")
+        raise TemplateFailure("missing argument for comparison")
     return any(_same(one, other) for other in others)
 
 
@@ -132,15 +138,15 @@ def _is_nil(value: object) -> bool:
 def _uncomparable(one: object, other: object) -> bool:
     if kind_of(one) == kind_of(other) and (_is_nil(one) or _is_nil(other)):
         return _is_nil(one) == _is_nil(other)
-    raise Failure(f"non-comparable types {type_of(one)} and {type_of(other)}")
+    raise TemplateFailure(f"non-comparable types {type_of(one)} and {type_of(other)}")
 
 
-def _incompatible(one: object, other: object) -> Failure:
+def _incompatible(one: object, other: object) -> TemplateFailure:
     fact = f"incompatible types for comparison: {type_of(one)} and {type_of(other)}"
     hint = ""
     if {_basic(one), _basic(other)} == {"whole", "float"}:
         hint = "write both as whole numbers (int …) or both as floats (float64 …)"
-    return Failure(fact, hint)
+    return TemplateFailure(fact, hint)
 
 
 BUILTINS.put("ne", "any any", lambda one, other: not _equal(one, other))
@@ -150,11 +156,11 @@ BUILTINS.put("ne", "any any", lambda one, other: not _equal(one, other))
 def _less(one: Any, other: Any) -> bool:
     first, second = _basic(one), _basic(other)
     if not first or not second:
-        raise Failure("invalid type for comparison")
+        raise TemplateFailure("invalid type for comparison")
     if first != second:
         raise _incompatible(one, other)
     if first == "bool":
-        raise Failure("invalid type for comparison")
+        raise TemplateFailure("invalid type for comparison")
     if first == "string":
         return encoded(one) < encoded(other)
     return bool(one < other)
@@ -180,16 +186,16 @@ BUILTINS.add("printf", "string any...", budgeted=True)(print_formatted)
 
 
 @BUILTINS.add("print", "any...", budgeted=True)
-def _print(budget: Budget, *values: object) -> str:
+def _print(budget: RenderBudget, *values: object) -> str:
     return print_all(budget, values)
 
 
 @BUILTINS.add("println", "any...", budgeted=True)
-def _println(budget: Budget, *values: object) -> str:
+def _println(budget: RenderBudget, *values: object) -> str:
     return print_lines(budget, values)
 
 
-def _joined(budget: Budget, values: Sequence[object]) -> str:
+def _joined(budget: RenderBudget, values: Sequence[object]) -> str:
     """Several values as one text; what is nothing is called so."""
     if len(values) == 1 and isinstance(values[0], str):
         return values[0]
@@ -197,12 +203,12 @@ def _joined(budget: Budget, values: Sequence[object]) -> str:
 
 
 @BUILTINS.add("html", "any...", budgeted=True)
-def _html(budget: Budget, *values: object) -> str:
+def _html(budget: RenderBudget, *values: object) -> str:
     return _joined(budget, values).translate(_HTML)
 
 
 @BUILTINS.add("js", "any...", budgeted=True)
-def _js(budget: Budget, *values: object) -> str:
+def _js(budget: RenderBudget, *values: object) -> str:
     return "".join(map(_js_char, _joined(budget, values)))
 
 
@@ -217,5 +223,5 @@ def _js_char(char: str) -> str:
 
 
 @BUILTINS.add("urlquery", "any...", budgeted=True)
-def _urlquery(budget: Budget, *values: object) -> str:
+def _urlquery(budget: RenderBudget, *values: object) -> str:
     return quote_plus(encoded(_joined(budget, values)), safe="")

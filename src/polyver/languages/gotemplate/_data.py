@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyver.languages.gotemplate._budget import Budget
-from polyver.languages.gotemplate._functions import Table
-from polyver.languages.gotemplate._values import Failure, Version, is_true, kind_of, type_of
+from polyver.languages.gotemplate._budget import RenderBudget
+from polyver.languages.gotemplate._functions import FunctionTable
+from polyver.languages.gotemplate._values import TemplateFailure, Version, is_true, kind_of, type_of
 
 __all__ = ["DATA", "copied", "equal", "is_empty"]
 
-DATA = Table("values")
+DATA = FunctionTable("values")
 
 
 def is_empty(value: object) -> bool:
@@ -41,18 +41,18 @@ def _type_is_like(name: str, value: object) -> bool:
 
 @DATA.add("fail", "string")
 def _fail(message: str) -> object:
-    raise Failure(message)
+    raise TemplateFailure(message)
 
 
 @DATA.add("required", "string any")
 def _required(message: str, value: object) -> object:
     """As Helm has it: a value that has to be there."""
     if value is None or value == "":
-        raise Failure(message)
+        raise TemplateFailure(message)
     return value
 
 
-def equal(budget: Budget, one: Any, other: Any, depth: int = 0) -> bool:
+def equal(budget: RenderBudget, one: Any, other: Any, depth: int = 0) -> bool:
     """Equal with equal types, all the way down."""
     budget.dive(depth)
     if type(one) is not type(other):
@@ -73,7 +73,7 @@ def equal(budget: Budget, one: Any, other: Any, depth: int = 0) -> bool:
 DATA.add("deepEqual", "any any", budgeted=True)(equal)
 
 
-def copied(budget: Budget, value: object, depth: int = 0) -> object:
+def copied(budget: RenderBudget, value: object, depth: int = 0) -> object:
     """The same, sharing nothing."""
     budget.dive(depth)
     if isinstance(value, dict):
@@ -84,7 +84,7 @@ def copied(budget: Budget, value: object, depth: int = 0) -> object:
 
 
 @DATA.add("deepCopy mustDeepCopy", "any", budgeted=True)
-def _deep_copy(budget: Budget, value: object) -> object:
+def _deep_copy(budget: RenderBudget, value: object) -> object:
     if value is None:
-        raise Failure("there is nothing to copy")
+        raise TemplateFailure("there is nothing to copy")
     return copied(budget, value)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from polyver.languages.gotemplate._functions import Table
+from polyver.languages.gotemplate._functions import FunctionTable
 from polyver.languages.gotemplate._times import ZERO, duration_text, formatted, in_zone, parse_time
-from polyver.languages.gotemplate._values import Failure, type_of
+from polyver.languages.gotemplate._values import TemplateFailure, type_of
 from polyver.languages.values.durations import nanoseconds
 
 __all__ = ["DATES"]
 
-DATES = Table("dates")
+DATES = FunctionTable("dates")
 _RFC3339 = "2006-01-02T15:04:05.999999999Z07:00"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,14 +26,14 @@ def _moment(value: object) -> datetime:
         case str():
             return parse_time(_RFC3339, value)
     fact = f"a value of type {type_of(value)} is no date"
-    raise Failure(fact, "make one of it: (toDate …)")
+    raise TemplateFailure(fact, "make one of it: (toDate …)")
 
 
 def _shifted(moment: datetime, unit: timedelta, count: int) -> datetime:
     try:
         return moment + unit * count
     except OverflowError:
-        raise Failure("the date is out of range") from None
+        raise TemplateFailure("the date is out of range") from None
 
 
 @DATES.add("date", "string any")
@@ -60,7 +60,7 @@ def _html_date_in_zone(value: object, zone: str) -> str:
 def _must_modify(length: str, moment: datetime) -> datetime:
     nanos = nanoseconds(length)
     if nanos is None:
-        raise Failure(f'invalid duration "{length}"')
+        raise TemplateFailure(f'invalid duration "{length}"')
     return _shifted(moment, timedelta(microseconds=1), nanos // 1000)
 
 
@@ -76,7 +76,7 @@ DATES.put("mustToDate", "string string", parse_time)
 def _to_date(layout: str, text: str) -> datetime:
     try:
         return parse_time(layout, text)
-    except Failure:
+    except TemplateFailure:
         return ZERO
 
 
@@ -112,7 +112,7 @@ _UNITS = (
 def _duration_round(value: object) -> str:
     nanos = 0
     if isinstance(value, datetime):
-        raise Failure("templates have no clock to tell how long ago that is")
+        raise TemplateFailure("templates have no clock to tell how long ago that is")
     if isinstance(value, str):
         nanos = nanoseconds(value) or 0
     elif type(value) is int:

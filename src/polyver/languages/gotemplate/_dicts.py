@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyver.languages.gotemplate._budget import Budget
+from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._data import is_empty
-from polyver.languages.gotemplate._functions import Table
+from polyver.languages.gotemplate._functions import FunctionTable
 from polyver.languages.gotemplate._strings import to_text
-from polyver.languages.gotemplate._values import Failure, NilDict, Strings, encoded, type_of
+from polyver.languages.gotemplate._values import NilDict, Strings, TemplateFailure, encoded, type_of
 
 __all__ = ["DICTS"]
 
-DICTS = Table("mappings")
+DICTS = FunctionTable("mappings")
 Dict = dict[str, Any]
 
 
 @DICTS.add("dict", "any...", budgeted=True)
-def _dict(budget: Budget, *values: object) -> Dict:
+def _dict(budget: RenderBudget, *values: object) -> Dict:
     keys = [to_text(budget, key) for key in values[::2]]
     given = [*values[1::2], ""] if len(values) % 2 else values[1::2]
     return dict(zip(keys, given, strict=True))
@@ -30,7 +30,7 @@ DICTS.put("hasKey", "dict string", lambda values, key: key in values)
 @DICTS.add("set", "dict string any")
 def _set(values: Dict, key: str, value: object) -> Dict:
     if isinstance(values, NilDict):
-        raise Failure("assignment to entry in nil map")
+        raise TemplateFailure("assignment to entry in nil map")
     values[key] = value
     return values
 
@@ -47,7 +47,7 @@ def _pluck(key: str, *dicts: Dict) -> list[object]:
 
 
 @DICTS.add("keys", "dict...", budgeted=True)
-def _keys(budget: Budget, *dicts: Dict) -> Strings:
+def _keys(budget: RenderBudget, *dicts: Dict) -> Strings:
     """Sorted, where Go leaves the order to chance."""
     budget.spend(sum(map(len, dicts)) // 8)
     return Strings(key for each in dicts for key in sorted(each, key=encoded))
@@ -71,13 +71,13 @@ def _omit(values: Dict, *keys: str) -> Dict:
 @DICTS.add("dig", "any...")
 def _dig(*given: object) -> object:
     if len(given) < 3:
-        raise Failure("dig needs at least three arguments")
+        raise TemplateFailure("dig needs at least three arguments")
     *keys, otherwise, found = given
     for key in keys:
         if not isinstance(key, str):
-            raise Failure(f"a key is of type {type_of(key)}, not string")
+            raise TemplateFailure(f"a key is of type {type_of(key)}, not string")
         if type(found) is not dict:
-            raise Failure(f"a value of type {type_of(found)} has no keys")
+            raise TemplateFailure(f"a value of type {type_of(found)} has no keys")
         if key not in found:
             return otherwise
         found = found[key]
@@ -88,7 +88,7 @@ def _dig(*given: object) -> object:
 
 
 @DICTS.add("merge mustMerge", "dict dict...", budgeted=True)
-def _merge(budget: Budget, target: Dict, *others: Dict) -> Dict:
+def _merge(budget: RenderBudget, target: Dict, *others: Dict) -> Dict:
     target = {} if isinstance(target, NilDict) else target
     for other in others:
         _merge_into(budget, target, other, 0, overwrites=False)
@@ -96,14 +96,16 @@ def _merge(budget: Budget, target: Dict, *others: Dict) -> Dict:
 
 
 @DICTS.add("mergeOverwrite mustMergeOverwrite", "dict dict...", budgeted=True)
-def _merge_overwrite(budget: Budget, target: Dict, *others: Dict) -> Dict:
+def _merge_overwrite(budget: RenderBudget, target: Dict, *others: Dict) -> Dict:
     target = {} if isinstance(target, NilDict) else target
     for other in others:
         _merge_into(budget, target, other, 0, overwrites=True)
     return target
 
 
-def _merge_into(budget: Budget, target: Dict, other: Dict, depth: int, *, overwrites: bool) -> None:
+def _merge_into(
+    budget: RenderBudget, target: Dict, other: Dict, depth: int, *, overwrites: bool
+) -> None:
     """Take what a mapping has; what counts as empty is as good as not there."""
     budget.dive(depth)
     if target is other:

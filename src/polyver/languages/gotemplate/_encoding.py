@@ -7,13 +7,13 @@ import json
 import math
 from typing import Any
 
-from polyver.languages.gotemplate._budget import DEEPEST, Budget
-from polyver.languages.gotemplate._functions import Table
+from polyver.languages.gotemplate._budget import DEEPEST, RenderBudget
+from polyver.languages.gotemplate._functions import FunctionTable
 from polyver.languages.gotemplate._times import formatted
 from polyver.languages.gotemplate._values import (
-    Failure,
     NilList,
     NilStrings,
+    TemplateFailure,
     Version,
     decoded,
     encoded,
@@ -25,7 +25,7 @@ from polyver.languages.values.strings import float_text
 
 __all__ = ["ENCODING"]
 
-ENCODING = Table("encodings")
+ENCODING = FunctionTable("encodings")
 ENCODING.put("b64enc", "string", lambda text: base64.b64encode(encoded(text)).decode())
 ENCODING.put("b32enc", "string", lambda text: base64.b32encode(encoded(text)).decode())
 
@@ -86,7 +86,7 @@ _MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 class _JsonWriter:
     """Writes values as JSON, with sorted keys."""
 
-    def __init__(self, budget: Budget, *, indent: str = "", markup: bool = False) -> None:
+    def __init__(self, budget: RenderBudget, *, indent: str = "", markup: bool = False) -> None:
         self._budget = budget
         self._indent = indent
         self._escapes = _ESCAPES if markup else _ESCAPES | _MARKUP
@@ -146,38 +146,38 @@ class _JsonWriter:
 
 def _json_float(value: float) -> str:
     if not math.isfinite(value):
-        raise Failure(f"json: unsupported value: {value}")
+        raise TemplateFailure(f"json: unsupported value: {value}")
     if value == 0 and math.copysign(1, value) < 0:
         return "-0"
     return float_text(value).replace("e-0", "e-")
 
 
 @ENCODING.add("mustToJson", "any", budgeted=True)
-def _must_to_json(budget: Budget, value: object) -> str:
+def _must_to_json(budget: RenderBudget, value: object) -> str:
     return _JsonWriter(budget).write(value)
 
 
 @ENCODING.add("mustToPrettyJson", "any", budgeted=True)
-def _must_to_pretty_json(budget: Budget, value: object) -> str:
+def _must_to_pretty_json(budget: RenderBudget, value: object) -> str:
     return _JsonWriter(budget, indent="  ").write(value)
 
 
 @ENCODING.add("toRawJson mustToRawJson", "any", budgeted=True)
-def _to_raw_json(budget: Budget, value: object) -> str:
+def _to_raw_json(budget: RenderBudget, value: object) -> str:
     return _JsonWriter(budget, markup=True).write(value)
 
 
 @ENCODING.add("toJson", "any", budgeted=True)
-def _to_json(budget: Budget, value: object) -> str:
+def _to_json(budget: RenderBudget, value: object) -> str:
     return "" if _has_odd_number(budget, value) else _must_to_json(budget, value)
 
 
 @ENCODING.add("toPrettyJson", "any", budgeted=True)
-def _to_pretty_json(budget: Budget, value: object) -> str:
+def _to_pretty_json(budget: RenderBudget, value: object) -> str:
     return "" if _has_odd_number(budget, value) else _must_to_pretty_json(budget, value)
 
 
-def _has_odd_number(budget: Budget, value: object, depth: int = 0) -> bool:
+def _has_odd_number(budget: RenderBudget, value: object, depth: int = 0) -> bool:
     """Whether a number is among the values that JSON has no word for."""
     budget.dive(depth)
     if isinstance(value, dict):
@@ -202,11 +202,11 @@ _DECODER = json.JSONDecoder(parse_int=float, parse_constant=_refuse)
 def _must_from_json(text: str) -> object:
     """Every number is a float, as in Go."""
     if max(text.count("["), text.count("{")) > DEEPEST and _depth(text) > DEEPEST:
-        raise Failure(f"JSON nests more than {DEEPEST} levels deep")
+        raise TemplateFailure(f"JSON nests more than {DEEPEST} levels deep")
     try:
         value = _DECODER.decode(text)
     except (ValueError, RecursionError) as problem:
-        raise Failure(f"it is no JSON: {problem}") from None
+        raise TemplateFailure(f"it is no JSON: {problem}") from None
     return value
 
 
@@ -222,7 +222,7 @@ def _depth(text: str) -> int:
 def _from_json(text: str) -> object:
     try:
         return _must_from_json(text)
-    except Failure:
+    except TemplateFailure:
         return None
 
 
@@ -230,13 +230,13 @@ def _from_json(text: str) -> object:
 
 
 @ENCODING.add("toYaml mustToYaml", "any", budgeted=True)
-def _to_yaml(budget: Budget, value: object) -> str:
+def _to_yaml(budget: RenderBudget, value: object) -> str:
     text = yaml_text(_plain(budget, value))
     budget.hold(len(text))
     return text
 
 
-def _plain(budget: Budget, value: object, depth: int = 0) -> object:
+def _plain(budget: RenderBudget, value: object, depth: int = 0) -> object:
     """Plain data with sorted keys."""
     budget.dive(depth)
     match value:
@@ -264,7 +264,7 @@ def _from_yaml(text: str) -> object:
     try:
         found = load_manifests(text, "fromYaml")
     except InvalidManifest as problem:
-        raise Failure(str(problem)) from None
+        raise TemplateFailure(str(problem)) from None
     return found[0].value if found else {}
 
 
@@ -272,5 +272,5 @@ def _from_yaml(text: str) -> object:
 def _from_array(text: str) -> object:
     found = _from_yaml(text)
     if not isinstance(found, list):
-        raise Failure("it is no list")
+        raise TemplateFailure("it is no list")
     return found

@@ -9,31 +9,38 @@ from difflib import get_close_matches
 from typing import Final
 
 from polyver.core import listed
-from polyver.languages.gotemplate._budget import Budget
+from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._errors import RenderFailed, located
-from polyver.languages.gotemplate._functions import Function, fits
-from polyver.languages.gotemplate._literals import Number
+from polyver.languages.gotemplate._functions import TemplateFunction, fits
+from polyver.languages.gotemplate._literals import TemplateNumber
 from polyver.languages.gotemplate._methods import method_of
 from polyver.languages.gotemplate._nodes import (
-    Chain,
-    Command,
-    Constant,
-    Dot,
-    Field,
-    Name,
-    Nil,
-    Node,
-    Part,
-    Pipeline,
-    Variable,
+    TemplateChain,
+    TemplateCommand,
+    TemplateConstant,
+    TemplateDot,
+    TemplateField,
+    TemplateFieldName,
+    TemplateIdentifier,
+    TemplateNil,
+    TemplateNode,
+    TemplatePipeline,
+    TemplateVariable,
 )
-from polyver.languages.gotemplate._values import Failure, Int, NilDict, Texts, is_true, type_of
+from polyver.languages.gotemplate._values import (
+    Int,
+    NilDict,
+    TemplateFailure,
+    Texts,
+    is_true,
+    type_of,
+)
 
-__all__ = ["Evaluation", "Source"]
+__all__ = ["Evaluation", "GoTemplateSource"]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class GoTemplateSource:
     """A template as it was written."""
 
     name: str
@@ -52,7 +59,11 @@ class Evaluation:
     """What a running template knows, and the values of its pipelines."""
 
     def __init__(
-        self, source: Source, functions: Mapping[str, Function], budget: Budget, missing: str
+        self,
+        source: GoTemplateSource,
+        functions: Mapping[str, TemplateFunction],
+        budget: RenderBudget,
+        missing: str,
     ) -> None:
         self._source = source
         self._functions = functions
@@ -62,34 +73,36 @@ class Evaluation:
 
     # Mistakes
 
-    def _failed(self, fact: str, node: Node | Part, hint: str = "") -> RenderFailed:
+    def _failed(
+        self, fact: str, node: TemplateNode | TemplateFieldName, hint: str = ""
+    ) -> RenderFailed:
         line, column, near = located(self._source.text, node.at)
         return RenderFailed(
             fact, name=self._source.name, line=line, column=column, near=near, hint=hint
         )
 
     @contextmanager
-    def _at(self, node: Node | Part, what: str = "") -> Iterator[None]:
+    def _at(self, node: TemplateNode | TemplateFieldName, what: str = "") -> Iterator[None]:
         """What fails inside is told with a place."""
         try:
             yield
-        except Failure as failure:
+        except TemplateFailure as failure:
             raise self._failed(f"{what}{failure.fact}", node, failure.hint) from None
         except (ArithmeticError, ValueError) as problem:
             raise self._failed(f"{what}{problem}", node) from None
 
-    def _charge(self, node: Node) -> None:
+    def _charge(self, node: TemplateNode) -> None:
         try:
             self._budget.spend()
-        except Failure as failure:
+        except TemplateFailure as failure:
             raise self._failed(failure.fact, node, failure.hint) from None
 
-    def _text_of(self, node: Node) -> str:
+    def _text_of(self, node: TemplateNode) -> str:
         return self._source.text[node.at : node.end]
 
     # Pipelines
 
-    def _pipeline(self, pipeline: Pipeline, dot: object) -> object:
+    def _pipeline(self, pipeline: TemplatePipeline, dot: object) -> object:
         value: object = _NONE
         for command in pipeline.commands:
             value = self._command(command, dot, value)
@@ -100,37 +113,39 @@ class Evaluation:
                 self._variables.append((name, value))
         return value
 
-    def _command(self, command: Command, dot: object, piped: object) -> object:
+    def _command(self, command: TemplateCommand, dot: object, piped: object) -> object:
         self._charge(command)
         first, words = command.words[0], command.words[1:]
-        if isinstance(first, Name):
+        if isinstance(first, TemplateIdentifier):
             return self._call(first, words, dot, piped)
-        if isinstance(first, Field | Chain) or (isinstance(first, Variable) and first.parts):
+        if isinstance(first, TemplateField | TemplateChain) or (
+            isinstance(first, TemplateVariable) and first.parts
+        ):
             return self._fields(first, words, dot, piped)
         if words or piped is not _NONE:
             fact = f"can't give argument to non-function {self._text_of(first)}"
             raise self._failed(fact, first)
-        if isinstance(first, Nil):
+        if isinstance(first, TemplateNil):
             raise self._failed("nil is not a command", first)
         return self._value(first, dot)
 
-    def _value(self, node: Node, dot: object) -> object:
+    def _value(self, node: TemplateNode, dot: object) -> object:
         """The value of a word that stands for itself."""
         match node:
-            case Constant():
+            case TemplateConstant():
                 return self._plain_constant(node)
-            case Dot() | Nil():
-                return dot if isinstance(node, Dot) else None
-            case Name():
+            case TemplateDot() | TemplateNil():
+                return dot if isinstance(node, TemplateDot) else None
+            case TemplateIdentifier():
                 return self._call(node, [], dot, _NONE)
-            case Pipeline():
+            case TemplatePipeline():
                 return self._pipeline(node, dot)
-            case Variable(parts=[]):
+            case TemplateVariable(parts=[]):
                 return self._look_up(node)
         return self._fields(node, [], dot, _NONE)
 
-    def _plain_constant(self, node: Constant) -> object:
-        if not isinstance(node.value, Number):
+    def _plain_constant(self, node: TemplateConstant) -> object:
+        if not isinstance(node.value, TemplateNumber):
             return node.value
         if node.value.is_real:
             return node.value.real
@@ -140,13 +155,13 @@ class Evaluation:
 
     # Variables
 
-    def _look_up(self, node: Variable) -> object:
+    def _look_up(self, node: TemplateVariable) -> object:
         for name, value in reversed(self._variables):
             if name == node.name:
                 return value
         raise self._failed(f"undefined variable: {node.name}", node)
 
-    def _assign(self, name: str, value: object, node: Node) -> None:
+    def _assign(self, name: str, value: object, node: TemplateNode) -> None:
         for place in range(len(self._variables) - 1, -1, -1):
             if self._variables[place][0] == name:
                 self._variables[place] = (name, value)
@@ -155,14 +170,16 @@ class Evaluation:
 
     # Fields
 
-    def _fields(self, node: Node, words: Sequence[Node], dot: object, piped: object) -> object:
+    def _fields(
+        self, node: TemplateNode, words: Sequence[TemplateNode], dot: object, piped: object
+    ) -> object:
         match node:
-            case Field():
+            case TemplateField():
                 value, parts, shown = dot, node.parts, ""
-            case Variable():
+            case TemplateVariable():
                 value, parts, shown = self._look_up(node), node.parts, node.name
-            case Chain():
-                if isinstance(node.operand, Nil):
+            case TemplateChain():
+                if isinstance(node.operand, TemplateNil):
                     raise self._failed("indirection through explicit nil", node)
                 value, parts = self._value(node.operand, dot), node.parts
                 shown = self._text_of(node.operand)
@@ -178,11 +195,13 @@ class Evaluation:
             shown = f"{shown}.{part.name}"
         return None if value is _NONE else value
 
-    def _given(self, words: Sequence[Node], dot: object, piped: object) -> list[object]:
+    def _given(self, words: Sequence[TemplateNode], dot: object, piped: object) -> list[object]:
         values = [self._value(word, dot) for word in words]
         return values if piped is _NONE else [*values, piped]
 
-    def _field(self, value: object, part: Part, shown: str, given: list[object]) -> object:
+    def _field(
+        self, value: object, part: TemplateFieldName, shown: str, given: list[object]
+    ) -> object:
         method = method_of(value, part.name)
         if method is not None:
             with self._at(part, f"error calling {part.name}: "):
@@ -196,7 +215,7 @@ class Evaluation:
         fact = f"can't evaluate field {part.name} in type {type_of(value)}"
         raise self._failed(f"{shown}: {fact}", part)
 
-    def _absent(self, value: dict[str, object], part: Part, shown: str) -> object:
+    def _absent(self, value: dict[str, object], part: TemplateFieldName, shown: str) -> object:
         if self._missing == "default":
             return _NONE
         if self._missing == "zero":
@@ -208,7 +227,9 @@ class Evaluation:
 
     # Calls
 
-    def _call(self, node: Name, words: Sequence[Node], dot: object, piped: object) -> object:
+    def _call(
+        self, node: TemplateIdentifier, words: Sequence[TemplateNode], dot: object, piped: object
+    ) -> object:
         if node.name in ("and", "or"):
             return self._decide(node, words, dot, piped)
         function = self._functions[node.name]
@@ -227,11 +248,13 @@ class Evaluation:
             self._budget.keep(result)
         return result
 
-    def _include(self, node: Name, name: str, value: object) -> str:
+    def _include(self, node: TemplateIdentifier, name: str, value: object) -> str:
         """What another template renders to, which whoever renders knows."""
         raise NotImplementedError
 
-    def _decide(self, node: Name, words: Sequence[Node], dot: object, piped: object) -> object:
+    def _decide(
+        self, node: TemplateIdentifier, words: Sequence[TemplateNode], dot: object, piped: object
+    ) -> object:
         """`and` and `or` look at no more than they need."""
         if not words and piped is _NONE:
             raise self._failed(f"wrong number of args for {node.name}: want at least 1 got 0", node)
@@ -242,7 +265,9 @@ class Evaluation:
                 return value
         return value if piped is _NONE else piped
 
-    def _check_count(self, function: Function, count: int, node: Node | Part) -> None:
+    def _check_count(
+        self, function: TemplateFunction, count: int, node: TemplateNode | TemplateFieldName
+    ) -> None:
         wanted = len(function.takes)
         if function.variadic:
             if count >= wanted - 1:
@@ -255,39 +280,45 @@ class Evaluation:
         fact = f"wrong number of args for {function.name}: want {wants} got {count}"
         raise self._failed(fact, node)
 
-    def _checked(self, function: Function, given: list[object], part: Part) -> list[object]:
+    def _checked(
+        self, function: TemplateFunction, given: list[object], part: TemplateFieldName
+    ) -> list[object]:
         self._check_count(function, len(given), part)
         for place, value in enumerate(given):
             self._fitting(function.type_at(place), value, part)
         return given
 
-    def _argument(self, wanted: str, node: Node, dot: object) -> object:
+    def _argument(self, wanted: str, node: TemplateNode, dot: object) -> object:
         """The value of an argument; a constant is what is wanted of it, if it can be."""
-        if isinstance(node, Nil):
+        if isinstance(node, TemplateNil):
             if wanted not in _NILABLE:
                 raise self._failed(f"cannot assign nil to {wanted}", node)
             return NilDict() if wanted.startswith("map") else None
-        if isinstance(node, Constant) and wanted != "any":
+        if isinstance(node, TemplateConstant) and wanted != "any":
             return self._constant(wanted, node)
         return self._fitting(wanted, self._value(node, dot), node)
 
-    def _constant(self, wanted: str, node: Constant) -> object:
+    def _constant(self, wanted: str, node: TemplateConstant) -> object:
         value = node.value
-        if isinstance(value, Number) and wanted == "int" and value.whole is not None:
+        if isinstance(value, TemplateNumber) and wanted == "int" and value.whole is not None:
             return Int(value.whole)
-        if isinstance(value, Number) and wanted == "float64":
+        if isinstance(value, TemplateNumber) and wanted == "float64":
             return value.real
-        if not isinstance(value, Number) and fits(wanted, value):
+        if not isinstance(value, TemplateNumber) and fits(wanted, value):
             return value
         names = {"int": "integer", "float64": "float"}
         fact = f"expected {names.get(wanted, wanted)}; found {self._text_of(node)}"
         raise self._failed(fact, node)
 
-    def _fitting(self, wanted: str, value: object, node: Node | Part) -> object:
+    def _fitting(
+        self, wanted: str, value: object, node: TemplateNode | TemplateFieldName
+    ) -> object:
         if fits(wanted, value):
             return value
         if value is None:
-            if wanted.startswith("map") and not isinstance(node, Field | Chain | Part):
+            if wanted.startswith("map") and not isinstance(
+                node, TemplateField | TemplateChain | TemplateFieldName
+            ):
                 return NilDict()
             raise self._failed(f"invalid value; expected {wanted}, got nothing", node)
         hint = _ADVICE.get(wanted, "")

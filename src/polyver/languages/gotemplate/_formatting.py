@@ -7,11 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from polyver.languages.gotemplate._budget import Budget
+from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._printing import printed
 from polyver.languages.gotemplate._times import source_text, time_text
-from polyver.languages.gotemplate._values import Failure, NilList, NilStrings, encoded, type_of
-from polyver.languages.gotemplate._verbs import Shape, written_float, written_int, written_text
+from polyver.languages.gotemplate._values import (
+    NilList,
+    NilStrings,
+    TemplateFailure,
+    encoded,
+    type_of,
+)
+from polyver.languages.gotemplate._verbs import FormatSpec, written_float, written_int, written_text
 
 __all__ = ["print_formatted"]
 
@@ -20,11 +26,11 @@ _FLAGS = {"#": "sharp", "0": "zero", "+": "plus", "-": "minus", " ": "space"}
 _INDEX = re.compile(r"\[([^\]]*)\]")
 
 
-def print_formatted(budget: Budget, layout: str, *values: object) -> str:
+def print_formatted(budget: RenderBudget, layout: str, *values: object) -> str:
     """A text with values in the places that it has for them.
 
     >>> from polyver.languages.gotemplate._budget import Limits
-    >>> print_formatted(Budget(Limits()), "%05d|%-4s|%d", 42, "a", "b")
+    >>> print_formatted(RenderBudget(Limits()), "%05d|%-4s|%d", 42, "a", "b")
     '00042|a   |%!d(string=b)'
     """
     return _Formatter(budget, layout, values).run()
@@ -34,7 +40,7 @@ def print_formatted(budget: Budget, layout: str, *values: object) -> str:
 class _Formatter:
     """Walks over a layout and takes values for its places."""
 
-    budget: Budget
+    budget: RenderBudget
     layout: str
     values: Sequence[object]
     at: int = 0
@@ -69,7 +75,7 @@ class _Formatter:
 
     def _place(self) -> str:
         self.fits, self.indexed = True, False
-        shape = Shape()
+        shape = FormatSpec()
         while self.layout[self.at : self.at + 1] in _FLAGS and self.at < len(self.layout):
             shape = replace(shape, **{_FLAGS[self.layout[self.at]]: True})
             self.at += 1
@@ -84,7 +90,7 @@ class _Formatter:
         self.at += 1
         return f"{wrong}{also}{self._shown(verb, shape)}"
 
-    def _shown(self, verb: str, shape: Shape) -> str:
+    def _shown(self, verb: str, shape: FormatSpec) -> str:
         if verb == "%":
             return "%"
         if not self.fits:
@@ -97,7 +103,7 @@ class _Formatter:
             shape = replace(shape, source=shape.sharp, sharp=False, plus=False)
         return _Writer(self.budget, verb, shape).write(value)
 
-    def _width(self, shape: Shape) -> tuple[Shape, str]:
+    def _width(self, shape: FormatSpec) -> tuple[FormatSpec, str]:
         if self.layout.startswith("*", self.at):
             self.at += 1
             width = self._number_given()
@@ -113,7 +119,7 @@ class _Formatter:
         self.fits = self.fits and not self.indexed
         return replace(shape, width=int(digits)), ""
 
-    def _precision(self, shape: Shape) -> tuple[Shape, str]:
+    def _precision(self, shape: FormatSpec) -> tuple[FormatSpec, str]:
         if not self.layout.startswith(".", self.at) or self.at + 1 >= len(self.layout):
             return shape, ""
         self.at += 1
@@ -132,7 +138,7 @@ class _Formatter:
         found = re.compile("[0-9]*").match(self.layout, self.at)
         assert found is not None
         if len(found[0]) > 7 or int(found[0] or 0) > _MOST_DIGITS:
-            raise Failure(f"a width of {found[0][:20]} is more than {_MOST_DIGITS}")
+            raise TemplateFailure(f"a width of {found[0][:20]} is more than {_MOST_DIGITS}")
         self.at = found.end()
         return found[0]
 
@@ -167,9 +173,9 @@ class _Formatter:
 class _Writer:
     """Writes values in the way of one place."""
 
-    budget: Budget
+    budget: RenderBudget
     verb: str
-    shape: Shape
+    shape: FormatSpec
 
     def write(self, value: object) -> str:
         text = self._top(value)
@@ -213,11 +219,13 @@ class _Writer:
         if self.shape.source:
             if isinstance(value, datetime) and not value.utcoffset():
                 return source_text(value)
-            raise Failure(f"%#v of {type_of(value)} shows what is inside of Go; use %v")
+            raise TemplateFailure(f"%#v of {type_of(value)} shows what is inside of Go; use %v")
         text = time_text(value) if isinstance(value, datetime) else str(value)
         written = written_text(text, self.verb, self.shape)
         if written is None:
-            raise Failure(f"%{self.verb} of {type_of(value)} shows what is inside of Go; use %v")
+            raise TemplateFailure(
+                f"%{self.verb} of {type_of(value)} shows what is inside of Go; use %v"
+            )
         return written
 
     def _bad(self, value: object) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from polyver.languages.gotemplate._values import Int, NilDict, Version
 
-__all__ = ["Function", "Table", "fits"]
+__all__ = ["FunctionTable", "TemplateFunction", "fits"]
 
 Made = TypeVar("Made", bound=Callable[..., object])
 
@@ -32,7 +32,7 @@ def fits(wanted: str, value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class TemplateFunction:
     """A function, the types of its arguments, and whether the last may come many times."""
 
     name: str
@@ -47,12 +47,12 @@ class Function:
         return self.takes[min(place, len(self.takes) - 1)]
 
 
-class Table:
+class FunctionTable:
     """Functions of one group, as they are declared."""
 
     def __init__(self, group: str) -> None:
         self.group = group
-        self.functions: dict[str, Function] = {}
+        self.functions: dict[str, TemplateFunction] = {}
 
     def add(self, names: str, takes: str = "", *, budgeted: bool = False) -> Callable[[Made], Made]:
         """Declare a function under its names: `@TABLE.add("trunc", "int string")`."""
@@ -62,7 +62,9 @@ class Table:
 
         def declare(made: Made) -> Made:
             for name in names.split():
-                self.functions[name] = Function(name, wanted, variadic, made, budgeted, self.group)
+                self.functions[name] = TemplateFunction(
+                    name, wanted, variadic, made, budgeted, self.group
+                )
             return made
 
         return declare

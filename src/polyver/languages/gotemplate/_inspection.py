@@ -14,46 +14,46 @@ from dataclasses import dataclass, field
 from polyver.languages.gotemplate._errors import InvalidTemplate, located
 from polyver.languages.gotemplate._library import FUNCTIONS, absence_of
 from polyver.languages.gotemplate._nodes import (
-    Action,
-    Block,
-    Chain,
-    Command,
-    Constant,
-    Dot,
-    Field,
-    Name,
-    Node,
-    Part,
-    Pipeline,
-    Range,
-    Use,
-    Variable,
+    TemplateAction,
+    TemplateBranch,
+    TemplateChain,
+    TemplateCommand,
+    TemplateConstant,
+    TemplateDot,
+    TemplateField,
+    TemplateFieldName,
+    TemplateIdentifier,
+    TemplateInvocation,
+    TemplateNode,
+    TemplatePipeline,
+    TemplateRange,
+    TemplateVariable,
 )
 from polyver.languages.gotemplate._parser import parse
 
-__all__ = ["ANYTHING", "TEXT", "Access", "Shape", "inspect_template"]
+__all__ = ["ANYTHING", "TEXT", "DataShape", "FieldAccess", "inspect_template"]
 
 _DEEPEST = 8
 """How far templates that use others are followed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class DataShape:
     """The fields that a value is known to have before it exists."""
 
-    fields: Mapping[str, Shape] = field(default_factory=dict)
+    fields: Mapping[str, DataShape] = field(default_factory=dict)
     others: bool = False
     """True if it may have fields other than these."""
     maybe: bool = False
     """True if the value may not exist at all."""
 
 
-ANYTHING = Shape(others=True)
-TEXT = Shape()
+ANYTHING = DataShape(others=True)
+TEXT = DataShape()
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class FieldAccess:
     """A field that a template reads, and that is not known to be there."""
 
     path: tuple[str, ...]
@@ -71,19 +71,19 @@ class Access:
 class _Value:
     """A value on the way through a pipeline; without a path it was made by a function."""
 
-    shape: Shape
+    shape: DataShape
     path: tuple[str, ...] | None = None
 
 
 _MADE = _Value(ANYTHING)
 
 
-def inspect_template(text: str, shape: Shape, *, name: str = "template") -> list[Access]:
+def inspect_template(text: str, shape: DataShape, *, name: str = "template") -> list[FieldAccess]:
     """Return the fields that a template reads and that may not exist.
 
     Raise `InvalidTemplate` if the template itself is invalid.
 
-    >>> shape = Shape({"Options": ANYTHING, "Phases": Shape({"a": TEXT})})
+    >>> shape = DataShape({"Options": ANYTHING, "Phases": DataShape({"a": TEXT})})
     >>> [(each.path, each.missing) for each in inspect_template(
     ...     "{{ .Options.x }} {{ if .Phases.b }}{{ end }}", shape)]
     [(('Options', 'x'), False), (('Phases', 'b'), True)]
@@ -101,8 +101,10 @@ def inspect_template(text: str, shape: Shape, *, name: str = "template") -> list
 class _Inspection:
     """One run of a template on shapes."""
 
-    def __init__(self, text: str, templates: Mapping[str, list[Node]], root: _Value) -> None:
-        self.found: list[Access] = []
+    def __init__(
+        self, text: str, templates: Mapping[str, list[TemplateNode]], root: _Value
+    ) -> None:
+        self.found: list[FieldAccess] = []
         self.root = root
         self._text = text
         self._templates = templates
@@ -110,19 +112,19 @@ class _Inspection:
         self._certain = True
         self._depth = 0
 
-    def nodes(self, nodes: Iterable[Node], dot: _Value) -> None:
+    def nodes(self, nodes: Iterable[TemplateNode], dot: _Value) -> None:
         for node in nodes:
             match node:
-                case Action():
+                case TemplateAction():
                     self._pipeline(node.pipeline, dot)
-                case Block():
+                case TemplateBranch():
                     self._block(node, dot)
-                case Range():
+                case TemplateRange():
                     self._range(node, dot)
-                case Use():
+                case TemplateInvocation():
                     self._use(node, dot)
 
-    def _block(self, node: Block, dot: _Value) -> None:
+    def _block(self, node: TemplateBranch, dot: _Value) -> None:
         with self._scope():
             value = self._pipeline(node.pipeline, dot)
             with self._branch():
@@ -130,7 +132,7 @@ class _Inspection:
             with self._branch():
                 self.nodes(node.otherwise or (), dot)
 
-    def _range(self, node: Range, dot: _Value) -> None:
+    def _range(self, node: TemplateRange, dot: _Value) -> None:
         with self._scope():
             self._pipeline(node.pipeline, dot)
             names = node.pipeline.variables
@@ -140,7 +142,7 @@ class _Inspection:
             with self._branch():
                 self.nodes(node.otherwise or (), dot)
 
-    def _use(self, node: Use, dot: _Value) -> None:
+    def _use(self, node: TemplateInvocation, dot: _Value) -> None:
         value = self._pipeline(node.pipeline, dot) if node.pipeline else _MADE
         if self._depth >= _DEEPEST:
             return
@@ -166,7 +168,7 @@ class _Inspection:
 
     # Values
 
-    def _pipeline(self, pipeline: Pipeline, dot: _Value) -> _Value:
+    def _pipeline(self, pipeline: TemplatePipeline, dot: _Value) -> _Value:
         value = _MADE
         for command in pipeline.commands:
             value = self._command(command, dot)
@@ -184,9 +186,9 @@ class _Inspection:
                 self._variables[place] = (name, _MADE)
                 return
 
-    def _command(self, command: Command, dot: _Value) -> _Value:
+    def _command(self, command: TemplateCommand, dot: _Value) -> _Value:
         first, *words = command.words
-        if not isinstance(first, Name):
+        if not isinstance(first, TemplateIdentifier):
             for word in words:
                 self._value(word, dot)
             return self._value(first, dot)
@@ -197,7 +199,7 @@ class _Inspection:
             return _indexed(values[0], words[1:])
         return _MADE
 
-    def _decide(self, words: list[Node], dot: _Value) -> _Value:
+    def _decide(self, words: list[TemplateNode], dot: _Value) -> _Value:
         """`and` and `or` look at no more than they need."""
         for word in words[:1]:
             self._value(word, dot)
@@ -206,24 +208,24 @@ class _Inspection:
                 self._value(word, dot)
         return _MADE
 
-    def _value(self, node: Node, dot: _Value) -> _Value:
+    def _value(self, node: TemplateNode, dot: _Value) -> _Value:
         match node:
-            case Dot():
+            case TemplateDot():
                 return dot
-            case Pipeline():
+            case TemplatePipeline():
                 return self._pipeline(node, dot)
-            case Field():
+            case TemplateField():
                 return self._fields(dot, node.parts)
-            case Variable():
+            case TemplateVariable():
                 return self._fields(self._look_up(node.name), node.parts)
-            case Chain():
+            case TemplateChain():
                 return self._fields(self._value(node.operand, dot), node.parts)
         return _MADE
 
     def _look_up(self, name: str) -> _Value:
         return next((value for each, value in reversed(self._variables) if each == name), _MADE)
 
-    def _fields(self, value: _Value, parts: list[Part]) -> _Value:
+    def _fields(self, value: _Value, parts: list[TemplateFieldName]) -> _Value:
         if value.path is None:
             return _MADE
         shape, path, unknown = value.shape, value.path, False
@@ -243,17 +245,19 @@ class _Inspection:
             self._note(path, shape, parts[-1], missing=False)
         return _Value(shape, path)
 
-    def _note(self, path: tuple[str, ...], shape: Shape, part: Part, *, missing: bool) -> None:
+    def _note(
+        self, path: tuple[str, ...], shape: DataShape, part: TemplateFieldName, *, missing: bool
+    ) -> None:
         line, column, near = located(self._text, part.at)
         place = f"{line}:{column}, near {near}"
         known = tuple(sorted(shape.fields))
-        self.found.append(Access(path, known, missing, self._certain, place))
+        self.found.append(FieldAccess(path, known, missing, self._certain, place))
 
 
-def _indexed(value: _Value, words: list[Node]) -> _Value:
+def _indexed(value: _Value, words: list[TemplateNode]) -> _Value:
     """Return the value that `index` finds by literal strings; an absent key is no error."""
     for word in words:
-        name = word.value if isinstance(word, Constant) else None
+        name = word.value if isinstance(word, TemplateConstant) else None
         if value.path is None or not isinstance(name, str) or name not in value.shape.fields:
             return _MADE
         value = _Value(value.shape.fields[name], (*value.path, name))

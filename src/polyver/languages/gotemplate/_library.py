@@ -10,7 +10,7 @@ from polyver.languages.gotemplate._data import DATA
 from polyver.languages.gotemplate._dates import DATES
 from polyver.languages.gotemplate._dicts import DICTS
 from polyver.languages.gotemplate._encoding import ENCODING
-from polyver.languages.gotemplate._functions import Function, Table
+from polyver.languages.gotemplate._functions import FunctionTable, TemplateFunction
 from polyver.languages.gotemplate._lists import LISTS
 from polyver.languages.gotemplate._math import MATH
 from polyver.languages.gotemplate._paths import PATHS
@@ -21,7 +21,7 @@ from polyver.languages.gotemplate._versions import parse_version, satisfies
 
 __all__ = ["ABSENT", "FUNCTIONS", "absence_of"]
 
-_VERSIONS = Table("versions")
+_VERSIONS = FunctionTable("versions")
 _VERSIONS.put("semver", "string", parse_version)
 
 
@@ -35,7 +35,7 @@ _TABLES = (
     *(BUILTINS, DATA, TEXTS, CASES, REGEXES, MATH, LISTS, DICTS, ENCODING),
     *(DATES, _VERSIONS, PATHS),
 )
-FUNCTIONS: Mapping[str, Function] = {
+FUNCTIONS: Mapping[str, TemplateFunction] = {
     name: function for table in _TABLES for name, function in table.functions.items()
 }
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyver.languages.gotemplate._budget import Budget
+from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._data import equal, is_empty
-from polyver.languages.gotemplate._functions import Table
+from polyver.languages.gotemplate._functions import FunctionTable
 from polyver.languages.gotemplate._math import to_whole
-from polyver.languages.gotemplate._values import Failure, Lists, NilList, kind_of
+from polyver.languages.gotemplate._values import Lists, NilList, TemplateFailure, kind_of
 
 __all__ = ["LISTS"]
 
-LISTS = Table("lists")
+LISTS = FunctionTable("lists")
 LISTS.put("list tuple", "any...", lambda *values: list(values))
 
 
@@ -20,8 +20,8 @@ def _items(value: object, verb: str) -> list[Any]:
     if isinstance(value, list):
         return value
     if value is None:
-        raise Failure("runtime error: invalid memory address or nil pointer dereference")
-    raise Failure(f"Cannot {verb} type {kind_of(value)}")
+        raise TemplateFailure("runtime error: invalid memory address or nil pointer dereference")
+    raise TemplateFailure(f"Cannot {verb} type {kind_of(value)}")
 
 
 @LISTS.add("append push mustAppend mustPush", "any any")
@@ -69,7 +69,7 @@ def _compact(values: object) -> list[object]:
 
 
 @LISTS.add("uniq mustUniq", "any", budgeted=True)
-def _uniq(budget: Budget, values: object) -> list[object]:
+def _uniq(budget: RenderBudget, values: object) -> list[object]:
     found: list[object] = []
     seen: set[object] = set()
     for value in _items(values, "find uniq on"):
@@ -83,18 +83,18 @@ def _uniq(budget: Budget, values: object) -> list[object]:
     return found
 
 
-def _is_in(budget: Budget, values: list[Any], wanted: object) -> bool:
+def _is_in(budget: RenderBudget, values: list[Any], wanted: object) -> bool:
     return any(equal(budget, wanted, value) for value in values)
 
 
 @LISTS.add("without mustWithout", "any any...", budgeted=True)
-def _without(budget: Budget, values: object, *gone: object) -> list[object]:
+def _without(budget: RenderBudget, values: object, *gone: object) -> list[object]:
     found = _items(values, "find without on")
     return [value for value in found if not _is_in(budget, list(gone), value)]
 
 
 @LISTS.add("has mustHas", "any any", budgeted=True)
-def _has(budget: Budget, wanted: object, values: object) -> bool:
+def _has(budget: RenderBudget, wanted: object, values: object) -> bool:
     return values is not None and _is_in(budget, _items(values, "find has on"), wanted)
 
 
@@ -106,12 +106,12 @@ def _slice(values: object, *places: object) -> object:
     start = to_whole(places[0]) if places else 0
     end = to_whole(places[1]) if len(places) > 1 else len(found)
     if not 0 <= start <= end <= len(found):
-        raise Failure("reflect.Value.Slice: slice index out of bounds")
+        raise TemplateFailure("reflect.Value.Slice: slice index out of bounds")
     return type(found)(found[start:end])
 
 
 @LISTS.add("concat", "any...", budgeted=True)
-def _concat(budget: Budget, *lists: object) -> list[object]:
+def _concat(budget: RenderBudget, *lists: object) -> list[object]:
     joined: list[object] = []
     for each in lists:
         found = _items(each, "concat")
@@ -124,5 +124,5 @@ def _concat(budget: Budget, *lists: object) -> list[object]:
 def _chunk(size: int, values: object) -> Lists:
     found = _items(values, "chunk")
     if size <= 0:
-        raise Failure("runtime error: makeslice: len out of range")
+        raise TemplateFailure("runtime error: makeslice: len out of range")
     return Lists(found[at : at + size] for at in range(0, len(found), size))

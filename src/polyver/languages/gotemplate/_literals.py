@@ -8,15 +8,22 @@ from dataclasses import dataclass
 
 from polyver.languages.gotemplate._values import decoded, encoded
 
-__all__ = ["Number", "Unreadable", "parse_float", "parse_int", "read_number", "unquoted"]
+__all__ = [
+    "InvalidTemplateLiteral",
+    "TemplateNumber",
+    "parse_float",
+    "parse_int",
+    "read_number",
+    "unquoted",
+]
 
 
-class Unreadable(Exception):
+class InvalidTemplateLiteral(Exception):
     """A literal that makes no sense."""
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class TemplateNumber:
     """A number in a template, as whole number and as float where it can be one."""
 
     text: str
@@ -79,40 +86,40 @@ def parse_float(text: str) -> float | None:
     return None if number in (float("inf"), float("-inf")) else number
 
 
-def read_number(text: str, kind: str) -> Number:
-    """A number of a template; what is none raises `Unreadable`."""
+def read_number(text: str, kind: str) -> TemplateNumber:
+    """A number of a template; what is none raises `InvalidTemplateLiteral`."""
     if kind == "char":
         code = _char(text)
-        return Number(text, code, float(code))
+        return TemplateNumber(text, code, float(code))
     if kind == "complex" or text.endswith("i"):
-        raise Unreadable(f"{text} is a complex number, which no template needs")
+        raise InvalidTemplateLiteral(f"{text} is a complex number, which no template needs")
     whole = parse_int(text)
     if whole is not None:
-        return Number(text, whole, float(whole))
+        return TemplateNumber(text, whole, float(whole))
     plain = text.replace("_", "") if re.search("[0-9]_[0-9]", text) else text
     real = parse_float(plain)
     if real is None or "_" in plain:
-        raise Unreadable(f"illegal number syntax: {text}")
+        raise InvalidTemplateLiteral(f"illegal number syntax: {text}")
     if not re.search("[.eEpP]", text):
         # One that is too large with a sign is told of only where it is used.
         large = _whole(text)
         if large is None or not 0 <= large < 2**64 or text.startswith("+"):
-            raise Unreadable(f"integer overflow: {text}")
-        return Number(text, None, real)
+            raise InvalidTemplateLiteral(f"integer overflow: {text}")
+        return TemplateNumber(text, None, real)
     exact = real.is_integer() and -(2.0**63) <= real < 2.0**63
-    return Number(text, int(real) if exact else None, real)
+    return TemplateNumber(text, int(real) if exact else None, real)
 
 
 def _char(text: str) -> int:
     found = list(_characters(text[1:-1], "'"))
     if len(found) != 1 or len(found[0]) != 1:
-        raise Unreadable(f"malformed character constant: {text}")
+        raise InvalidTemplateLiteral(f"malformed character constant: {text}")
     value = ord(found[0])
     return value - 0xDC00 if 0xDC80 <= value <= 0xDCFF else value
 
 
 def unquoted(text: str) -> str:
-    r"""The value of a quoted or raw string; what makes no sense raises `Unreadable`.
+    r"""The value of a quoted or raw string; what makes no sense raises `InvalidTemplateLiteral`.
 
     >>> unquoted(r'"a\tb\u00e4"'), unquoted("`a\\b`")
     ('a\tbä', 'a\\b')
@@ -135,7 +142,7 @@ def _characters(text: str, mark: str) -> Iterator[str]:
         at += 1
         if char != "\\":
             if char == mark:
-                raise Unreadable("invalid syntax")
+                raise InvalidTemplateLiteral("invalid syntax")
             yield char
             continue
         after = text[at : at + 1]
@@ -145,7 +152,7 @@ def _characters(text: str, mark: str) -> Iterator[str]:
             continue
         found = _CODE.match(text, at)
         if found is None:
-            raise Unreadable(f"invalid escape \\{after}")
+            raise InvalidTemplateLiteral(f"invalid escape \\{after}")
         yield _coded(found)
         at = found.end()
 
@@ -154,9 +161,9 @@ def _coded(found: re.Match[str]) -> str:
     if found[1] is not None or found[2] is not None:
         value = int(found[1], 16) if found[1] is not None else int(found[2], 8)
         if value > 255:
-            raise Unreadable(f"invalid escape \\{found[0]}")
+            raise InvalidTemplateLiteral(f"invalid escape \\{found[0]}")
         return chr(value) if value < 0x80 else chr(0xDC00 + value)
     value = int(found[3] or found[4], 16)
     if value > 0x10FFFF or 0xD800 <= value < 0xE000:
-        raise Unreadable(f"invalid escape \\{found[0]}")
+        raise InvalidTemplateLiteral(f"invalid escape \\{found[0]}")
     return chr(value)

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from decimal import Decimal, localcontext
 from typing import Any
 
-from polyver.languages.gotemplate._budget import Budget
-from polyver.languages.gotemplate._functions import Table
+from polyver.languages.gotemplate._budget import RenderBudget
+from polyver.languages.gotemplate._functions import FunctionTable
 from polyver.languages.gotemplate._literals import parse_float, parse_int
 from polyver.languages.gotemplate._printing import float_text, printed
-from polyver.languages.gotemplate._values import Failure, Int, Ints, wrapped
+from polyver.languages.gotemplate._values import Int, Ints, TemplateFailure, wrapped
 
 __all__ = ["MATH", "to_float", "to_whole"]
 
-MATH = Table("numbers")
+MATH = FunctionTable("numbers")
 
 
 def to_whole(value: object) -> int:
@@ -90,7 +90,7 @@ def _product(*values: object) -> int:
 
 def _quotient(one: int, other: int) -> int:
     if other == 0:
-        raise Failure("runtime error: integer divide by zero")
+        raise TemplateFailure("runtime error: integer divide by zero")
     result = abs(one) // abs(other)
     return result if (one < 0) == (other < 0) else -result
 
@@ -130,7 +130,7 @@ def _round(value: object, places: int, *on: float) -> float:
 
 
 @MATH.add("toDecimal", "any", budgeted=True)
-def _from_octal(budget: Budget, value: object) -> int:
+def _from_octal(budget: RenderBudget, value: object) -> int:
     text = printed(value, budget)
     if len(text) > 40 or not text or text.strip("+-01234567"):
         return 0
@@ -159,13 +159,13 @@ def _decimals(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[...,
 def _decimal(value: object) -> Decimal:
     number = to_float(value)
     if not math.isfinite(number):
-        raise Failure(f"Cannot create a Decimal from {float_text(number)}")
+        raise TemplateFailure(f"Cannot create a Decimal from {float_text(number)}")
     return Decimal(repr(number))
 
 
 def _decimal_quotient(one: Decimal, other: Decimal) -> Decimal:
     if other == 0:
-        raise Failure("decimal division by 0")
+        raise TemplateFailure("decimal division by 0")
     # Sixteen digits behind the point, the last rounded.
     return (one / other).quantize(Decimal("1e-16"), rounding="ROUND_HALF_UP")
 
@@ -188,7 +188,7 @@ def _extreme(choose: Callable[..., float], values: tuple[object, ...]) -> float:
 # Counting
 
 
-def _steps(budget: Budget, start: int, stop: int, step: int) -> Ints:
+def _steps(budget: RenderBudget, start: int, stop: int, step: int) -> Ints:
     if step == 0 or (stop < start) != (step < 0):
         return Ints()
     budget.spend(abs(stop - start) // abs(step))
@@ -196,7 +196,7 @@ def _steps(budget: Budget, start: int, stop: int, step: int) -> Ints:
 
 
 @MATH.add("until", "int", budgeted=True)
-def _until(budget: Budget, count: int) -> Ints:
+def _until(budget: RenderBudget, count: int) -> Ints:
     return _steps(budget, 0, count, -1 if count < 0 else 1)
 
 
@@ -204,7 +204,7 @@ MATH.add("untilStep", "int int int", budgeted=True)(_steps)
 
 
 @MATH.add("seq", "int...", budgeted=True)
-def _sequence(budget: Budget, *given: Any) -> str:
+def _sequence(budget: RenderBudget, *given: Any) -> str:
     match given:
         case [end]:
             start, step = 1, -1 if end < 1 else 1

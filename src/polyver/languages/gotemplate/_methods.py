@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from polyver.languages.gotemplate._functions import Function, Table
+from polyver.languages.gotemplate._functions import FunctionTable, TemplateFunction
 from polyver.languages.gotemplate._times import formatted
 from polyver.languages.gotemplate._values import Int, Version, Wide
 from polyver.languages.gotemplate._versions import compared
 
 __all__ = ["METHODS", "method_of"]
 
-_TIMES = Table("moments")
-_VERSIONS = Table("versions")
+_TIMES = FunctionTable("moments")
+_VERSIONS = FunctionTable("versions")
 
 
-def method_of(value: object, name: str) -> Function | None:
+def method_of(value: object, name: str) -> TemplateFunction | None:
     """What a value answers under a name."""
     for kind, table in METHODS.items():
         if isinstance(value, kind):
@@ -66,4 +66,4 @@ _VERSIONS.put("LessThan", "version", lambda version, other: compared(version, ot
 _VERSIONS.put("GreaterThan", "version", lambda version, other: compared(version, other) > 0)
 _VERSIONS.put("Equal", "version", lambda version, other: compared(version, other) == 0)
 
-METHODS: dict[type, Table] = {datetime: _TIMES, Version: _VERSIONS}
+METHODS: dict[type, FunctionTable] = {datetime: _TIMES, Version: _VERSIONS}

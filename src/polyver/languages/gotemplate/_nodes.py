@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from polyver.languages.gotemplate._literals import Number
+from polyver.languages.gotemplate._literals import TemplateNumber
 
 __all__ = [
-    "Action",
-    "Block",
-    "Chain",
-    "Command",
-    "Constant",
-    "Dot",
-    "Field",
-    "Jump",
-    "Name",
-    "Nil",
-    "Node",
-    "Part",
-    "Pipeline",
-    "Range",
-    "Text",
-    "Use",
-    "Variable",
+    "TemplateAction",
+    "TemplateBranch",
+    "TemplateChain",
+    "TemplateCommand",
+    "TemplateConstant",
+    "TemplateDot",
+    "TemplateField",
+    "TemplateFieldName",
+    "TemplateIdentifier",
+    "TemplateInvocation",
+    "TemplateJump",
+    "TemplateNil",
+    "TemplateNode",
+    "TemplatePipeline",
+    "TemplateRange",
+    "TemplateText",
+    "TemplateVariable",
 ]
 
 
 @dataclass(slots=True)
-class Node:
+class TemplateNode:
     """A part of a template."""
 
     at: int
@@ -39,31 +39,31 @@ class Node:
 
 
 @dataclass(slots=True)
-class Dot(Node):
+class TemplateDot(TemplateNode):
     """The value that everything is about."""
 
 
 @dataclass(slots=True)
-class Nil(Node):
+class TemplateNil(TemplateNode):
     """Nothing, as an argument."""
 
 
 @dataclass(slots=True)
-class Constant(Node):
+class TemplateConstant(TemplateNode):
     """A number, a text, true or false."""
 
-    value: Number | str | bool
+    value: TemplateNumber | str | bool
 
 
 @dataclass(slots=True)
-class Name(Node):
+class TemplateIdentifier(TemplateNode):
     """A function."""
 
     name: str
 
 
 @dataclass(slots=True)
-class Part:
+class TemplateFieldName:
     """A field in a chain of them."""
 
     name: str
@@ -71,40 +71,40 @@ class Part:
 
 
 @dataclass(slots=True)
-class Field(Node):
+class TemplateField(TemplateNode):
     """Fields of what everything is about."""
 
-    parts: list[Part]
+    parts: list[TemplateFieldName]
 
 
 @dataclass(slots=True)
-class Variable(Node):
+class TemplateVariable(TemplateNode):
     """A variable, or fields of it."""
 
     name: str
-    parts: list[Part]
+    parts: list[TemplateFieldName]
 
 
 @dataclass(slots=True)
-class Chain(Node):
+class TemplateChain(TemplateNode):
     """Fields of what something in parentheses, or a function, results in."""
 
-    operand: Node
-    parts: list[Part]
+    operand: TemplateNode
+    parts: list[TemplateFieldName]
 
 
 @dataclass(slots=True)
-class Command(Node):
+class TemplateCommand(TemplateNode):
     """A value, or a function and its arguments."""
 
-    words: list[Node]
+    words: list[TemplateNode]
 
 
 @dataclass(slots=True)
-class Pipeline(Node):
+class TemplatePipeline(TemplateNode):
     """Commands, each of which gets the value before it; and the variables that get the last."""
 
-    commands: list[Command]
+    commands: list[TemplateCommand]
     variables: list[str] = field(default_factory=list)
     assigns: bool = False
 
@@ -113,49 +113,49 @@ class Pipeline(Node):
 
 
 @dataclass(slots=True)
-class Text(Node):
+class TemplateText(TemplateNode):
     """What stands between actions."""
 
     text: str
 
 
 @dataclass(slots=True)
-class Action(Node):
+class TemplateAction(TemplateNode):
     """A value that is written, or kept in a variable."""
 
-    pipeline: Pipeline
+    pipeline: TemplatePipeline
 
 
 @dataclass(slots=True)
-class Block(Node):
+class TemplateBranch(TemplateNode):
     """An `if` or a `with`."""
 
     narrows: bool
     """Whether what is inside is about the value."""
-    pipeline: Pipeline
-    inside: list[Node]
-    otherwise: list[Node] | None
+    pipeline: TemplatePipeline
+    inside: list[TemplateNode]
+    otherwise: list[TemplateNode] | None
 
 
 @dataclass(slots=True)
-class Range(Node):
+class TemplateRange(TemplateNode):
     """A loop."""
 
-    pipeline: Pipeline
-    inside: list[Node]
-    otherwise: list[Node] | None
+    pipeline: TemplatePipeline
+    inside: list[TemplateNode]
+    otherwise: list[TemplateNode] | None
 
 
 @dataclass(slots=True)
-class Jump(Node):
+class TemplateJump(TemplateNode):
     """A `break` or a `continue`."""
 
     word: str
 
 
 @dataclass(slots=True)
-class Use(Node):
+class TemplateInvocation(TemplateNode):
     """Another template at this place."""
 
     name: str
-    pipeline: Pipeline | None
+    pipeline: TemplatePipeline | None

@@ -7,27 +7,27 @@ from difflib import get_close_matches
 
 from polyver.languages.gotemplate._budget import DEEPEST
 from polyver.languages.gotemplate._errors import InvalidTemplate, located
-from polyver.languages.gotemplate._literals import Unreadable, read_number, unquoted
+from polyver.languages.gotemplate._literals import InvalidTemplateLiteral, read_number, unquoted
 from polyver.languages.gotemplate._nodes import (
-    Action,
-    Block,
-    Chain,
-    Command,
-    Constant,
-    Dot,
-    Field,
-    Jump,
-    Name,
-    Nil,
-    Node,
-    Part,
-    Pipeline,
-    Range,
-    Text,
-    Use,
-    Variable,
+    TemplateAction,
+    TemplateBranch,
+    TemplateChain,
+    TemplateCommand,
+    TemplateConstant,
+    TemplateDot,
+    TemplateField,
+    TemplateFieldName,
+    TemplateIdentifier,
+    TemplateInvocation,
+    TemplateJump,
+    TemplateNil,
+    TemplateNode,
+    TemplatePipeline,
+    TemplateRange,
+    TemplateText,
+    TemplateVariable,
 )
-from polyver.languages.gotemplate._tokens import Token, read_tokens
+from polyver.languages.gotemplate._tokens import TemplateToken, read_tokens
 
 __all__ = ["parse"]
 
@@ -39,7 +39,7 @@ _SHOWN = {"end": "the end of the template", "}}": "}}", "space": "a space"}
 
 def parse(
     source: str, name: str, functions: frozenset[str], absent: Callable[[str], str]
-) -> dict[str, list[Node]]:
+) -> dict[str, list[TemplateNode]]:
     """The templates in a text: the one that it is, under its name, and those that it defines.
 
     `absent` says more about a function that is not there.
@@ -47,7 +47,7 @@ def parse(
     return _Parser(source, name, functions, absent).parse()
 
 
-class _Ended(Node):
+class _Ended(TemplateNode):
     """An `end` or `else`, which is only there while its block is read."""
 
     __slots__ = ("chained", "word")
@@ -73,10 +73,10 @@ class _Parser:
         self._depth = 0
         self._loops = 0
         self._variables = ["$"]
-        self._found: dict[str, list[Node]] = {}
+        self._found: dict[str, list[TemplateNode]] = {}
 
-    def parse(self) -> dict[str, list[Node]]:
-        root: list[Node] = []
+    def parse(self) -> dict[str, list[TemplateNode]]:
+        root: list[TemplateNode] = []
         while self._peek().kind != "end":
             if self._peek().kind == "{{" and self._ahead(1).kind == "define":
                 self._define()
@@ -90,10 +90,10 @@ class _Parser:
 
     # Words
 
-    def _peek(self) -> Token:
+    def _peek(self) -> TemplateToken:
         return self._tokens[min(self._next, len(self._tokens) - 1)]
 
-    def _ahead(self, count: int) -> Token:
+    def _ahead(self, count: int) -> TemplateToken:
         """A word further on, spaces not counted."""
         at = self._next
         while True:
@@ -103,25 +103,25 @@ class _Parser:
                 return self._token(at)
             at, count = at + 1, count - 1
 
-    def _token(self, at: int) -> Token:
+    def _token(self, at: int) -> TemplateToken:
         return self._tokens[min(at, len(self._tokens) - 1)]
 
-    def _take(self) -> Token:
+    def _take(self) -> TemplateToken:
         token = self._peek()
         self._next += 1
         return token
 
-    def _skip(self) -> Token:
+    def _skip(self) -> TemplateToken:
         """The next word that is no space, which stays."""
         while self._peek().kind == "space":
             self._next += 1
         return self._peek()
 
-    def _take_word(self) -> Token:
+    def _take_word(self) -> TemplateToken:
         self._skip()
         return self._take()
 
-    def _expect(self, kind: str, context: str) -> Token:
+    def _expect(self, kind: str, context: str) -> TemplateToken:
         token = self._take_word()
         if token.kind != kind:
             raise self._unexpected(token, context)
@@ -135,7 +135,7 @@ class _Parser:
             fact, name=self._name, line=line, column=column, near=near, hint=hint
         )
 
-    def _unexpected(self, token: Token, context: str) -> InvalidTemplate:
+    def _unexpected(self, token: TemplateToken, context: str) -> InvalidTemplate:
         if token.kind == "error":
             return self._wrong(token.text, token.at)
         shown = _SHOWN.get(token.kind, token.text)
@@ -148,7 +148,7 @@ class _Parser:
 
     # Templates
 
-    def _add(self, name: str, inside: list[Node], at: int) -> None:
+    def _add(self, name: str, inside: list[TemplateNode], at: int) -> None:
         known = self._found.get(name)
         if known is None or _is_empty(known):
             self._found[name] = inside
@@ -179,17 +179,17 @@ class _Parser:
             raise self._unexpected(token, context)
         return self._unquoted(token)
 
-    def _unquoted(self, token: Token) -> str:
+    def _unquoted(self, token: TemplateToken) -> str:
         try:
             return unquoted(token.text)
-        except Unreadable as problem:
+        except InvalidTemplateLiteral as problem:
             raise self._wrong(f"{problem} in {token.text}", token.at) from None
 
     # Actions
 
-    def _items(self, at: int) -> tuple[list[Node], _Ended]:
+    def _items(self, at: int) -> tuple[list[TemplateNode], _Ended]:
         self._deeper(at)
-        found: list[Node] = []
+        found: list[TemplateNode] = []
         while self._peek().kind != "end":
             node = self._node()
             if isinstance(node, _Ended):
@@ -198,17 +198,17 @@ class _Parser:
             found.append(node)
         raise self._wrong("an action that began here has no {{end}}", at)
 
-    def _node(self) -> Node:
+    def _node(self) -> TemplateNode:
         token = self._take()
         if token.kind == "text":
-            return Text(token.at, token.at + len(token.text), token.text)
+            return TemplateText(token.at, token.at + len(token.text), token.text)
         if token.kind != "{{":
             raise self._unexpected(token, "input")
         return self._action()
 
-    def _action(self) -> Node:
+    def _action(self) -> TemplateNode:
         word = self._skip()
-        known: Mapping[str, Callable[[], Node]] = {
+        known: Mapping[str, Callable[[], TemplateNode]] = {
             "if": self._block,
             "with": self._block,
             "range": self._range,
@@ -222,46 +222,46 @@ class _Parser:
         if word.kind in known:
             return known[word.kind]()
         pipeline = self._pipeline("command", "}}")
-        return Action(pipeline.at, pipeline.end, pipeline)
+        return TemplateAction(pipeline.at, pipeline.end, pipeline)
 
-    def _end(self) -> Node:
+    def _end(self) -> TemplateNode:
         word = self._take()
         self._expect("}}", "end")
         return _Ended("end", word.at)
 
-    def _else(self) -> Node:
+    def _else(self) -> TemplateNode:
         word = self._take()
         if self._skip().kind in ("if", "with"):
             return _Ended("else", word.at, self._peek().kind)
         self._expect("}}", "else")
         return _Ended("else", word.at)
 
-    def _jump(self) -> Node:
+    def _jump(self) -> TemplateNode:
         word = self._take()
         self._expect("}}", f"{{{{{word.text}}}}}")
         if not self._loops:
             raise self._wrong(f"{{{{{word.text}}}}} outside {{{{range}}}}", word.at)
-        return Jump(word.at, word.at + len(word.text), word.text)
+        return TemplateJump(word.at, word.at + len(word.text), word.text)
 
-    def _use(self) -> Node:
+    def _use(self) -> TemplateNode:
         word = self._take()
         context = f"{word.kind} clause"
         at = self._skip().at
         name = self._template_name(context)
         if word.kind == "template" and self._skip().kind == "}}":
             self._take()
-            return Use(word.at, at, name, None)
+            return TemplateInvocation(word.at, at, name, None)
         pipeline = self._pipeline(context, "}}")
         if word.kind == "block":
             self._body(name, context, at)
-        return Use(word.at, pipeline.end, name, pipeline)
+        return TemplateInvocation(word.at, pipeline.end, name, pipeline)
 
-    def _block(self) -> Node:
+    def _block(self) -> TemplateNode:
         word = self._take()
         known = len(self._variables)
         pipeline = self._pipeline(word.kind, "}}")
         inside, ended = self._items(word.at)
-        otherwise: list[Node] | None = None
+        otherwise: list[TemplateNode] | None = None
         if ended.word == "else" and ended.chained == word.kind:
             self._deeper(ended.at)
             otherwise = [self._block()]
@@ -270,9 +270,9 @@ class _Parser:
             otherwise = self._otherwise(ended, word)
         del self._variables[known:]
         narrows = word.kind == "with"
-        return Block(pipeline.at, pipeline.end, narrows, pipeline, inside, otherwise)
+        return TemplateBranch(pipeline.at, pipeline.end, narrows, pipeline, inside, otherwise)
 
-    def _range(self) -> Node:
+    def _range(self) -> TemplateNode:
         word = self._take()
         known = len(self._variables)
         pipeline = self._pipeline("range", "}}")
@@ -281,9 +281,9 @@ class _Parser:
         self._loops -= 1
         otherwise = self._otherwise(ended, word) if ended.word == "else" else None
         del self._variables[known:]
-        return Range(pipeline.at, pipeline.end, pipeline, inside, otherwise)
+        return TemplateRange(pipeline.at, pipeline.end, pipeline, inside, otherwise)
 
-    def _otherwise(self, ended: _Ended, word: Token) -> list[Node]:
+    def _otherwise(self, ended: _Ended, word: TemplateToken) -> list[TemplateNode]:
         if ended.chained:
             raise self._wrong(
                 f"unexpected {ended.chained} in {{{{else}}}} of {word.kind}", ended.at
@@ -295,10 +295,10 @@ class _Parser:
 
     # Pipelines
 
-    def _pipeline(self, context: str, end: str) -> Pipeline:
+    def _pipeline(self, context: str, end: str) -> TemplatePipeline:
         first = self._skip()
         variables, assigns = self._declared(context)
-        commands: list[Command] = []
+        commands: list[TemplateCommand] = []
         while True:
             token = self._skip()
             if token.kind == end:
@@ -308,13 +308,13 @@ class _Parser:
                 raise self._unexpected(token, context)
             commands.append(self._command())
         self._check(commands, context, token.at)
-        return Pipeline(first.at, token.at, commands, variables, assigns)
+        return TemplatePipeline(first.at, token.at, commands, variables, assigns)
 
-    def _check(self, commands: list[Command], context: str, at: int) -> None:
+    def _check(self, commands: list[TemplateCommand], context: str, at: int) -> None:
         if not commands:
             raise self._wrong(f"missing value for {context}", at)
         for place, command in enumerate(commands[1:], 2):
-            if isinstance(command.words[0], Constant | Dot | Nil):
+            if isinstance(command.words[0], TemplateConstant | TemplateDot | TemplateNil):
                 fact = f"non executable command in pipeline stage {place}"
                 raise self._wrong(fact, command.at, "only a function takes a value from a pipe")
 
@@ -336,9 +336,9 @@ class _Parser:
                 raise self._wrong("range can only initialize variables", self._peek().at)
         return names, False
 
-    def _command(self) -> Command:
+    def _command(self) -> TemplateCommand:
         at = self._skip().at
-        words: list[Node] = []
+        words: list[TemplateNode] = []
         while True:
             self._skip()
             operand = self._operand()
@@ -354,74 +354,74 @@ class _Parser:
             break
         if not words:
             raise self._wrong("empty command", at)
-        return Command(at, words[-1].end, words)
+        return TemplateCommand(at, words[-1].end, words)
 
-    def _operand(self) -> Node | None:
+    def _operand(self) -> TemplateNode | None:
         node = self._term()
         if node is None or self._peek().kind != "field":
             return node
-        parts: list[Part] = []
+        parts: list[TemplateFieldName] = []
         while self._peek().kind == "field":
             token = self._take()
-            parts.append(Part(token.text[1:], token.at))
+            parts.append(TemplateFieldName(token.text[1:], token.at))
             end = token.at + len(token.text)
         match node:
-            case Field():
-                return Field(node.at, end, node.parts + parts)
-            case Variable():
-                return Variable(node.at, end, node.name, node.parts + parts)
-            case Constant() | Nil() | Dot():
+            case TemplateField():
+                return TemplateField(node.at, end, node.parts + parts)
+            case TemplateVariable():
+                return TemplateVariable(node.at, end, node.name, node.parts + parts)
+            case TemplateConstant() | TemplateNil() | TemplateDot():
                 term = self._source[node.at : node.end]
                 raise self._wrong(f"unexpected . after term {term}", parts[0].at)
-        return Chain(node.at, end, node, parts)
+        return TemplateChain(node.at, end, node, parts)
 
-    def _term(self) -> Node | None:
+    def _term(self) -> TemplateNode | None:
         token = self._skip()
         if token.kind in _OPERANDS:
             return self._read(self._take())
         return None
 
-    def _read(self, token: Token) -> Node:
+    def _read(self, token: TemplateToken) -> TemplateNode:
         at, end = token.at, token.at + len(token.text)
         match token.kind:
             case "(":
                 return self._parenthesized(at)
             case "name":
                 self._check_function(token)
-                return Name(at, end, token.text)
+                return TemplateIdentifier(at, end, token.text)
             case "variable":
                 self._check_variable(token)
-                return Variable(at, end, token.text, [])
+                return TemplateVariable(at, end, token.text, [])
             case "field":
-                return Field(at, end, [Part(token.text[1:], at)])
+                return TemplateField(at, end, [TemplateFieldName(token.text[1:], at)])
         return self._constant(token, end)
 
-    def _constant(self, token: Token, end: int) -> Node:
+    def _constant(self, token: TemplateToken, end: int) -> TemplateNode:
         if token.kind in ("dot", "nil"):
-            return Dot(token.at, end) if token.kind == "dot" else Nil(token.at, end)
+            return TemplateDot(token.at, end) if token.kind == "dot" else TemplateNil(token.at, end)
         if token.kind == "bool":
-            return Constant(token.at, end, token.text == "true")
+            return TemplateConstant(token.at, end, token.text == "true")
         if token.kind in ("string", "raw"):
-            return Constant(token.at, end, self._unquoted(token))
+            return TemplateConstant(token.at, end, self._unquoted(token))
         try:
-            return Constant(token.at, end, read_number(token.text, token.kind))
-        except Unreadable as problem:
+            return TemplateConstant(token.at, end, read_number(token.text, token.kind))
+        except InvalidTemplateLiteral as problem:
             raise self._wrong(str(problem), token.at) from None
 
-    def _parenthesized(self, at: int) -> Node:
+    def _parenthesized(self, at: int) -> TemplateNode:
         self._deeper(at)
         inside = self._pipeline("parenthesized pipeline", ")")
         self._depth -= 1
         inside.at, inside.end = at, inside.end + 1
         return inside
 
-    def _check_function(self, token: Token) -> None:
+    def _check_function(self, token: TemplateToken) -> None:
         if token.text in self._functions:
             return
         hint = self._absent(token.text) or _near(token.text, sorted(self._functions))
         raise self._wrong(f'function "{token.text}" not defined', token.at, hint)
 
-    def _check_variable(self, token: Token) -> None:
+    def _check_variable(self, token: TemplateToken) -> None:
         if token.text in self._variables:
             return
         hint = _near(token.text, self._variables)
@@ -433,5 +433,5 @@ def _near(name: str, known: list[str]) -> str:
     return f"did you mean {found[0]}?" if found else ""
 
 
-def _is_empty(nodes: list[Node]) -> bool:
-    return all(isinstance(node, Text) and not node.text.strip() for node in nodes)
+def _is_empty(nodes: list[TemplateNode]) -> bool:
+    return all(isinstance(node, TemplateText) and not node.text.strip() for node in nodes)

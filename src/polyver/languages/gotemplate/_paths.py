@@ -7,12 +7,12 @@ import re
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
-from polyver.languages.gotemplate._functions import Table
-from polyver.languages.gotemplate._values import Failure, decoded, encoded, kind_of
+from polyver.languages.gotemplate._functions import FunctionTable
+from polyver.languages.gotemplate._values import TemplateFailure, decoded, encoded, kind_of
 
 __all__ = ["PATHS"]
 
-PATHS = Table("paths")
+PATHS = FunctionTable("paths")
 
 
 @PATHS.add("base osBase", "string")
@@ -56,14 +56,14 @@ def _unescaped(text: str) -> str:
     wrong = _ESCAPE.search(text)
     if wrong is not None:
         at = wrong.start()
-        raise Failure(f'unable to parse url: invalid URL escape "{text[at : at + 3]}"')
+        raise TemplateFailure(f'unable to parse url: invalid URL escape "{text[at : at + 3]}"')
     return decoded(unquote_to_bytes(encoded(text)))
 
 
 @PATHS.add("urlParse", "string")
 def _url_parse(text: str) -> dict[str, Any]:
     if any(char < " " or char == "\x7f" for char in text):
-        raise Failure("unable to parse url: invalid control character in URL")
+        raise TemplateFailure("unable to parse url: invalid control character in URL")
     rest, _, fragment = text.partition("#")
     scheme, rest = _scheme(rest)
     rest, _, query = rest.partition("?")
@@ -72,7 +72,7 @@ def _url_parse(text: str) -> dict[str, Any]:
     if scheme and not rest.startswith("/"):
         return found | {"opaque": rest}
     if not scheme and ":" in rest.partition("/")[0]:
-        raise Failure("unable to parse url: first path segment in URL cannot contain colon")
+        raise TemplateFailure("unable to parse url: first path segment in URL cannot contain colon")
     if rest.startswith("//") and (scheme or not rest.startswith("///")):
         authority, slash, path = rest[2:].partition("/")
         found |= _authority(authority)
@@ -85,7 +85,7 @@ def _scheme(rest: str) -> tuple[str, str]:
     if found is not None:
         return found[1], rest[found.end() :]
     if rest.startswith(":"):
-        raise Failure("unable to parse url: missing protocol scheme")
+        raise TemplateFailure("unable to parse url: missing protocol scheme")
     return "", rest
 
 
@@ -96,17 +96,17 @@ def _authority(text: str) -> dict[str, str]:
     if host.startswith("["):
         name, bracket, port = host[1:].rpartition("]")
         if not bracket:
-            raise Failure("unable to parse url: missing ']' in host")
+            raise TemplateFailure("unable to parse url: missing ']' in host")
     else:
         name, _, port = host.rpartition(":") if ":" in host else (host, "", "")
         port = f":{port}" if ":" in host else ""
     if port and not re.fullmatch(":[0-9]*", port):
-        raise Failure(f'unable to parse url: invalid port "{port}" after host')
+        raise TemplateFailure(f'unable to parse url: invalid port "{port}" after host')
     escape = re.search("%(?!25)[0-7][0-9a-fA-F]", host)
     if escape is not None:
-        raise Failure(f'unable to parse url: invalid URL escape "{escape[0]}"')
+        raise TemplateFailure(f'unable to parse url: invalid URL escape "{escape[0]}"')
     if re.search(r"[ <>\"\\^`{|}]", host):
-        raise Failure("unable to parse url: invalid character in host name")
+        raise TemplateFailure("unable to parse url: invalid character in host name")
     return {"userinfo": _user(user), "host": _unescaped(host), "hostname": _unescaped(name)}
 
 
@@ -114,7 +114,7 @@ def _user(text: str) -> str:
     if not text:
         return ""
     if not re.fullmatch(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*", text):
-        raise Failure("unable to parse url: net/url: invalid userinfo")
+        raise TemplateFailure("unable to parse url: net/url: invalid userinfo")
     name, colon, password = text.partition(":")
     parts = [quote(encoded(_unescaped(part)), safe=f"{_USER}~") for part in (name, password)]
     return f"{parts[0]}:{parts[1]}" if colon else parts[0]
@@ -125,7 +125,9 @@ def _url_join(parts: dict[str, Any]) -> str:
     for name in _FIELDS:
         if not isinstance(parts.get(name, ""), str):
             kind = kind_of(parts[name])
-            raise Failure(f"unable to parse {name} key, must be of type string, but {kind} found")
+            raise TemplateFailure(
+                f"unable to parse {name} key, must be of type string, but {kind} found"
+            )
     scheme, host, path = (parts.get(name, "") for name in _FIELDS[:3])
     text = f"{scheme}:" if scheme else ""
     if parts.get("opaque"):

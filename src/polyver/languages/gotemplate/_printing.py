@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from polyver.languages.gotemplate._budget import Budget
+from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._times import time_text
 from polyver.languages.gotemplate._values import Version
 from polyver.languages.values.strings import number_text
@@ -14,11 +14,11 @@ from polyver.languages.values.strings import number_text
 __all__ = ["float_text", "print_all", "print_lines", "printed"]
 
 
-def printed(value: object, budget: Budget, depth: int = 0) -> str:
+def printed(value: object, budget: RenderBudget, depth: int = 0) -> str:
     """A value in the way of `%v`.
 
     >>> from polyver.languages.gotemplate._budget import Limits
-    >>> printed({"b": [1.5, None], "a": True}, Budget(Limits()))
+    >>> printed({"b": [1.5, None], "a": True}, RenderBudget(Limits()))
     'map[a:true b:[1.5 <nil>]]'
     """
     if isinstance(value, str):
@@ -63,18 +63,18 @@ def float_text(value: float) -> str:
     return number_text(value)
 
 
-def print_all(budget: Budget, values: Sequence[object]) -> str:
+def print_all(budget: RenderBudget, values: Sequence[object]) -> str:
     """Values one after the other, with a space between two that are no texts."""
     return budget.joined("", _spaced(budget, values))
 
 
-def _spaced(budget: Budget, values: Sequence[object]) -> Iterator[str]:
+def _spaced(budget: RenderBudget, values: Sequence[object]) -> Iterator[str]:
     for place, value in enumerate(values):
         if place and not isinstance(value, str) and not isinstance(values[place - 1], str):
             yield " "
         yield printed(value, budget)
 
 
-def print_lines(budget: Budget, values: Sequence[object]) -> str:
+def print_lines(budget: RenderBudget, values: Sequence[object]) -> str:
     """Values with spaces between them, and the end of a line."""
     return budget.joined(" ", (printed(value, budget) for value in values)) + "\n"

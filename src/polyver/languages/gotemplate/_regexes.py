@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from polyver.languages.gotemplate._budget import Budget
-from polyver.languages.gotemplate._functions import Table
-from polyver.languages.gotemplate._values import Failure, NilStrings, Strings
+from polyver.languages.gotemplate._budget import RenderBudget
+from polyver.languages.gotemplate._functions import FunctionTable
+from polyver.languages.gotemplate._values import NilStrings, Strings, TemplateFailure
 from polyver.languages.regexp import InvalidPattern, Match, Search, read_search
 
 __all__ = ["REGEXES"]
 
-REGEXES = Table("regular expressions")
+REGEXES = FunctionTable("regular expressions")
 _LONGEST = 1000
 _SHARE = 16
 """How many steps of a search count as one of a template."""
@@ -22,13 +22,13 @@ _TEXT = "string string"
 class _Expression:
     """A pattern whose use is paid for."""
 
-    def __init__(self, budget: Budget, pattern: str) -> None:
+    def __init__(self, budget: RenderBudget, pattern: str) -> None:
         if len(pattern) > _LONGEST:
-            raise Failure(f"a regular expression has more than {_LONGEST} characters")
+            raise TemplateFailure(f"a regular expression has more than {_LONGEST} characters")
         try:
             self._search: Search = read_search(pattern)
         except InvalidPattern as problem:
-            raise Failure(str(problem)) from None
+            raise TemplateFailure(str(problem)) from None
         self._budget = budget
         budget.spend(self._search.states // _SHARE)
 
@@ -56,7 +56,7 @@ class _Expression:
 
 
 @REGEXES.add("regexMatch", _TEXT, budgeted=True)
-def _match(budget: Budget, pattern: str, text: str) -> bool:
+def _match(budget: RenderBudget, pattern: str, text: str) -> bool:
     if len(pattern) <= _LONGEST and not _is_valid(pattern):
         return False
     return _Expression(budget, pattern).find(text) is not None
@@ -71,34 +71,34 @@ def _is_valid(pattern: str) -> bool:
 
 
 @REGEXES.add("mustRegexMatch", _TEXT, budgeted=True)
-def _must_match(budget: Budget, pattern: str, text: str) -> bool:
+def _must_match(budget: RenderBudget, pattern: str, text: str) -> bool:
     return _Expression(budget, pattern).find(text) is not None
 
 
 @REGEXES.add("regexFind mustRegexFind", _TEXT, budgeted=True)
-def _find(budget: Budget, pattern: str, text: str) -> str:
+def _find(budget: RenderBudget, pattern: str, text: str) -> str:
     found = _Expression(budget, pattern).find(text)
     return text[slice(*found.span)] if found else ""
 
 
 @REGEXES.add("regexFindAll mustRegexFindAll", f"{_TEXT} int", budgeted=True)
-def _find_all(budget: Budget, pattern: str, text: str, most: int) -> Strings:
+def _find_all(budget: RenderBudget, pattern: str, text: str, most: int) -> Strings:
     found = _Expression(budget, pattern).spans(text, most)
     return Strings(text[slice(*match.span)] for match in found) or NilStrings()
 
 
 @REGEXES.add("regexReplaceAllLiteral mustRegexReplaceAllLiteral", f"{_TEXT} string", budgeted=True)
-def _replace_literally(budget: Budget, pattern: str, text: str, new: str) -> str:
+def _replace_literally(budget: RenderBudget, pattern: str, text: str, new: str) -> str:
     return _replaced(budget, pattern, text, lambda _: [new])
 
 
 @REGEXES.add("regexReplaceAll mustRegexReplaceAll", f"{_TEXT} string", budgeted=True)
-def _replace(budget: Budget, pattern: str, text: str, new: str) -> str:
+def _replace(budget: RenderBudget, pattern: str, text: str, new: str) -> str:
     return _replaced(budget, pattern, text, lambda match: _expanded(new, match, text))
 
 
 def _replaced(
-    budget: Budget, pattern: str, text: str, made: Callable[[Match], Iterable[str]]
+    budget: RenderBudget, pattern: str, text: str, made: Callable[[Match], Iterable[str]]
 ) -> str:
     return budget.joined("", _pieces(_Expression(budget, pattern).spans(text), text, made))
 
@@ -137,7 +137,7 @@ def _referred(found: re.Match[str], match: Match, text: str) -> str:
 
 
 @REGEXES.add("regexSplit mustRegexSplit", f"{_TEXT} int", budgeted=True)
-def _split(budget: Budget, pattern: str, text: str, most: int) -> Strings:
+def _split(budget: RenderBudget, pattern: str, text: str, most: int) -> Strings:
     expression = _Expression(budget, pattern)
     if most == 0:
         return NilStrings()

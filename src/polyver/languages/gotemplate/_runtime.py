@@ -6,10 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from polyver.languages.gotemplate._budget import DEEPEST, Budget
-from polyver.languages.gotemplate._evaluation import Evaluation, Source
-from polyver.languages.gotemplate._functions import Function
-from polyver.languages.gotemplate._nodes import Action, Block, Jump, Name, Node, Range, Text, Use
+from polyver.languages.gotemplate._budget import DEEPEST, RenderBudget
+from polyver.languages.gotemplate._evaluation import Evaluation, GoTemplateSource
+from polyver.languages.gotemplate._functions import TemplateFunction
+from polyver.languages.gotemplate._nodes import (
+    TemplateAction,
+    TemplateBranch,
+    TemplateIdentifier,
+    TemplateInvocation,
+    TemplateJump,
+    TemplateNode,
+    TemplateRange,
+    TemplateText,
+)
 from polyver.languages.gotemplate._printing import printed
 from polyver.languages.gotemplate._values import Int, decoded, encoded, is_true, type_of
 
@@ -30,10 +39,10 @@ class Rendering(Evaluation):
 
     def __init__(
         self,
-        source: Source,
-        templates: Mapping[str, Sequence[Node]],
-        functions: Mapping[str, Function],
-        budget: Budget,
+        source: GoTemplateSource,
+        templates: Mapping[str, Sequence[TemplateNode]],
+        functions: Mapping[str, TemplateFunction],
+        budget: RenderBudget,
         missing: str,
     ) -> None:
         super().__init__(source, functions, budget, missing)
@@ -50,14 +59,14 @@ class Rendering(Evaluation):
         # What is not UTF-8 could not be written anywhere; bytes side by side may be, though.
         return text if text.isascii() else _LONE.sub("\ufffd", decoded(encoded(text)))
 
-    def _write(self, text: str, node: Node) -> None:
+    def _write(self, text: str, node: TemplateNode) -> None:
         self._size += len(text)
         with self._at(node):
             self._budget.fit(self._size)
             self._budget.hold(len(text))
         self._written.append(text)
 
-    def _walk(self, nodes: Sequence[Node], dot: object) -> None:
+    def _walk(self, nodes: Sequence[TemplateNode], dot: object) -> None:
         self._depth += 1
         if self._depth > DEEPEST and nodes:
             fact = f"blocks and templates nest more than {DEEPEST} levels deep"
@@ -65,21 +74,21 @@ class Rendering(Evaluation):
         for node in nodes:
             self._charge(node)
             match node:
-                case Text():
+                case TemplateText():
                     self._write(node.text, node)
-                case Action():
+                case TemplateAction():
                     self._do(node, dot)
-                case Block():
+                case TemplateBranch():
                     self._block(node, dot)
-                case Range():
+                case TemplateRange():
                     self._range(node, dot)
-                case Use():
+                case TemplateInvocation():
                     self._use(node, dot)
-                case Jump():
+                case TemplateJump():
                     raise _Jumped(node.word)
         self._depth -= 1
 
-    def _do(self, node: Action, dot: object) -> None:
+    def _do(self, node: TemplateAction, dot: object) -> None:
         value = self._pipeline(node.pipeline, dot)
         if node.pipeline.variables:
             return
@@ -87,7 +96,7 @@ class Rendering(Evaluation):
             text = "<no value>" if value is None else printed(value, self._budget)
         self._write(text, node)
 
-    def _block(self, node: Block, dot: object) -> None:
+    def _block(self, node: TemplateBranch, dot: object) -> None:
         known = len(self._variables)
         value = self._pipeline(node.pipeline, dot)
         if is_true(value):
@@ -96,7 +105,7 @@ class Rendering(Evaluation):
             self._walk(node.otherwise, dot)
         del self._variables[known:]
 
-    def _range(self, node: Range, dot: object) -> None:
+    def _range(self, node: TemplateRange, dot: object) -> None:
         known = len(self._variables)
         over = self._pipeline(node.pipeline, dot)
         turns = self._turns(node, over)
@@ -110,7 +119,7 @@ class Rendering(Evaluation):
             self._walk(node.otherwise, dot)
         del self._variables[known:]
 
-    def _turns(self, node: Range, over: object) -> Sequence[tuple[object, object]]:
+    def _turns(self, node: TemplateRange, over: object) -> Sequence[tuple[object, object]]:
         if over is None:
             return []
         if isinstance(over, list):
@@ -124,7 +133,7 @@ class Rendering(Evaluation):
             return _Count(over)
         raise self._failed(f"range can't iterate over a value of type {type_of(over)}", node)
 
-    def _turn(self, node: Range, key: object, value: object) -> None:
+    def _turn(self, node: TemplateRange, key: object, value: object) -> None:
         self._charge(node)
         known, depth = len(self._variables), self._depth
         names = node.pipeline.variables
@@ -146,18 +155,18 @@ class Rendering(Evaluation):
             del self._variables[known:]
             self._depth = depth
 
-    def _use(self, node: Use, dot: object) -> None:
+    def _use(self, node: TemplateInvocation, dot: object) -> None:
         self._template(node.name, node)
         self._run(node.name, self._pipeline(node.pipeline, dot) if node.pipeline else None, node)
 
-    def _template(self, name: str, node: Node) -> Sequence[Node]:
+    def _template(self, name: str, node: TemplateNode) -> Sequence[TemplateNode]:
         found = self._templates.get(name)
         if found is None:
             known = ", ".join(sorted(self._templates))
             raise self._failed(f'template "{name}" not defined', node, f"defined: {known}")
         return found
 
-    def _include(self, node: Name, name: str, value: object) -> str:
+    def _include(self, node: TemplateIdentifier, name: str, value: object) -> str:
         written, self._written = self._written, []
         self._run(name, value, node)
         text = "".join(self._written)
@@ -166,7 +175,7 @@ class Rendering(Evaluation):
         self._size -= len(text)
         return text
 
-    def _run(self, name: str, value: object, node: Node) -> None:
+    def _run(self, name: str, value: object, node: TemplateNode) -> None:
         inside = self._template(name, node)
         variables, self._variables = self._variables, [("$", value)]
         self._walk(inside, value)

@@ -6,24 +6,24 @@ import hashlib
 import re
 import zlib
 
-from polyver.languages.gotemplate._budget import Budget
+from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._cases import SPACES, lower, title, upper
-from polyver.languages.gotemplate._functions import Table
+from polyver.languages.gotemplate._functions import FunctionTable
 from polyver.languages.gotemplate._printing import printed
 from polyver.languages.gotemplate._quoting import quoted_text
-from polyver.languages.gotemplate._values import Failure, Strings, Texts, decoded, encoded
+from polyver.languages.gotemplate._values import Strings, TemplateFailure, Texts, decoded, encoded
 
 __all__ = ["TEXTS", "to_text", "to_texts"]
 
-TEXTS = Table("texts")
+TEXTS = FunctionTable("texts")
 
 
-def to_text(budget: Budget, value: object) -> str:
+def to_text(budget: RenderBudget, value: object) -> str:
     """A value as a text, which a text is already."""
     return printed(value, budget)
 
 
-def to_texts(budget: Budget, value: object) -> Strings:
+def to_texts(budget: RenderBudget, value: object) -> Strings:
     """A list of texts from anything; what is nothing is left out."""
     if not isinstance(value, list):
         return Strings() if value is None else Strings([to_text(budget, value)])
@@ -53,48 +53,48 @@ TEXTS.add("toStrings", "any", budgeted=True)(to_texts)
 
 
 @TEXTS.add("repeat", "int string", budgeted=True)
-def _repeat(budget: Budget, count: int, text: str) -> str:
+def _repeat(budget: RenderBudget, count: int, text: str) -> str:
     if count < 0:
-        raise Failure("strings: negative Repeat count")
+        raise TemplateFailure("strings: negative Repeat count")
     budget.hold(len(text) * int(count))
     return text * int(count)
 
 
 @TEXTS.add("replace", "string string string", budgeted=True)
-def _replace(budget: Budget, old: str, new: str, text: str) -> str:
+def _replace(budget: RenderBudget, old: str, new: str, text: str) -> str:
     count = text.count(old)
     budget.hold(len(text) + count * len(new))
     return text.replace(old, new)
 
 
 @TEXTS.add("quote", "any...", budgeted=True)
-def _quote(budget: Budget, *values: object) -> str:
+def _quote(budget: RenderBudget, *values: object) -> str:
     given = (value for value in values if value is not None)
     return budget.joined(" ", (quoted_text(to_text(budget, value)) for value in given))
 
 
 @TEXTS.add("squote", "any...", budgeted=True)
-def _squote(budget: Budget, *values: object) -> str:
+def _squote(budget: RenderBudget, *values: object) -> str:
     given = (value for value in values if value is not None)
     return budget.joined(" ", (f"'{printed(value, budget)}'" for value in given))
 
 
 @TEXTS.add("cat", "any...", budgeted=True)
-def _cat(budget: Budget, *values: object) -> str:
+def _cat(budget: RenderBudget, *values: object) -> str:
     return budget.joined(" ", (printed(value, budget) for value in values if value is not None))
 
 
 @TEXTS.add("indent", "int string", budgeted=True)
-def _indent(budget: Budget, count: int, text: str) -> str:
+def _indent(budget: RenderBudget, count: int, text: str) -> str:
     if count < 0:
-        raise Failure("strings: negative Repeat count")
+        raise TemplateFailure("strings: negative Repeat count")
     budget.hold(len(text) + (text.count("\n") + 1) * int(count))
     pad = " " * int(count)
     return pad + text.replace("\n", f"\n{pad}")
 
 
 @TEXTS.add("nindent", "int string", budgeted=True)
-def _nindent(budget: Budget, count: int, text: str) -> str:
+def _nindent(budget: RenderBudget, count: int, text: str) -> str:
     return f"\n{_indent(budget, count, text)}"
 
 
@@ -115,7 +115,7 @@ def _substr(start: int, end: int, text: str) -> str:
     if start >= 0 and (end < 0 or end > len(content)):
         end = len(content)
     if not 0 <= max(start, 0) <= end <= len(content):
-        raise Failure(f"slice bounds out of range [{max(start, 0)}:{end}]")
+        raise TemplateFailure(f"slice bounds out of range [{max(start, 0)}:{end}]")
     return decoded(content[max(start, 0) : end])
 
 
@@ -148,21 +148,21 @@ def _abbreviated(text: str, offset: int, width: int) -> str:
 
 
 @TEXTS.add("split", "string string", budgeted=True)
-def _split(budget: Budget, between: str, text: str) -> Texts:
+def _split(budget: RenderBudget, between: str, text: str) -> Texts:
     return _numbered(_parts(budget, between, text))
 
 
 @TEXTS.add("splitn", "string int string", budgeted=True)
-def _splitn(budget: Budget, between: str, count: int, text: str) -> Texts:
+def _splitn(budget: RenderBudget, between: str, count: int, text: str) -> Texts:
     return _numbered(_parts(budget, between, text, count))
 
 
 @TEXTS.add("splitList", "string string", budgeted=True)
-def _split_list(budget: Budget, between: str, text: str) -> Strings:
+def _split_list(budget: RenderBudget, between: str, text: str) -> Strings:
     return Strings(_parts(budget, between, text))
 
 
-def _parts(budget: Budget, between: str, text: str, most: int = -1) -> list[str]:
+def _parts(budget: RenderBudget, between: str, text: str, most: int = -1) -> list[str]:
     if most == 0:
         return []
     budget.spend(text.count(between))
@@ -178,12 +178,12 @@ def _numbered(parts: list[str]) -> Texts:
 
 
 @TEXTS.add("join", "string any", budgeted=True)
-def _join(budget: Budget, between: str, values: object) -> str:
+def _join(budget: RenderBudget, between: str, values: object) -> str:
     return budget.joined(between, to_texts(budget, values))
 
 
 @TEXTS.add("sortAlpha", "any", budgeted=True)
-def _sorted(budget: Budget, values: object) -> Strings:
+def _sorted(budget: RenderBudget, values: object) -> Strings:
     if not isinstance(values, list):
         return Strings([to_text(budget, values)])
     return Strings(sorted(to_texts(budget, values), key=encoded))
@@ -198,7 +198,7 @@ def _wrap(width: int, text: str) -> str:
 
 
 @TEXTS.add("wrapWith", "int string string", budgeted=True)
-def _wrap_with(budget: Budget, width: int, between: str, text: str) -> str:
+def _wrap_with(budget: RenderBudget, width: int, between: str, text: str) -> str:
     budget.hold(len(text) * (len(between) + 1))
     return _wrapped(text, width, between or "\n", breaks=True)
 

@@ -10,21 +10,21 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from polyver.core import PolyverError
-from polyver.languages.gotemplate._budget import DEEPEST, Budget, Limits
+from polyver.languages.gotemplate._budget import DEEPEST, RenderBudget, RenderLimits
 from polyver.languages.gotemplate._errors import InvalidTemplate, RenderFailed
-from polyver.languages.gotemplate._evaluation import Source
-from polyver.languages.gotemplate._functions import Function
+from polyver.languages.gotemplate._evaluation import GoTemplateSource
+from polyver.languages.gotemplate._functions import TemplateFunction
 from polyver.languages.gotemplate._library import FUNCTIONS, absence_of
-from polyver.languages.gotemplate._nodes import Node
+from polyver.languages.gotemplate._nodes import TemplateNode
 from polyver.languages.gotemplate._parser import parse
 from polyver.languages.gotemplate._runtime import Rendering
-from polyver.languages.gotemplate._values import Failure
+from polyver.languages.gotemplate._values import TemplateFailure
 from polyver.languages.values.manifests import dotted
 
 __all__ = ["InvalidData", "Template", "compile_template", "render_value"]
 
 Missing = Literal["error", "zero", "default"]
-LIMITS: Final = Limits()
+LIMITS: Final = RenderLimits()
 _NAMES: Final = frozenset(FUNCTIONS)
 
 
@@ -37,9 +37,9 @@ class Template:
 
     def __init__(
         self,
-        source: Source,
-        templates: Mapping[str, list[Node]],
-        functions: Mapping[str, Function],
+        source: GoTemplateSource,
+        templates: Mapping[str, list[TemplateNode]],
+        functions: Mapping[str, TemplateFunction],
         missing: Missing,
     ) -> None:
         self._source = source
@@ -51,7 +51,7 @@ class Template:
     def name(self) -> str:
         return self._source.name
 
-    def render(self, data: object, *, limits: Limits = LIMITS) -> str:
+    def render(self, data: object, *, limits: RenderLimits = LIMITS) -> str:
         """The output for some data, which stays as it is; what fails raises `RenderFailed`.
 
         >>> compile_template("{{ .name | upper }}: {{ len .ports }}").render(
@@ -59,9 +59,9 @@ class Template:
         ... )
         'WEB: 2'
         """
-        return self._rendered(plain(data), Budget(limits))
+        return self._rendered(plain(data), RenderBudget(limits))
 
-    def _rendered(self, data: object, budget: Budget) -> str:
+    def _rendered(self, data: object, budget: RenderBudget) -> str:
         run = Rendering(self._source, self._templates, self._functions, budget, self._missing)
         try:
             return run.run(self._source.name, data)
@@ -99,21 +99,21 @@ def compile_template(
         raise InvalidTemplate(
             "actions nest too deeply", name=name, line=1, column=1, near="the beginning"
         ) from None
-    return Template(Source(name, text), templates, known, missing)
+    return Template(GoTemplateSource(name, text), templates, known, missing)
 
 
-def _given(name: str, run: Callable[..., object]) -> Function:
+def _given(name: str, run: Callable[..., object]) -> TemplateFunction:
     """A function that somebody gave: what it says is wrong is told with the place."""
 
     def call(*values: object) -> object:
         try:
             return plain(run(*values))
         except PolyverError as problem:
-            raise Failure(str(problem)) from problem
+            raise TemplateFailure(str(problem)) from problem
         except (TypeError, ValueError) as problem:
-            raise Failure(str(problem)) from problem
+            raise TemplateFailure(str(problem)) from problem
 
-    return Function(name, ("any",), variadic=True, run=call, budgeted=False, group="given")
+    return TemplateFunction(name, ("any",), variadic=True, run=call, budgeted=False, group="given")
 
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -170,7 +170,7 @@ def render_value(
     *,
     name: str = "template",
     missing: Missing = "error",
-    limits: Limits = LIMITS,
+    limits: RenderLimits = LIMITS,
 ) -> object:
     """Plain data in which each text was a template, keys too; all else is as it was.
 
@@ -179,13 +179,13 @@ def render_value(
     >>> render_value({"args": ["{{ .pod }}", 3], "{{ .pod }}": True}, {"pod": "a"})
     {'args': ['a', 3], 'a': True}
     """
-    return _Values(plain(data), missing, Budget(limits)).rendered(value, name, ())
+    return _Values(plain(data), missing, RenderBudget(limits)).rendered(value, name, ())
 
 
 class _Values:
     """Renders the texts inside of a value."""
 
-    def __init__(self, data: object, missing: Missing, budget: Budget) -> None:
+    def __init__(self, data: object, missing: Missing, budget: RenderBudget) -> None:
         self._data = data
         self._missing: Missing = missing
         self._budget = budget

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from polyver.languages.gotemplate._values import Failure
+from polyver.languages.gotemplate._values import TemplateFailure
 
 __all__ = [
     "ZERO",
@@ -150,15 +150,17 @@ _FRACTION = r"(?:[.,](?P<fraction>\d++))?+"
 
 
 def parse_time(layout: str, text: str) -> datetime:
-    """The moment that a text in the way of a layout names; what is none raises `Failure`."""
+    """Parse a time by a layout of Go; raise `TemplateFailure` if it does not fit."""
     found = _expression(layout).fullmatch(text) if len(text) < 200 else None
     if found is None:
-        raise Failure(f'parsing time "{text[:200]}" as "{layout}": it does not have that form')
+        raise TemplateFailure(
+            f'parsing time "{text[:200]}" as "{layout}": it does not have that form'
+        )
     parts = found.groupdict()
     try:
         return _moment(parts)
     except (ValueError, OverflowError):
-        raise Failure(f'parsing time "{text}": there is no such moment') from None
+        raise TemplateFailure(f'parsing time "{text}": there is no such moment') from None
 
 
 @lru_cache(maxsize=64)

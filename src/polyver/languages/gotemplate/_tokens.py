@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Token", "read_tokens"]
+__all__ = ["TemplateToken", "read_tokens"]
 
 _SPACES = " \t\r\n"
 _KEYWORDS = frozenset(
@@ -29,7 +29,7 @@ _QUOTED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class TemplateToken:
     """A word, and where it stands; of kind `error`, what is wrong there."""
 
     kind: str
@@ -43,17 +43,17 @@ class _Wrong(Exception):
         self.at = at
 
 
-def read_tokens(source: str) -> list[Token]:
+def read_tokens(source: str) -> list[TemplateToken]:
     """The words of a template, the last of which is its end or what is wrong with it.
 
     >>> [token.kind for token in read_tokens("a {{- .b | c }}")]
     ['text', '{{', 'field', 'space', '|', 'space', 'name', 'space', '}}', 'end']
     """
-    found: list[Token] = []
+    found: list[TemplateToken] = []
     try:
         found.extend(_Lexer(source).tokens())
     except _Wrong as wrong:
-        found.append(Token("error", str(wrong), wrong.at))
+        found.append(TemplateToken("error", str(wrong), wrong.at))
     return found
 
 
@@ -69,12 +69,12 @@ class _Lexer:
         self._at = 0
         self._parens = 0
 
-    def tokens(self) -> Iterator[Token]:
+    def tokens(self) -> Iterator[TemplateToken]:
         while True:
             opened = self._source.find("{{", self._at)
             yield from self._text(opened)
             if opened < 0:
-                yield Token("end", "", len(self._source))
+                yield TemplateToken("end", "", len(self._source))
                 return
             self._at = opened + 2
             trims = _TRIM_LEFT.match(self._source, self._at) is not None
@@ -82,16 +82,16 @@ class _Lexer:
             if self._source.startswith("/*", self._at):
                 self._comment()
                 continue
-            yield Token("{{", "{{", opened)
+            yield TemplateToken("{{", "{{", opened)
             yield from self._action()
 
-    def _text(self, opened: int) -> Iterator[Token]:
+    def _text(self, opened: int) -> Iterator[TemplateToken]:
         end = opened if opened >= 0 else len(self._source)
         text = self._source[self._at : end]
         if opened >= 0 and _TRIM_LEFT.match(self._source, opened + 2):
             text = text.rstrip(_SPACES)
         if text:
-            yield Token("text", text, self._at)
+            yield TemplateToken("text", text, self._at)
 
     def _comment(self) -> None:
         start = self._at
@@ -107,16 +107,16 @@ class _Lexer:
         at_trim = _TRIM_RIGHT.match(self._source, self._at) is not None
         return at_trim or self._source.startswith("}}", self._at)
 
-    def _close(self) -> Token:
+    def _close(self) -> TemplateToken:
         trims = not self._source.startswith("}}", self._at)
         self._at += 4 if trims else 2
-        token = Token("}}", "}}", self._at - 2)
+        token = TemplateToken("}}", "}}", self._at - 2)
         if trims:
             blank = _BLANK.match(self._source, self._at)
             self._at = blank.end() if blank else self._at
         return token
 
-    def _action(self) -> Iterator[Token]:
+    def _action(self) -> Iterator[TemplateToken]:
         self._parens = 0
         while not self._closes():
             if self._at >= len(self._source):
@@ -126,7 +126,7 @@ class _Lexer:
             raise _Wrong("unclosed left paren", self._at)
         yield self._close()
 
-    def _word(self) -> Token:
+    def _word(self) -> TemplateToken:
         char = self._source[self._at]
         if char in _SPACES:
             return self._space()
@@ -137,7 +137,7 @@ class _Lexer:
         known = {"`": self._raw, ".": self._dot, ":": self._declare}
         return known[char]() if char in known else self._plain(char)
 
-    def _plain(self, char: str) -> Token:
+    def _plain(self, char: str) -> TemplateToken:
         if char in "+-" or "0" <= char <= "9":
             return self._number()
         if _is_word(char):
@@ -151,12 +151,12 @@ class _Lexer:
             return self._token("sign", self._at + 1)
         raise _Wrong(f"unrecognized character in action: {_shown(char)}", self._at)
 
-    def _token(self, kind: str, end: int) -> Token:
-        token = Token(kind, self._source[self._at : end], self._at)
+    def _token(self, kind: str, end: int) -> TemplateToken:
+        token = TemplateToken(kind, self._source[self._at : end], self._at)
         self._at = end
         return token
 
-    def _space(self) -> Token:
+    def _space(self) -> TemplateToken:
         blank = _BLANK.match(self._source, self._at)
         assert blank is not None
         end = blank.end()
@@ -164,18 +164,18 @@ class _Lexer:
             end -= 1
         return self._token("space", end)
 
-    def _declare(self) -> Token:
+    def _declare(self) -> TemplateToken:
         if not self._source.startswith(":=", self._at):
             raise _Wrong("expected :=", self._at)
         return self._token(":=", self._at + 2)
 
-    def _dot(self) -> Token:
+    def _dot(self) -> TemplateToken:
         after = self._source[self._at + 1 : self._at + 2]
         if not after or "0" <= after <= "9":
             return self._number()
         return self._named("field", self._at + 1)
 
-    def _named(self, kind: str, end: int) -> Token:
+    def _named(self, kind: str, end: int) -> TemplateToken:
         while end < len(self._source) and _is_word(self._source[end]):
             end += 1
         after = self._source[end : end + 1]
@@ -188,7 +188,7 @@ class _Lexer:
             kind = text
         return self._token("dot" if text == "." else kind, end)
 
-    def _number(self) -> Token:
+    def _number(self) -> TemplateToken:
         found = _NUMBER.match(self._source, self._at)
         assert found is not None
         end = found.end()
@@ -202,7 +202,7 @@ class _Lexer:
             raise _Wrong(f"bad number syntax: {self._source[self._at : end + 1]}", self._at)
         return self._token(kind, end)
 
-    def _quoted(self, kind: str, problem: str) -> Token:
+    def _quoted(self, kind: str, problem: str) -> TemplateToken:
         mark, end = self._source[self._at], self._at + 1
         while self._source[end : end + 1] != mark:
             if self._source[end : end + 1] == "\\":
@@ -212,7 +212,7 @@ class _Lexer:
             end += 1
         return self._token(kind, end + 1)
 
-    def _raw(self) -> Token:
+    def _raw(self) -> TemplateToken:
         end = self._source.find("`", self._at + 1)
         if end < 0:
             raise _Wrong("unterminated raw quoted string", self._at)

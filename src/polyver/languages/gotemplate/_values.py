@@ -12,7 +12,6 @@ from typing import Any, Final
 
 __all__ = [
     "Byte",
-    "Failure",
     "Int",
     "Ints",
     "Lists",
@@ -20,6 +19,7 @@ __all__ = [
     "NilList",
     "NilStrings",
     "Strings",
+    "TemplateFailure",
     "Texts",
     "Version",
     "Wide",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-class Failure(Exception):
+class TemplateFailure(Exception):
     """What went wrong in a function, without the place, which only the caller knows."""
 
     def __init__(self, fact: str, hint: str = "") -> None:

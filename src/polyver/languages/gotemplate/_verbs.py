@@ -10,11 +10,11 @@ from polyver.languages.gotemplate._printing import float_text
 from polyver.languages.gotemplate._quoting import is_printable, quoted_char, quoted_text
 from polyver.languages.gotemplate._values import Byte, Wide, encoded
 
-__all__ = ["Shape", "written_float", "written_int", "written_text"]
+__all__ = ["FormatSpec", "written_float", "written_int", "written_text"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FormatSpec:
     """What stands between a percent sign and its letter."""
 
     sharp: bool = False
@@ -47,7 +47,7 @@ class Shape:
 _BASES = {"d": "d", "v": "d", "b": "b", "o": "o", "O": "o", "x": "x", "X": "X"}
 
 
-def written_int(value: int, verb: str, shape: Shape) -> str | None:
+def written_int(value: int, verb: str, shape: FormatSpec) -> str | None:
     """A whole number, unless the letter is for something else."""
     number = int(value)
     match verb:
@@ -69,13 +69,13 @@ def _char(number: int) -> str:
     return chr(number) if good else "\ufffd"
 
 
-def _unicode(number: int, shape: Shape) -> str:
+def _unicode(number: int, shape: FormatSpec) -> str:
     digits = f"{number % 2**64:X}".rjust(max(4, shape.precision or 0), "0")
     known = 0 <= number <= 0x10FFFF and is_printable(chr(number))
     return f"U+{digits}" + (f" '{chr(number)}'" if shape.sharp and known else "")
 
 
-def _digits(number: int, verb: str, shape: Shape) -> str:
+def _digits(number: int, verb: str, shape: FormatSpec) -> str:
     if shape.precision == 0 and number == 0:
         return " " * (shape.width or 0)
     digits = format(abs(number), _BASES[verb])
@@ -97,7 +97,7 @@ def _prefixed(digits: str, verb: str) -> str:
     return {"b": "0b", "x": "0x", "X": "0X"}.get(verb, "") + digits
 
 
-def written_text(text: str, verb: str, shape: Shape) -> str | None:
+def written_text(text: str, verb: str, shape: FormatSpec) -> str | None:
     """A text, unless the letter is for something else."""
     match verb:
         case "s":
@@ -111,13 +111,13 @@ def written_text(text: str, verb: str, shape: Shape) -> str | None:
     return None
 
 
-def _quoted(text: str, shape: Shape) -> str:
+def _quoted(text: str, shape: FormatSpec) -> str:
     if shape.sharp and re.fullmatch("[^`\x00-\x08\x0a-\x1f\x7f\ufeff\udc80-\udcff]*", text):
         return f"`{text}`"
     return quoted_text(text, ascii_only=shape.plus)
 
 
-def _hex(text: str, shape: Shape, *, upper: bool) -> str:
+def _hex(text: str, shape: FormatSpec, *, upper: bool) -> str:
     content = encoded(text)[: shape.precision]
     prefix = ("0X" if upper else "0x") if shape.sharp else ""
     pairs = [f"{byte:02X}" if upper else f"{byte:02x}" for byte in content]
@@ -128,7 +128,7 @@ def _hex(text: str, shape: Shape, *, upper: bool) -> str:
     return shape.padded(shown)
 
 
-def written_float(value: float, verb: str, shape: Shape) -> str | None:
+def written_float(value: float, verb: str, shape: FormatSpec) -> str | None:
     """A float, unless the letter is for something else."""
     verb = {"v": "g", "F": "f"}.get(verb, verb)
     if verb not in "gGfeExXb":
@@ -146,7 +146,7 @@ def written_float(value: float, verb: str, shape: Shape) -> str | None:
     return shape.padded(sign + text)
 
 
-def _unsigned(value: float, verb: str, shape: Shape) -> str:
+def _unsigned(value: float, verb: str, shape: FormatSpec) -> str:
     if math.isinf(value) or math.isnan(value):
         return "Inf" if math.isinf(value) else "NaN"
     match verb:
@@ -201,7 +201,7 @@ def _hexadecimal(value: float, precision: int | None) -> str:
     return f"0x1{'.' if digits else ''}{digits}p{power:+03d}"
 
 
-def _pointed(text: str, verb: str, shape: Shape) -> str:
+def _pointed(text: str, verb: str, shape: FormatSpec) -> str:
     """With a decimal point in any case, and all digits that were asked for."""
     found = re.match(r"(0[xX])?([0-9a-fA-F.]*?)([eEpP][+-]\d+)?$", text)
     if found is None:

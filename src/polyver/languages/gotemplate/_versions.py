@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from polyver.core import SemVer
-from polyver.languages.gotemplate._values import Failure, Version
+from polyver.languages.gotemplate._values import TemplateFailure, Version
 
 __all__ = ["compared", "parse_version", "satisfies"]
 
@@ -25,7 +25,7 @@ def parse_version(text: str) -> Version:
     """A version, perhaps with a `v` and with fewer than three numbers."""
     found = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None or any(len(found[each] or "") > 19 for each in (1, 2, 3)):
-        raise Failure("Invalid Semantic Version")
+        raise TemplateFailure("Invalid Semantic Version")
     numbers = int(found[1]), int(found[2] or 0), int(found[3] or 0)
     pre = found[4] or ""
     _check(pre)
@@ -34,7 +34,7 @@ def parse_version(text: str) -> Version:
 
 def _check(pre: str) -> None:
     if any(re.fullmatch("0[0-9]+", part) for part in pre.split(".")):
-        raise Failure("Version segment starts with 0")
+        raise TemplateFailure("Version segment starts with 0")
 
 
 def compared(one: Version, other: Version) -> int:
@@ -133,7 +133,7 @@ def satisfies(constraint: str, version: Version) -> bool:
     True
     """
     if len(constraint) > _LONGEST:
-        raise Failure("improper constraint: it is too long")
+        raise TemplateFailure("improper constraint: it is too long")
     alternatives = [_read_all(part) for part in _with_ranges(constraint).split("||")]
     return any(all(each.check(version) for each in group) for group in alternatives)
 
@@ -148,13 +148,13 @@ def _read_all(text: str) -> list[_Constraint]:
     while at < len(text) or not found:
         match = _CONSTRAINT.match(text, at)
         if match is None or (found and not _separated(text, at)):
-            raise Failure(f"improper constraint: {text}")
+            raise TemplateFailure(f"improper constraint: {text}")
         found.append(_read(match, text))
         at = match.end()
         if text.startswith(",", at):
             at += 1
             if not text[at:].strip():
-                raise Failure(f"improper constraint: {text}")
+                raise TemplateFailure(f"improper constraint: {text}")
     return found
 
 
@@ -168,7 +168,7 @@ def _read(found: re.Match[str], text: str) -> _Constraint:
         if part is None or part in ("x", "X", "*"):
             break
         if not part.isdecimal() or len(part) > 19:
-            raise Failure(f"constraint Parser Error in {text}")
+            raise TemplateFailure(f"constraint Parser Error in {text}")
         numbers.append(int(part))
     _check(found[5] or "")
     whole = (*numbers, *[0] * (3 - len(numbers)))

@@ -7,10 +7,10 @@ from polyver.languages.regexp._tree import (
     Assertion,
     Branch,
     Capture,
-    Node,
+    Concatenation,
+    RegexpNode,
     Repeat,
-    Sequence,
-    Single,
+    SingleCharacter,
     may_be_empty,
 )
 
@@ -25,7 +25,7 @@ _PLAIN = ("", "begin", "end")
 class Automaton:
     """A pattern as numbered states; moves between sets of them are remembered."""
 
-    def __init__(self, tree: Node) -> None:
+    def __init__(self, tree: RegexpNode) -> None:
         self._moves: list[tuple[Charset, int] | None] = []
         """What a state takes, and the state after it."""
         self._free: list[list[tuple[str, int]]] = []
@@ -39,10 +39,10 @@ class Automaton:
         self._free.append([])
         return len(self._moves) - 1
 
-    def _build(self, node: Node, then: int) -> int:
+    def _build(self, node: RegexpNode, then: int) -> int:
         """The state at which a part begins that goes on to another."""
         match node:
-            case Single(chars):
+            case SingleCharacter(chars):
                 state = self._state()
                 self._moves[state] = (chars, then)
                 return state
@@ -50,7 +50,7 @@ class Automaton:
                 state = self._state()
                 self._free[state].append((name, then))
                 return state
-            case Sequence(parts):
+            case Concatenation(parts):
                 for part in reversed(parts):
                     then = self._build(part, then)
                 return then

@@ -15,20 +15,20 @@ from functools import lru_cache
 
 from polyver.languages.regexp._automaton import Automaton
 from polyver.languages.regexp._find import Finder
-from polyver.languages.regexp._tree import Node, longest_quick, states_of
+from polyver.languages.regexp._tree import RegexpNode, longest_quick, states_of
 from polyver.languages.regexp.syntax import InvalidPattern, parse
 from polyver.languages.values.step_budget import spend
 
-__all__ = ["InvalidPattern", "Pattern", "compile_pattern", "python_pattern", "read_pattern"]
+__all__ = ["CompiledPattern", "InvalidPattern", "compile_pattern", "python_pattern", "read_pattern"]
 
 _STATES = 10
 """How many states of one character count as one step."""
 
 
-class Pattern:
+class CompiledPattern:
     """One pattern, and what it costs."""
 
-    def __init__(self, tree: Node) -> None:
+    def __init__(self, tree: RegexpNode) -> None:
         self._tree = tree
         source = tree.source()
         self._quick = re.compile(source) if source is not None else None
@@ -90,13 +90,13 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 
 
 @lru_cache(maxsize=4096)
-def read_pattern(pattern: str) -> Pattern:
+def read_pattern(pattern: str) -> CompiledPattern:
     """A pattern that can also tell where it is.
 
     >>> read_pattern("a+?b*").find_all("aabb")
     ['a', 'abb']
     """
-    return Pattern(parse(pattern))
+    return CompiledPattern(parse(pattern))
 
 
 def python_pattern(pattern: str) -> str | None:

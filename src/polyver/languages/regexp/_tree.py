@@ -11,10 +11,10 @@ __all__ = [
     "Assertion",
     "Branch",
     "Capture",
-    "Node",
+    "Concatenation",
+    "RegexpNode",
     "Repeat",
-    "Sequence",
-    "Single",
+    "SingleCharacter",
     "longest_quick",
     "may_be_empty",
     "repeats_nothing",
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class Node:
+class RegexpNode:
     """A part of a pattern."""
 
     def source(self) -> str | None:
@@ -39,7 +39,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Single(Node):
+class SingleCharacter(RegexpNode):
     """One character."""
 
     chars: Charset
@@ -49,7 +49,7 @@ class Single(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Assertion(Node):
+class Assertion(RegexpNode):
     """A place in the text rather than a character: its begin, a line's end, a word's border."""
 
     name: str
@@ -66,10 +66,10 @@ class Assertion(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence(Node):
+class Concatenation(RegexpNode):
     """One after the other."""
 
-    parts: tuple[Node, ...]
+    parts: tuple[RegexpNode, ...]
 
     def source(self) -> str | None:
         return _joined("", self.parts)
@@ -82,10 +82,10 @@ class Sequence(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Branch(Node):
+class Branch(RegexpNode):
     """One or the other."""
 
-    options: tuple[Node, ...]
+    options: tuple[RegexpNode, ...]
 
     def source(self) -> str | None:
         return _joined("|", self.options)
@@ -95,10 +95,10 @@ class Branch(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat(Node):
+class Repeat(RegexpNode):
     """The same several times; `most` is None where there is no end."""
 
-    part: Node
+    part: RegexpNode
     least: int
     most: int | None
     lazy: bool = False
@@ -120,10 +120,10 @@ class Repeat(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Capture(Node):
+class Capture(RegexpNode):
     """A part whose place is wanted, too."""
 
-    part: Node
+    part: RegexpNode
     number: int
 
     def source(self) -> str | None:
@@ -141,23 +141,23 @@ _MOST_STEPS = 200_000
 """What Python's engine may at worst need for a text: some milliseconds."""
 
 
-def longest_quick(tree: Node) -> int:
+def longest_quick(tree: RegexpNode) -> int:
     """The length of texts up to which Python's engine needs few steps; -1 if there is none."""
     return max((2**size for size in range(20) if _is_bounded(tree, 2**size)), default=-1)
 
 
-def _is_bounded(tree: Node, length: int) -> bool:
+def _is_bounded(tree: RegexpNode, length: int) -> bool:
     """Whether Python's engine needs few steps; it also has to look for the beginning."""
     places = 1 if tree.is_anchored() else length + 1
     return tree.ways(length) * places <= _MOST_STEPS
 
 
-def may_be_empty(tree: Node) -> bool:
+def may_be_empty(tree: RegexpNode) -> bool:
     """Whether there is a place at which it needs no character."""
     match tree:
-        case Single():
+        case SingleCharacter():
             return False
-        case Sequence(parts):
+        case Concatenation(parts):
             return all(map(may_be_empty, parts))
         case Branch(parts):
             return any(map(may_be_empty, parts))
@@ -168,10 +168,10 @@ def may_be_empty(tree: Node) -> bool:
     return True
 
 
-def repeats_nothing(tree: Node) -> bool:
+def repeats_nothing(tree: RegexpNode) -> bool:
     """Whether what may be empty is repeated, where Python's engine and Go's differ."""
     match tree:
-        case Sequence(parts) | Branch(parts):
+        case Concatenation(parts) | Branch(parts):
             return any(map(repeats_nothing, parts))
         case Repeat(part):
             return may_be_empty(part) or repeats_nothing(part)
@@ -180,10 +180,10 @@ def repeats_nothing(tree: Node) -> bool:
     return False
 
 
-def states_of(tree: Node) -> int:
+def states_of(tree: RegexpNode) -> int:
     """How many states a walk over a text has to keep in mind."""
     match tree:
-        case Sequence(parts) | Branch(parts):
+        case Concatenation(parts) | Branch(parts):
             return 1 + sum(map(states_of, parts))
         case Repeat(part, least, most):
             return 1 + (least + 1 if most is None else most) * (1 + states_of(part))
@@ -192,7 +192,7 @@ def states_of(tree: Node) -> int:
     return 1
 
 
-def _joined(between: str, parts: tuple[Node, ...]) -> str | None:
+def _joined(between: str, parts: tuple[RegexpNode, ...]) -> str | None:
     found = [part.source() for part in parts]
     known = [each for each in found if each is not None]
     return f"(?:{between.join(known)})" if len(known) == len(found) else None

@@ -18,10 +18,10 @@ from polyver.languages.regexp._tree import (
     Assertion,
     Branch,
     Capture,
-    Node,
+    Concatenation,
+    RegexpNode,
     Repeat,
-    Sequence,
-    Single,
+    SingleCharacter,
 )
 
 __all__ = ["InvalidPattern", "parse", "parse_groups"]
@@ -45,7 +45,7 @@ class _Flags:
     lazy: bool = False
 
 
-def parse(pattern: str) -> Node:
+def parse(pattern: str) -> RegexpNode:
     """Read a pattern.
 
     >>> parse("a[")
@@ -55,7 +55,7 @@ def parse(pattern: str) -> Node:
     return _Parser(pattern).parse()
 
 
-def parse_groups(pattern: str) -> tuple[Node, dict[str, int]]:
+def parse_groups(pattern: str) -> tuple[RegexpNode, dict[str, int]]:
     """Read a pattern with the groups in it, and the numbers of those that have names."""
     parser = _Parser(pattern, groups=True)
     return parser.parse(), parser.names
@@ -66,7 +66,7 @@ _GROUP = re.compile(r"\(\?(?:P?<([A-Za-z0-9_]+)>|([imsU]*)(-[imsU]+)?(:|\)))")
 _SIMPLE = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def _is_repeatable(node: Node, most: int) -> bool:
+def _is_repeatable(node: RegexpNode, most: int) -> bool:
     """Whether repeats inside of repeats stay below a bound in all."""
     match node:
         case Repeat(part, least, end):
@@ -74,7 +74,7 @@ def _is_repeatable(node: Node, most: int) -> bool:
             return times <= most and _is_repeatable(part, most // max(times, 1))
         case Capture(part):
             return _is_repeatable(part, most)
-        case Sequence(parts) | Branch(parts):
+        case Concatenation(parts) | Branch(parts):
             return all(_is_repeatable(part, most) for part in parts)
         case _:
             return True
@@ -92,7 +92,7 @@ class _Parser:
         self._depth = 0
         self._flags = _Flags()
 
-    def parse(self) -> Node:
+    def parse(self) -> RegexpNode:
         found = self._branch()
         if self._at < len(self._text):
             raise InvalidPattern("unexpected )", self._text)
@@ -107,14 +107,14 @@ class _Parser:
         self._at += len(text)
         return True
 
-    def _branch(self) -> Node:
+    def _branch(self) -> RegexpNode:
         options = [self._sequence()]
         while self._take("|"):
             options.append(self._sequence())
         return options[0] if len(options) == 1 else Branch(tuple(options))
 
-    def _sequence(self) -> Node:
-        parts: list[Node] = []
+    def _sequence(self) -> RegexpNode:
+        parts: list[RegexpNode] = []
         while self._at < len(self._text) and self._text[self._at] not in "|)":
             if self._take("\\Q"):
                 parts += self._quotation()
@@ -123,12 +123,12 @@ class _Parser:
             atom = parts.pop() if parts and self._at_repeat() else self._atom()
             if atom is not None:
                 parts.append(self._repeated(atom))
-        return Sequence(tuple(parts))
+        return Concatenation(tuple(parts))
 
     def _at_repeat(self) -> bool:
         return self._text[self._at] in "*+?" or _REPEAT.match(self._text, self._at) is not None
 
-    def _repeated(self, atom: Node) -> Node:
+    def _repeated(self, atom: RegexpNode) -> RegexpNode:
         before = ""
         while (bounds := self._bounds()) is not None:
             operator = self._text[bounds[2] : self._at]
@@ -160,13 +160,13 @@ class _Parser:
         self._take("?")
         return least, most, start
 
-    def _atom(self) -> Node | None:
+    def _atom(self) -> RegexpNode | None:
         char = self._text[self._at]
         match char:
             case "(":
                 return self._group()
             case "[":
-                return Single(self._class())
+                return SingleCharacter(self._class())
             case "\\":
                 return self._escape()
         if self._at_repeat():
@@ -177,20 +177,20 @@ class _Parser:
         self._at += 1
         return self._plain(char)
 
-    def _plain(self, char: str) -> Node:
+    def _plain(self, char: str) -> RegexpNode:
         match char:
             case ".":
-                return Single(Charset(() if self._flags.dots else NEWLINE, negated=True))
+                return SingleCharacter(Charset(() if self._flags.dots else NEWLINE, negated=True))
             case "^":
                 return Assertion("line-begin" if self._flags.lines else "begin")
             case "$":
                 return Assertion("line-end" if self._flags.lines else "end")
         return self._literal(char)
 
-    def _literal(self, char: str) -> Node:
-        return Single(Charset(((ord(char), ord(char)),), folds=self._flags.fold))
+    def _literal(self, char: str) -> RegexpNode:
+        return SingleCharacter(Charset(((ord(char), ord(char)),), folds=self._flags.fold))
 
-    def _group(self) -> Node | None:
+    def _group(self) -> RegexpNode | None:
         flags = self._flags
         if not self._take("(?"):
             self._at += 1
@@ -206,7 +206,7 @@ class _Parser:
         self._set(found[3] or "", to=False)
         return self._closed(flags) if found[4] == ":" else None
 
-    def _captured(self, flags: _Flags, name: str) -> Node:
+    def _captured(self, flags: _Flags, name: str) -> RegexpNode:
         self._groups += 1
         number = self._groups
         if name:
@@ -227,7 +227,7 @@ class _Parser:
         for letter in letters.removeprefix("-"):
             self._flags = replace(self._flags, **{names[letter]: to})
 
-    def _closed(self, flags: _Flags) -> Node:
+    def _closed(self, flags: _Flags) -> RegexpNode:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise InvalidPattern("expression nests too deeply", self._text)
@@ -238,7 +238,7 @@ class _Parser:
         self._flags = flags
         return inside
 
-    def _escape(self) -> Node | None:
+    def _escape(self) -> RegexpNode | None:
         char = self._text[self._at + 1 : self._at + 2]
         if not char:
             raise InvalidPattern("trailing backslash at end of expression", "")
@@ -247,9 +247,9 @@ class _Parser:
             self._at += 2
             return Assertion(places[char])
         found = self._escaped_class()
-        return Single(found) if found is not None else self._literal(self._escaped_char())
+        return SingleCharacter(found) if found is not None else self._literal(self._escaped_char())
 
-    def _quotation(self) -> list[Node]:
+    def _quotation(self) -> list[RegexpNode]:
         inside, _, _ = self._rest().partition("\\E")
         self._at = min(self._at + len(inside) + 2, len(self._text))
         return [self._literal(char) for char in inside]

@@ -11,7 +11,13 @@ from typing import TypeVar
 import msgspec
 import yaml
 
-from polyver.languages.values.parse import InvalidManifest, Mark, Refused, YamlReader, read_json
+from polyver.languages.values.parse import (
+    InvalidManifest,
+    Mark,
+    RefusedManifest,
+    YamlReader,
+    read_json,
+)
 from polyver.languages.values.scalars import number, scalar
 from polyver.languages.values.strings import without_nulls
 
@@ -163,7 +169,7 @@ def load_manifests(text: str, source: str) -> list[Document]:
     try:
         for value, mark in YamlReader(text, source).documents():
             documents.append(Document(value, source, mark))
-    except Refused:
+    except RefusedManifest:
         raise
     except InvalidManifest as error:
         problem = error

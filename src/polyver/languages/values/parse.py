@@ -19,7 +19,7 @@ from yaml import events
 from polyver.core import PolyverError
 from polyver.languages.values.scalars import scalar
 
-__all__ = ["InvalidManifest", "Mark", "Refused", "YamlReader", "read_json"]
+__all__ = ["InvalidManifest", "Mark", "RefusedManifest", "YamlReader", "read_json"]
 
 DEEPEST = 200
 _MOST_PER_CHARACTER = 10  # bounds what aliases stand for, all together
@@ -45,7 +45,7 @@ class Mark:
         self.key_was_text = key_was_text
 
 
-class Refused(InvalidManifest):
+class RefusedManifest(InvalidManifest):
     """Text that could be read and is not: a doubled key, too deep, too much."""
 
 
@@ -100,13 +100,13 @@ class YamlReader:
     def _spend(self, nodes: int) -> None:
         self._left -= nodes
         if self._left < 0:
-            raise Refused("aliases stand for more than can be read", at=self._here)
+            raise RefusedManifest("aliases stand for more than can be read", at=self._here)
 
     def _node(self, event: events.Event, depth: int) -> tuple[object, Mark]:
         if isinstance(event, events.AliasEvent):
             return self._alias(event)
         if depth > DEEPEST:
-            raise Refused(f"nested deeper than {DEEPEST} levels", at=self._here)
+            raise RefusedManifest(f"nested deeper than {DEEPEST} levels", at=self._here)
         before = self._left
         self._spend(1)
         mark = Mark(self._line)
@@ -160,7 +160,7 @@ class YamlReader:
     def _twice(self, key: str, line: int, first: int) -> None:
         if self._doubled is None:
             at = f"{self._source}:{line}"
-            raise Refused(f'"{key}" is there twice, first in line {first}', at=at)
+            raise RefusedManifest(f'"{key}" is there twice, first in line {first}', at=at)
         self._doubled.append((key, line))
 
     def _merge(
@@ -240,7 +240,7 @@ def read_json(text: str, source: str) -> object:
         if len(fields) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise Refused(f'"{twice}" is there twice', at=source)
+            raise RefusedManifest(f'"{twice}" is there twice', at=source)
         return fields
 
     try:
@@ -254,7 +254,7 @@ def read_json(text: str, source: str) -> object:
     except (ValueError, RecursionError):
         return None
     if _depth(value) > DEEPEST:
-        raise Refused(f"nested deeper than {DEEPEST} levels", at=source)
+        raise RefusedManifest(f"nested deeper than {DEEPEST} levels", at=source)
     return value
 
 

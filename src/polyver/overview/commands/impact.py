@@ -8,10 +8,10 @@ from cyclopts import App, Parameter
 
 from polyver.cli.cluster import CLUSTER
 from polyver.cli.exit_codes import Misused, UnknownName
-from polyver.cli.output import Format, emit, print_lines, print_table
+from polyver.cli.output import OutputFormat, emit, print_lines, print_table
 from polyver.compositions.settings import PACKAGE_NAMES
 from polyver.core import Resolution
-from polyver.functions.blueprints import Use, requests_in, uses_in
+from polyver.functions.blueprints import PhaseFunctionUse, requests_in, uses_in
 from polyver.functions.commands.blueprints import blueprints_among, documents_in
 from polyver.functions.commands.catalogues import version_of
 from polyver.functions.commands.functions import CatalogueFiles, FunctionFiles, Output, Traceback
@@ -33,7 +33,7 @@ def impact(
     ] = None,
     functions: FunctionFiles = None,
     catalogue: CatalogueFiles = None,
-    output: Output = Format.TABLE,
+    output: Output = OutputFormat.TABLE,
     traceback: Traceback = False,
 ) -> None:
     """List every blueprint, action and phase that uses a function, or one version of it.
@@ -100,8 +100,8 @@ def _context(names: list[str]) -> str:
     return names[0].removeprefix(CLUSTER)
 
 
-def _print(uses: list[Use], output: Format) -> None:
-    if output is not Format.TABLE:
+def _print(uses: list[PhaseFunctionUse], output: OutputFormat) -> None:
+    if output is not OutputFormat.TABLE:
         emit({"uses": [_data(use) for use in uses]}, output)
         return
     if not uses:
@@ -123,11 +123,11 @@ def _print(uses: list[Use], output: Format) -> None:
     print_table(columns, rows)
 
 
-def _why(use: Use) -> str:
+def _why(use: PhaseFunctionUse) -> str:
     return use.found.reason if isinstance(use.found, Resolution) else str(use.found.fact)
 
 
-def _data(use: Use) -> dict[str, Any]:
+def _data(use: PhaseFunctionUse) -> dict[str, Any]:
     found: dict[str, Any] = {
         "blueprint": use.blueprint.label,
         "action": use.action,

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from polyver.apis import lineages as apis
-from polyver.capability import Capability, Found
-from polyver.cli.exit_codes import Misused, UnknownName, Unreadable
+from polyver.capability import FoundLineage, LineageReader
+from polyver.cli.exit_codes import Misused, UnknownName, UnreadableInput
 from polyver.cli.files import read_manifests
-from polyver.cli.output import Format, emit, print_lines, print_table, warn
+from polyver.cli.output import OutputFormat, emit, print_lines, print_table, warn
 from polyver.compositions import lineages as revisions
 from polyver.core import (
     UNSPECIFIED,
@@ -27,7 +27,7 @@ from polyver.core import resolve as choose
 from polyver.definitions import lineages as definitions
 from polyver.functions import lineages as functions
 
-CAPABILITIES: tuple[Capability, ...] = (
+CAPABILITIES: tuple[LineageReader, ...] = (
     apis.CAPABILITY,
     functions.CAPABILITY,
     definitions.CAPABILITY,
@@ -53,7 +53,7 @@ def resolve(
         list[str], Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True)
     ],
     policy: Annotated[str | None, Parameter(help=_POLICY_HELP)] = None,
-    output: Annotated[Format, Parameter(name=["--output", "-o"])] = Format.TABLE,
+    output: Annotated[OutputFormat, Parameter(name=["--output", "-o"])] = OutputFormat.TABLE,
     explain: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
     """Choose the release that NAME[@SELECTOR] gets, and say why.
@@ -82,18 +82,18 @@ def resolve(
     try:
         resolution = choose(found.lineage, selector, chosen_policy)
     except NoMatch as error:
-        if explain and output is Format.TABLE:
+        if explain and output is OutputFormat.TABLE:
             _print_rejected(error.rejected)
         raise
     for warning in resolution.warnings:
         warn(warning)
-    if output is Format.TABLE:
+    if output is OutputFormat.TABLE:
         _print(found, resolution, explain=explain)
     else:
         emit(_data(found, selector, chosen_policy, resolution, explain=explain), output)
 
 
-def _find(name: str, files: Sequence[str]) -> tuple[Capability, Found]:
+def _find(name: str, files: Sequence[str]) -> tuple[LineageReader, FoundLineage]:
     documents = read_manifests(files)
     everything = [(c, found) for c in CAPABILITIES for found in c.lineages(documents)]
     matching = {found.path: (c, found) for c, found in everything if _is_named(found, name)}
@@ -102,7 +102,7 @@ def _find(name: str, files: Sequence[str]) -> tuple[Capability, Found]:
         if found.path in matching and matching[found.path][1].lineage.releases != (
             found.lineage.releases
         ):
-            raise Unreadable(f"{found.path} is there twice, in different ways", at=where)
+            raise UnreadableInput(f"{found.path} is there twice, in different ways", at=where)
     if len(matching) == 1:
         return next(iter(matching.values()))
     if matching:
@@ -116,13 +116,13 @@ def _find(name: str, files: Sequence[str]) -> tuple[Capability, Found]:
     raise UnknownName(f"there is no {name} in {where}", hint=hint)
 
 
-def _is_named(found: Found, name: str) -> bool:
+def _is_named(found: FoundLineage, name: str) -> bool:
     return f"/{found.path}".casefold().endswith(f"/{name}".casefold()) and (
         found.lineage.name == name.rpartition("/")[2]
     )
 
 
-def _policy(name: str | None, found: Found) -> Policy:
+def _policy(name: str | None, found: FoundLineage) -> Policy:
     if name is None:
         return found.policies[0]
     if name not in _POLICIES:
@@ -133,7 +133,7 @@ def _policy(name: str | None, found: Found) -> Policy:
     return _POLICIES[name]
 
 
-def _print(found: Found, resolution: Resolution, *, explain: bool) -> None:
+def _print(found: FoundLineage, resolution: Resolution, *, explain: bool) -> None:
     release = resolution.release
     row = [found.lineage.name, release.name, release.stage.value, resolution.reason]
     print_table(["NAME", "RELEASE", "STAGE", "REASON"], [row])
@@ -149,7 +149,12 @@ def _print_rejected(rejected: Sequence[Rejection]) -> None:
 
 
 def _data(
-    found: Found, selector: Selector, policy: Policy, resolution: Resolution, *, explain: bool
+    found: FoundLineage,
+    selector: Selector,
+    policy: Policy,
+    resolution: Resolution,
+    *,
+    explain: bool,
 ) -> dict[str, Any]:
     release = resolution.release
     data: dict[str, Any] = {

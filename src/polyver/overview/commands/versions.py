@@ -11,7 +11,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from polyver.cli.exit_codes import Misused, Unreadable
+from polyver.cli.exit_codes import Misused, UnreadableInput
 from polyver.cli.files import read_standard_input
 from polyver.cli.output import print_lines
 from polyver.core import InvalidVersion, KubeVersion, PolyverError, SemVer
@@ -24,21 +24,23 @@ Example: polyver versions sort --order kube v1 v2beta1""",
 )
 
 
-class Order(Enum):
+class _VersionOrder(Enum):
     """What `--order` takes."""
 
     KUBE = "kube"
     SEMVER = "semver"
 
 
-_PARSE: dict[Order, Callable[[str], KubeVersion | SemVer]] = {
-    Order.KUBE: KubeVersion.parse,
-    Order.SEMVER: SemVer.parse,
+_PARSE: dict[_VersionOrder, Callable[[str], KubeVersion | SemVer]] = {
+    _VersionOrder.KUBE: KubeVersion.parse,
+    _VersionOrder.SEMVER: SemVer.parse,
 }
 
 
 @app.command
-def sort(*version: str, order: Annotated[Order, Parameter(help="Which order to sort by.")]) -> None:
+def sort(
+    *version: str, order: Annotated[_VersionOrder, Parameter(help="Which order to sort by.")]
+) -> None:
     """Print versions one per line, the highest priority first.
 
     Example: polyver versions sort --order kube v1 v2beta1 v10
@@ -67,10 +69,10 @@ def _standard_input() -> Iterator[tuple[str, _Complaint]]:
         raise Misused("there is nothing to sort", hint="name versions, or pipe them in")
     for number, line in enumerate(read_standard_input().splitlines(), start=1):
         if text := line.strip():
-            yield text, partial(Unreadable, at=f"standard input, line {number}")
+            yield text, partial(UnreadableInput, at=f"standard input, line {number}")
 
 
-def _parsed(text: str, order: Order, complaint: _Complaint) -> KubeVersion | SemVer:
+def _parsed(text: str, order: _VersionOrder, complaint: _Complaint) -> KubeVersion | SemVer:
     try:
         return _PARSE[order](text)
     except InvalidVersion as error:

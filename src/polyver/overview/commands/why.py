@@ -10,10 +10,10 @@ from cyclopts import App, Parameter
 
 from polyver.cli.cluster import object_on
 from polyver.cli.exit_codes import Misused, UnknownName
-from polyver.cli.output import Format, emit, print_lines, print_table, warn
+from polyver.cli.output import OutputFormat, emit, print_lines, print_table, warn
 from polyver.compositions.settings import PACKAGE_NAMES
 from polyver.core import PolyverError
-from polyver.functions.actions import Run, read_run, wanted_of
+from polyver.functions.actions import ActionSetRun, read_run, wanted_of
 from polyver.functions.blueprints import Phase, blueprint_of, resolution_of
 from polyver.functions.commands.blueprints import ACTION_SETS, BLUEPRINTS
 from polyver.functions.commands.functions import CatalogueFiles, FunctionFiles, Output, Traceback
@@ -70,7 +70,7 @@ def why(
     functions: FunctionFiles = None,
     catalogue: CatalogueFiles = None,
     explain: Annotated[bool, Parameter(negative=())] = False,
-    output: Output = Format.TABLE,
+    output: Output = OutputFormat.TABLE,
     traceback: Traceback = False,
 ) -> None:
     """Tell which version each phase of an ActionSet got, or each place of an application, and why.
@@ -124,7 +124,7 @@ def why(
     _print(rows, run, output, explain=explain)
 
 
-def _recorded(run: Run, known: Functions) -> Iterator[_Row]:
+def _recorded(run: ActionSetRun, known: Functions) -> Iterator[_Row]:
     for action in run.actions:
         preferred = action.snapshot.get("spec", {}).get("preferredVersion") or ""
         for place, call in enumerate(action.calls):
@@ -172,8 +172,10 @@ def _now(
     return found.release.name, "; ".join([found.reason, *found.warnings]), rejected
 
 
-def _print(rows: list[_Row], run: Run | None, output: Format, *, explain: bool) -> None:
-    if output is not Format.TABLE:
+def _print(
+    rows: list[_Row], run: ActionSetRun | None, output: OutputFormat, *, explain: bool
+) -> None:
+    if output is not OutputFormat.TABLE:
         state = {"state": run.state.value} if run else {}
         error = {"error": run.error} if run and run.error else {}
         emit({**state, **error, "phases": [row.data for row in rows]}, output)

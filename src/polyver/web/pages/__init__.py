@@ -1,14 +1,14 @@
 """What the page looks like: markup made of the data that `/api` sends."""
 
 from polyver.web.pages._dependents import dependent_page, dependents_page
-from polyver.web.pages._frame import Frame, problem_page
+from polyver.web.pages._frame import PageLayout, problem_page
 from polyver.web.pages._lineage import lineage_page
 from polyver.web.pages._overview import overview_page
 from polyver.web.pages._runs import run_page, runs_page
 from polyver.web.pages._why import why_page
 
 __all__ = [
-    "Frame",
+    "PageLayout",
     "dependent_page",
     "dependents_page",
     "lineage_page",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from polyver.web._html import Html, tag
 
-__all__ = ["Frame", "problem_page"]
+__all__ = ["PageLayout", "problem_page"]
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PageLayout:
     """What is known about a page besides what is on it."""
 
     path: str

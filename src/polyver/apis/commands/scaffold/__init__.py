@@ -1,7 +1,7 @@
 """What `polyver create` writes: where in a project, which text, and all of it or nothing."""
 
-from polyver.apis.commands.scaffold.plan import Api, plan
+from polyver.apis.commands.scaffold.plan import NewApi, plan
 from polyver.apis.commands.scaffold.project import read_project
 from polyver.cli.file_writes import File, write_all
 
-__all__ = ["Api", "File", "plan", "read_project", "write_all"]
+__all__ = ["File", "NewApi", "plan", "read_project", "write_all"]

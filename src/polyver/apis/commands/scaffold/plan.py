@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Literal
 
 from polyver.apis.commands.scaffold import templates as texts
-from polyver.apis.commands.scaffold.project import Home, Project
-from polyver.apis.commands.scaffold.python_edits import Added, add_import, add_version
-from polyver.apis.commands.scaffold.sources import FoundKind, NotEditable, Source, read_source
+from polyver.apis.commands.scaffold.project import KindsPackage, Project
+from polyver.apis.commands.scaffold.python_edits import AddedVersion, add_import, add_version
+from polyver.apis.commands.scaffold.sources import FoundKind, NotEditable, PythonSource, read_source
 from polyver.cli.exit_codes import Misused
 from polyver.cli.file_writes import File
 from polyver.languages.values.names import dns_1035_label_problems, dns_subdomain_problems
 
-__all__ = ["Api", "Plan", "plan"]
+__all__ = ["NewApi", "ScaffoldPlan", "plan"]
 
 _USED = {*dir(builtins), "apis", "converted", "given", "pytest", "reconcile", "st", "whole"}
 """Names that mean something else in what is written."""
@@ -26,7 +26,7 @@ _VERSION = re.compile("v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class NewApi:
     """What is to be created."""
 
     group: str
@@ -52,25 +52,25 @@ class Api:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ScaffoldPlan:
     """The files to write, and what else to tell."""
 
     files: Sequence[File]
-    added: Added | None = None
+    added: AddedVersion | None = None
     """What was decided about a version beside others."""
 
 
-def plan(project: Project, api: Api) -> Plan:
+def plan(project: Project, api: NewApi) -> ScaffoldPlan:
     """A new kind, or another version of one that is there."""
     api.check()
     sources = [*project.sources()]
     kind = _kind(sources, api)
     if kind is None:
-        return Plan([*_new_kind(project, api)])
+        return ScaffoldPlan([*_new_kind(project, api)])
     return _new_version(project, kind, api, sources)
 
 
-def _kind(sources: Sequence[Source], api: Api) -> FoundKind | None:
+def _kind(sources: Sequence[PythonSource], api: NewApi) -> FoundKind | None:
     found = [each for source in sources for each in source.kinds() if each.kind == api.kind]
     for kind in found:
         if kind.group is None:
@@ -88,7 +88,9 @@ def _kind(sources: Sequence[Source], api: Api) -> FoundKind | None:
 # Another version.
 
 
-def _new_version(project: Project, kind: FoundKind, api: Api, sources: Sequence[Source]) -> Plan:
+def _new_version(
+    project: Project, kind: FoundKind, api: NewApi, sources: Sequence[PythonSource]
+) -> ScaffoldPlan:
     _check_version(kind, api, sources)
     try:
         added = add_version(kind, api.version, storage=api.storage)
@@ -105,10 +107,10 @@ def _new_version(project: Project, kind: FoundKind, api: Api, sources: Sequence[
         example = f"{api.group}/{added.source}"
         text = texts.law_test(api.kind, kind.name, module, example, has_spec=has_spec)
         files.insert(1, File(law, text))
-    return Plan(files, added)
+    return ScaffoldPlan(files, added)
 
 
-def _check_version(kind: FoundKind, api: Api, sources: Sequence[Source]) -> None:
+def _check_version(kind: FoundKind, api: NewApi, sources: Sequence[PythonSource]) -> None:
     if api.plural or api.scope:
         fact = f"{api.kind} has its plural and its scope already"
         raise Misused(
@@ -129,7 +131,7 @@ def _check_version(kind: FoundKind, api: Api, sources: Sequence[Source]) -> None
                 raise NotEditable(fact, at=kind.place, hint=_by_hand(kind, api))
 
 
-def _by_hand(kind: FoundKind, api: Api) -> str:
+def _by_hand(kind: FoundKind, api: NewApi) -> str:
     others = ", and write storage=False at all others" if api.storage else ""
     return (
         f'do it by hand: declare a class below @{kind.name}.version("{api.version}", '
@@ -140,7 +142,7 @@ def _by_hand(kind: FoundKind, api: Api) -> str:
 # Another kind.
 
 
-def _new_kind(project: Project, api: Api) -> Iterator[File]:
+def _new_kind(project: Project, api: NewApi) -> Iterator[File]:
     home = project.home()
     name = _name(project, home, api)
     module, test = home.folder / f"{name}.py", project.root / "tests" / f"test_{name}.py"
@@ -161,7 +163,7 @@ def _new_kind(project: Project, api: Api) -> Iterator[File]:
     )
 
 
-def _name(project: Project, home: Home, api: Api) -> str:
+def _name(project: Project, home: KindsPackage, api: NewApi) -> str:
     """What a kind and its module are called; a second one of this name, with its group."""
     short = api.kind.lower()
     short += "_" if keyword.iskeyword(short) or short in _USED else ""
@@ -172,16 +174,16 @@ def _name(project: Project, home: Home, api: Api) -> str:
     return short
 
 
-def _packages(home: Home, root: Path) -> Iterator[File]:
+def _packages(home: KindsPackage, root: Path) -> Iterator[File]:
     """The folders around the home of kinds that have to be made, as packages."""
     for _ in home.module.split(".")[1:]:
         home_up = home.folder.parent
         if home_up != root and not home_up.exists():
             yield File(home_up / "__init__.py", "")
-        home = Home(home_up, home.module, home.is_new)
+        home = KindsPackage(home_up, home.module, home.is_new)
 
 
-def _init(project: Project, home: Home, name: str) -> File:
+def _init(project: Project, home: KindsPackage, name: str) -> File:
     path = home.folder / "__init__.py"
     if home.is_new:
         return File(path, texts.package(name))

@@ -13,17 +13,17 @@ from typing import Any
 
 from polyver.apis.commands.kinds import kinds_said, table
 from polyver.apis.commands.scaffold import templates as texts
-from polyver.apis.commands.scaffold.sources import NotEditable, Source, read_source
-from polyver.cli.exit_codes import Misused, Unreadable
+from polyver.apis.commands.scaffold.sources import NotEditable, PythonSource, read_source
+from polyver.cli.exit_codes import Misused, UnreadableInput
 from polyver.cli.files import SUFFIXES
 
-__all__ = ["Home", "Project", "read_project"]
+__all__ = ["KindsPackage", "Project", "read_project"]
 
 _TOML = "pyproject.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class KindsPackage:
     """The package that new kinds go to."""
 
     folder: Path
@@ -52,7 +52,7 @@ class Project:
         here = Path.cwd()
         return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
-    def sources(self) -> Iterator[Source]:
+    def sources(self) -> Iterator[PythonSource]:
         """The Python files in which kinds may be."""
         seen: set[Path] = set()
         for entry in self._entries():
@@ -79,7 +79,7 @@ class Project:
         path = base.joinpath(*name.split("."))
         return path if path.is_dir() else path.with_name(f"{path.name}.py")
 
-    def home(self) -> Home:
+    def home(self) -> KindsPackage:
         """Where new kinds go: the first package that the project names, or one to be made."""
         for entry in self._entries():
             if found := self._home(entry):
@@ -88,22 +88,26 @@ class Project:
         hint = f'add "{self.package()}.kinds" to the kinds in [tool.polyver], and run this again'
         raise Misused(fact, at=self.shown(self.root / _TOML), hint=hint)
 
-    def _home(self, entry: str) -> Home | None:
+    def _home(self, entry: str) -> KindsPackage | None:
         if _is_path(entry, self.root):
             path = self.root / entry / "__init__.py"
-            return Home(path.parent, self.module_of(path), is_new=False) if path.exists() else None
+            return (
+                KindsPackage(path.parent, self.module_of(path), is_new=False)
+                if path.exists()
+                else None
+            )
         if not all(map(str.isidentifier, entry.split("."))):
             return None
         for base in self._bases():
             path = self._module(entry, base)
             if path.is_dir():
-                return Home(path, entry, is_new=not (path / "__init__.py").exists())
+                return KindsPackage(path, entry, is_new=not (path / "__init__.py").exists())
             if path.exists():
                 return None
         top = entry.partition(".")[0]
         is_flat = (self.root / top).is_dir() and not (self.root / "src" / top).is_dir()
         base = self.root if is_flat else self.root / "src"
-        return Home(base.joinpath(*entry.split(".")), entry, is_new=True)
+        return KindsPackage(base.joinpath(*entry.split(".")), entry, is_new=True)
 
     def module_of(self, path: Path) -> str:
         """The name that a module is imported by."""
@@ -209,7 +213,7 @@ def read_project(output: str | None) -> Project:
         return Project(root, text, tomllib.loads(text))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise Unreadable(f"{file} cannot be read: {reason}") from None
+        raise UnreadableInput(f"{file} cannot be read: {reason}") from None
 
 
 def _check_around(root: Path) -> None:

@@ -11,10 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from polyver.apis.commands.scaffold import templates as texts
-from polyver.apis.commands.scaffold.sources import FoundKind, FoundVersion, NotEditable, Source
+from polyver.apis.commands.scaffold.sources import (
+    FoundKind,
+    FoundVersion,
+    NotEditable,
+    PythonSource,
+)
 from polyver.core import listed
 
-__all__ = ["Added", "add_import", "add_version"]
+__all__ = ["AddedVersion", "add_import", "add_version"]
 
 _KEPT = ("columns", "status", "scale", "selectable")
 """What is said of fields, which are copied; stages and the hub are a version's own."""
@@ -23,7 +28,7 @@ _BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedVersion:
     """The text with another version, and what was decided."""
 
     text: str
@@ -46,7 +51,7 @@ class _Edit:
 class _Places:
     """Where in the bytes of a text its syntax is."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PythonSource) -> None:
         self.data = source.text.removeprefix(_BOM).encode()
         self._starts = [0]
         for line in self.data.splitlines(keepends=True):
@@ -75,7 +80,7 @@ class _Places:
         return b"".join([*made, self.data[at:end]]).decode()
 
 
-def add_version(kind: FoundKind, version: str, *, storage: bool) -> Added:
+def add_version(kind: FoundKind, version: str, *, storage: bool) -> AddedVersion:
     """A kind's module with another version, a copy of the one that is declared last."""
     source, known = kind.source, kind.source.versions(kind.name)
     if not known:
@@ -95,10 +100,10 @@ def add_version(kind: FoundKind, version: str, *, storage: bool) -> Added:
     added = {_class_name(copied, kind, version), *([function] if edge else [])}
     wanted = {name: name == stored for name in [*(each.name for each in known), version]}
     _check(kind, text, added, wanted)
-    return Added(f"{_bom(source)}{text}", copied.name, stored, _has_spec(copied.cls), whole)
+    return AddedVersion(f"{_bom(source)}{text}", copied.name, stored, _has_spec(copied.cls), whole)
 
 
-def add_import(source: Source, name: str) -> str:
+def add_import(source: PythonSource, name: str) -> str:
     """A package with another kind, among those that it has."""
     places, line = _Places(source), texts.reexport(name)
     line_before, gap = _before_import(source.tree.body, name)
@@ -128,7 +133,7 @@ def _before_import(body: Sequence[ast.stmt], name: str) -> tuple[int, str]:
     return (body[0].end_lineno or 0, "\n") if has_doc else (0, "")
 
 
-def _inserted(block: str, places: _Places, line: int, source: Source) -> _Edit:
+def _inserted(block: str, places: _Places, line: int, source: PythonSource) -> _Edit:
     """Lines behind a line, ended as the others are."""
     at = places.line(line + 1)
     if places.data[:at] and not places.data[:at].endswith((b"\n", b"\r")):
@@ -147,7 +152,7 @@ def _stored(kind: FoundKind, known: Sequence[FoundVersion]) -> str:
     return found[0]
 
 
-def _said(version: FoundVersion, source: Source) -> bool | None:
+def _said(version: FoundVersion, source: PythonSource) -> bool | None:
     at = f"{source.shown}:{version.call.lineno}"
     if any(each.arg is None for each in version.call.keywords):
         raise NotEditable(f"{version.name} takes arguments from elsewhere", at=at)
@@ -176,7 +181,7 @@ def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -
 
 
 def _storage_edits(
-    version: FoundVersion, stored: str, places: _Places, source: Source
+    version: FoundVersion, stored: str, places: _Places, source: PythonSource
 ) -> Iterator[_Edit]:
     """What makes a version say whether it is stored."""
     wanted = version.name == stored
@@ -208,11 +213,11 @@ def _has_spec(cls: ast.ClassDef) -> bool:
     )
 
 
-def _bom(source: Source) -> str:
+def _bom(source: PythonSource) -> str:
     return _BOM if source.text.startswith(_BOM) else ""
 
 
-def _newline(source: Source) -> str:
+def _newline(source: PythonSource) -> str:
     return "\r\n" if "\r\n" in source.text else "\n"
 
 
@@ -307,7 +312,7 @@ def _check(kind: FoundKind, text: str, added: set[str], storage: Mapping[str, bo
     source = kind.source
     problem = NotEditable(f"{source.shown} cannot be edited safely", at=kind.place)
     try:
-        new = Source(source.path, source.shown, text, ast.parse(text))
+        new = PythonSource(source.path, source.shown, text, ast.parse(text))
         found = {each.name: _said(each, new) for each in new.versions(kind.name)}
     except (SyntaxError, NotEditable):
         raise problem from None

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from polyver.cli.exit_codes import Unreadable
+from polyver.cli.exit_codes import UnreadableInput
 
-__all__ = ["FoundKind", "FoundVersion", "NotEditable", "Source", "read_source"]
+__all__ = ["FoundKind", "FoundVersion", "NotEditable", "PythonSource", "read_source"]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class NotEditable(Unreadable):
+class NotEditable(UnreadableInput):
     """Text of a user that only its author can change."""
 
 
@@ -39,7 +39,7 @@ class FoundVersion:
 class FoundKind:
     """`name = apis.Kind(kind, group=…)` at the top of a module."""
 
-    source: Source
+    source: PythonSource
     name: str
     kind: str
     group: str | None
@@ -61,7 +61,7 @@ class FoundKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PythonSource:
     """A file of Python."""
 
     path: Path
@@ -138,22 +138,22 @@ class Source:
                 )
 
 
-def read_source(path: Path, shown: str) -> Source:
+def read_source(path: Path, shown: str) -> PythonSource:
     """A file of Python; what cannot be read is told with its line."""
     try:
         text = path.read_bytes().decode("utf-8")
         tree = ast.parse(text.removeprefix("\ufeff"))
     except UnicodeDecodeError:
-        raise Unreadable(f"{shown} is not UTF-8 text") from None
+        raise UnreadableInput(f"{shown} is not UTF-8 text") from None
     except OSError as error:
-        raise Unreadable(f"{shown} cannot be read: {error.strerror}") from None
+        raise UnreadableInput(f"{shown} cannot be read: {error.strerror}") from None
     except SyntaxError as error:
-        raise Unreadable(
+        raise UnreadableInput(
             f"{shown} is no Python: {error.msg}", at=f"{shown}:{error.lineno}"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"{shown} is no Python: {error}") from None
-    return Source(path, shown, text, tree)
+        raise UnreadableInput(f"{shown} is no Python: {error}") from None
+    return PythonSource(path, shown, text, tree)
 
 
 def _argument(call: ast.Call, name: str, position: int | None = None) -> ast.expr | None:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from polyver.cli.output import printable
 from polyver.compositions._manifests import content_digest
-from polyver.compositions.calls import Caller, Endpoint, Failure, FunctionFailed
+from polyver.compositions.calls import Caller, CallFailure, Endpoint, FunctionFailed
 from polyver.compositions.capability import certificates_in, logs_folder, process_runtime
 from polyver.compositions.commands.rendering.resolution import Package
-from polyver.compositions.decisions import Step
+from polyver.compositions.decisions import ResolvedStep
 from polyver.compositions.messages import Request, Response
-from polyver.compositions.runtimes import Served, Wanted
+from polyver.compositions.runtimes import DesiredRevision, ServingStatus
 from polyver.compositions.runtimes.external import InvalidAddress, reached, read_address
 from polyver.compositions.runtimes.process import without_again
 from polyver.compositions.settings import PackageSettings
@@ -28,13 +28,13 @@ from polyver.kube.http.logs import Log
 if TYPE_CHECKING:
     from polyver.compositions.runtimes.process import ProcessRuntime
 
-__all__ = ["Functions", "NotServed", "functions"]
+__all__ = ["FunctionNotServed", "FunctionServer", "functions"]
 
 Tell = Callable[[str], None]
 _UNDER_WAY = ("Building", "Starting")
 
 
-class NotServed(PolyverError):
+class FunctionNotServed(PolyverError):
     """A function that cannot be called, since it does not run."""
 
 
@@ -45,7 +45,7 @@ class _Quiet(Log):
         del event, facts
 
 
-class Functions:
+class FunctionServer:
     """Serves revisions, and calls them. What needs no process starts none."""
 
     def __init__(self, folder: Path, settings: PackageSettings) -> None:
@@ -90,15 +90,17 @@ class Functions:
                 if waiting:
                     await self._news.wait()
 
-    async def _served(self, package: Package) -> Served:
+    async def _served(self, package: Package) -> ServingStatus:
         known = package.known
-        served = await self._processes.serve(Wanted(known.name, package.image, known.digest))
+        served = await self._processes.serve(
+            DesiredRevision(known.name, package.image, known.digest)
+        )
         if not served.healthy and served.reason not in _UNDER_WAY:
             place = package.written.document.place()
             log = logs_folder(self._folder) / f"{known.name}.log"
             hint = f"what it printed is in {log}" if log.is_file() else ""
             fact = f"{known.name} is not served: {without_again(served.message)}"
-            raise NotServed(fact, at=place, hint=hint)
+            raise FunctionNotServed(fact, at=place, hint=hint)
         return served
 
     def _elsewhere(self, package: Package) -> Endpoint:
@@ -134,11 +136,11 @@ class _Asking:
     within: float
     until: float
 
-    async def __call__(self, step: Step, request: Request) -> Response:
+    async def __call__(self, step: ResolvedStep, request: Request) -> Response:
         left = self.until - asyncio.get_running_loop().time()
         if left <= 0:
             fact = f"was not asked: the pipeline took more than {self.within:g}s"
-            raise FunctionFailed(Failure.DEADLINE, fact, revision=step.revision)
+            raise FunctionFailed(CallFailure.DEADLINE, fact, revision=step.revision)
         within = max(round(left, 2), 0.01)
         answer = await self.caller.call(self.endpoints[step.revision], request, within=within)
         self.answers[step.name] = answer
@@ -146,9 +148,9 @@ class _Asking:
 
 
 @asynccontextmanager
-async def functions(folder: Path, settings: PackageSettings) -> AsyncIterator[Functions]:
+async def functions(folder: Path, settings: PackageSettings) -> AsyncIterator[FunctionServer]:
     """What serves functions, and ends them, whatever happens."""
-    found = Functions(folder, settings)
+    found = FunctionServer(folder, settings)
     try:
         yield found
     finally:

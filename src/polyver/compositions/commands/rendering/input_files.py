@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from polyver.capability import Refusal
-from polyver.cli.exit_codes import Misused, Refused, Unreadable
+from polyver.cli.exit_codes import Misused, RequestRefused, UnreadableInput
 from polyver.cli.files import read_manifests
 from polyver.cli.loading import documents_of
 from polyver.cli.output import warn
 from polyver.compositions.decisions import (
-    Defined,
+    CompositeKind,
     Secret,
     check_composition,
     check_definition,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from polyver.apis.declaring import Kind
 
 __all__ = [
-    "Written",
+    "LocatedObject",
     "located",
     "read_annotations",
     "read_composite_resource",
@@ -58,7 +58,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class LocatedObject:
     """An object, and where it was written."""
 
     document: Document
@@ -76,11 +76,11 @@ class Written:
         return f"{self.kind} {self.name}"
 
 
-def located(refusal: Refusal, written: Written) -> Refused:
+def located(refusal: Refusal, written: LocatedObject) -> RequestRefused:
     """A refusal of the capability, with the line at which it is written what is refused."""
     _, _, field = refusal.at.rpartition(", ")
     place = written.document.place(*field_path(field))
-    return Refused(refusal.fact, at=place, hint=refusal.hint)
+    return RequestRefused(refusal.fact, at=place, hint=refusal.hint)
 
 
 class _Unnamed(msgspec.Struct):
@@ -118,7 +118,7 @@ class _Composite(_Any):
 prepare(_Any, _Composite, _Observed)
 
 
-def _objects(path: str, shape: type[_Any | _Observed] = _Any) -> list[Written]:
+def _objects(path: str, shape: type[_Any | _Observed] = _Any) -> list[LocatedObject]:
     found = []
     for each in documents_of([path]):
         document = each.without_nulls()
@@ -127,21 +127,21 @@ def _objects(path: str, shape: type[_Any | _Observed] = _Any) -> list[Written]:
         given = document.value.get("metadata") or {}
         # Who owns which field is nothing to compose by.
         metadata = {k: v for k, v in given.items() if k != "managedFields"}
-        found.append(Written(document, {**document.value, "metadata": metadata}))
+        found.append(LocatedObject(document, {**document.value, "metadata": metadata}))
     return found
 
 
-def _only(path: str, what: str, shape: type[_Any] = _Any) -> Written:
+def _only(path: str, what: str, shape: type[_Any] = _Any) -> LocatedObject:
     found = _objects(path, shape)
     if not found:
-        raise Unreadable(f"there is no {what}", at=path)
+        raise UnreadableInput(f"there is no {what}", at=path)
     if len(found) > 1:
         fact = f"there is a second object, {found[1]}"
         raise found[1].document.error(fact, hint=f"one {what} is expected")
     return found[0]
 
 
-def read_composite_resource(path: str) -> Written:
+def read_composite_resource(path: str) -> LocatedObject:
     """The composite resource; what its definition says of it is looked at elsewhere."""
     return _only(path, "composite resource", _Composite)
 
@@ -159,7 +159,7 @@ def _schemas(kind: Kind) -> Mapping[str, Mapping[str, Any]]:
     }
 
 
-def _of_kind(written: Written, kinds: Collection[Kind]) -> Written:
+def _of_kind(written: LocatedObject, kinds: Collection[Kind]) -> LocatedObject:
     """The same, held against the schema of whichever kind it has."""
     known = {
         (version, kind.kind): each for kind in kinds for version, each in _schemas(kind).items()
@@ -170,15 +170,15 @@ def _of_kind(written: Written, kinds: Collection[Kind]) -> Written:
         expected = listed([f"{kind} of {version}" for version, kind in known], most=4)
         fact = f"{kind} of {api_version} is not expected here"
         raise written.document.error(fact, "kind", hint=f"expected {expected}")
-    return Written(written.document, conformed(written.document, schema))
+    return LocatedObject(written.document, conformed(written.document, schema))
 
 
-def read_compositions(path: str) -> list[Written]:
+def read_compositions(path: str) -> list[LocatedObject]:
     """Compositions and CompositionRevisions; there is at least one."""
     kinds = (COMPOSITIONS, COMPOSITION_REVISIONS)
     found = [_of_kind(each, kinds) for each in _objects(path)]
     if not found:
-        raise Unreadable("there is no Composition", at=path)
+        raise UnreadableInput("there is no Composition", at=path)
     for each in found:
         if each.kind == COMPOSITION_REVISIONS.kind:
             _check_label(each, COMPOSITION, "composition")
@@ -187,7 +187,7 @@ def read_compositions(path: str) -> list[Written]:
     return found
 
 
-def read_functions(path: str) -> list[Written]:
+def read_functions(path: str) -> list[LocatedObject]:
     """Functions and FunctionRevisions. A Function that is there twice has two packages in turn."""
     found = [_of_kind(each, (FUNCTIONS, FUNCTION_REVISIONS)) for each in _objects(path)]
     for each in found:
@@ -200,15 +200,15 @@ def read_functions(path: str) -> list[Written]:
     return found
 
 
-def _check_label(written: Written, label: str, what: str) -> None:
+def _check_label(written: LocatedObject, label: str, what: str) -> None:
     if not (written.obj["metadata"].get("labels") or {}).get(label):
         fact = f"{written.name} does not say to which {what} it belongs"
         hint = f"the label {label} is needed"
         raise written.document.error(fact, "metadata", "labels", hint=hint)
 
 
-def _check_distinct(written: Iterator[Written] | Sequence[Written]) -> None:
-    known: dict[tuple[str, str], Written] = {}
+def _check_distinct(written: Iterator[LocatedObject] | Sequence[LocatedObject]) -> None:
+    known: dict[tuple[str, str], LocatedObject] = {}
     for each in written:
         before = known.setdefault((each.kind, each.name), each)
         if before is not each:
@@ -217,13 +217,13 @@ def _check_distinct(written: Iterator[Written] | Sequence[Written]) -> None:
             raise each.document.error(fact, "metadata", "name", hint=hint)
 
 
-def _raise_first(refusals: Sequence[Refusal], written: Written) -> None:
+def _raise_first(refusals: Sequence[Refusal], written: LocatedObject) -> None:
     for refusal in refusals:
         place = field_path(refusal.at)
         raise written.document.error(refusal.fact, *place, hint=refusal.hint)
 
 
-def read_xrd(path: str, composite: Written) -> tuple[Defined, Object]:
+def read_xrd(path: str, composite: LocatedObject) -> tuple[CompositeKind, Object]:
     """The definition of a composite resource, and this with its defaults."""
     written = _of_kind(_only(path, "CompositeResourceDefinition"), (DEFINITIONS,))
     _raise_first(check_definition(written.obj), written)
@@ -244,13 +244,13 @@ def read_xrd(path: str, composite: Written) -> tuple[Defined, Object]:
 # What is there besides.
 
 
-def read_observed(path: str, composite: Written) -> dict[str, Object]:
+def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
     """Return the observed composed resources by their names in the pipeline.
 
     Functions also get resources that the controller would not pass to them, with a warning, as
     Crossplane's command does.
     """
-    found: dict[str, Written] = {}
+    found: dict[str, LocatedObject] = {}
     for each in _objects(path, _Observed):
         name = (each.obj["metadata"].get("annotations") or {}).get(RESOURCE) or ""
         if not name:
@@ -265,7 +265,7 @@ def read_observed(path: str, composite: Written) -> dict[str, Object]:
     return {name: each.obj for name, each in found.items()}
 
 
-def _warn_of_owner(written: Written, composite: Written) -> None:
+def _warn_of_owner(written: LocatedObject, composite: LocatedObject) -> None:
     """Tell of what somebody else controls: the controller would leave it out."""
     about = composite.obj["metadata"]
     for place, owner in enumerate(written.obj["metadata"].get("ownerReferences") or ()):
@@ -325,7 +325,7 @@ def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
         documents = read_manifests([path])
         if len(documents) != 1:
             fact = f"{path} holds {len(documents)} documents"
-            raise Unreadable(fact, at="--context-files", hint="one is expected")
+            raise UnreadableInput(fact, at="--context-files", hint="one is expected")
         found[key] = documents[0].value
     for text in values:
         key, written = _pair(text, "--context-values", "KEY=JSON")

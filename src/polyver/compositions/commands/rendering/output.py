@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver.compositions.messages import Response, Severity
-from polyver.compositions.pipeline import Composed, Outcome, Run, composite_conditions
+from polyver.compositions.pipeline import (
+    ComposedResource,
+    PipelineOutcome,
+    PipelineRun,
+    composite_conditions,
+)
 from polyver.core.plain import Object
 
 __all__ = ["Included", "rendered"]
@@ -30,7 +35,7 @@ class Included:
 
 
 def rendered(
-    run: Run, outcome: Outcome, answers: Mapping[str, Response], included: Included
+    run: PipelineRun, outcome: PipelineOutcome, answers: Mapping[str, Response], included: Included
 ) -> list[Object]:
     """All objects, with their fields in the order of names."""
     composite = run.observed.composite.resource
@@ -45,7 +50,7 @@ def rendered(
     return [_ordered(each) for each in found]
 
 
-def _composite(obj: Object, outcome: Outcome, *, full: bool) -> Object:
+def _composite(obj: Object, outcome: PipelineOutcome, *, full: bool) -> Object:
     metadata = obj["metadata"]
     names = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
     conditions = composite_conditions({"metadata": metadata}, outcome, now=NOW)
@@ -62,7 +67,7 @@ def _composite(obj: Object, outcome: Outcome, *, full: bool) -> Object:
     return made | ({"spec": obj["spec"]} if full and "spec" in obj else {})
 
 
-def _composed(run: Run, composed: Composed) -> Object:
+def _composed(run: PipelineRun, composed: ComposedResource) -> Object:
     """What is to be applied; a name that depends on a uid is not known before there is one."""
     about = run.observed.composite.resource["metadata"]
     metadata: Object = dict(composed.obj["metadata"])
@@ -75,7 +80,7 @@ def _composed(run: Run, composed: Composed) -> Object:
     return {**composed.obj, "metadata": metadata}
 
 
-def _results(run: Run, answers: Mapping[str, Response]) -> list[Object]:
+def _results(run: PipelineRun, answers: Mapping[str, Response]) -> list[Object]:
     return [
         {
             "apiVersion": _VERSION,

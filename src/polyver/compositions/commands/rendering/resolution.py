@@ -13,14 +13,14 @@ from polyver.cli.exit_codes import Misused
 from polyver.cli.output import warn
 from polyver.compositions._manifests import content_digest
 from polyver.compositions.commands.functions_on_cluster import revision_called
-from polyver.compositions.commands.rendering.input_files import Written, located
+from polyver.compositions.commands.rendering.input_files import LocatedObject, located
 from polyver.compositions.decisions import (
     Candidate,
     Composite,
-    Defined,
-    Installed,
-    KnownRevision,
-    Step,
+    CompositeKind,
+    FunctionLineages,
+    KnownCompositionRevision,
+    ResolvedStep,
     choose_composition,
     choose_revision,
     composition_changes,
@@ -35,9 +35,9 @@ from polyver.compositions.decisions import (
 from polyver.compositions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
 from polyver.compositions.names import COMPOSITION, CONTENT, ENDPOINT
 from polyver.compositions.packages import (
-    Function,
-    Known,
-    Use,
+    DesiredFunction,
+    KnownFunctionRevision,
+    StepFunctionUse,
     decide,
     function_of,
     known_revision,
@@ -74,8 +74,8 @@ _SERVERS_OWN = (COMPOSITION, CONTENT)
 
 
 def composition_revision(
-    composite: Written, written: Sequence[Written], defined: Defined | None
-) -> tuple[Composite, Written]:
+    composite: LocatedObject, written: Sequence[LocatedObject], defined: CompositeKind | None
+) -> tuple[Composite, LocatedObject]:
     """The composite resource as it is read, and the CompositionRevision that it gets.
 
     If there is only one to choose, it is taken, whichever the composite resource names.
@@ -95,7 +95,7 @@ def composition_revision(
     return asking, next(each for each in revisions if each.name == found.release.name)
 
 
-def _content_with(asking: Composite, revision: Written, written: Written) -> Composite:
+def _content_with(asking: Composite, revision: LocatedObject, written: LocatedObject) -> Composite:
     """A composite resource that asks for the only composition there is; labels have to fit."""
     target = revision.obj["spec"]["compositeTypeRef"]
     is_for = target["apiVersion"], target["kind"]
@@ -110,7 +110,7 @@ def _content_with(asking: Composite, revision: Written, written: Written) -> Com
     return replace(asking, composition=asks, revision="")
 
 
-def _revisions(written: Sequence[Written]) -> list[Written]:
+def _revisions(written: Sequence[LocatedObject]) -> list[LocatedObject]:
     """All CompositionRevisions, with those that Compositions would have."""
     there = {each.name: each for each in written if each.kind == COMPOSITION_REVISIONS.kind}
     for each in written:
@@ -119,7 +119,7 @@ def _revisions(written: Sequence[Written]) -> list[Written]:
     return [*there.values()]
 
 
-def _made(composition: Written, there: Sequence[Written]) -> Iterable[Written]:
+def _made(composition: LocatedObject, there: Sequence[LocatedObject]) -> Iterable[LocatedObject]:
     """The revisions of a Composition, when its content of now is one of them."""
     metadata = {"uid": "", **composition.obj["metadata"]}
     obj = {**composition.obj, "metadata": metadata}
@@ -132,19 +132,19 @@ def _made(composition: Written, there: Sequence[Written]) -> Iterable[Written]:
         if each.name in ours:
             yield replace(ours[each.name], obj=_numbered(ours[each.name].obj, each))
         else:
-            yield Written(composition.document, composition_revision_object(each, obj))
+            yield LocatedObject(composition.document, composition_revision_object(each, obj))
 
 
-def _unowned(known: KnownRevision) -> KnownRevision:
+def _unowned(known: KnownCompositionRevision) -> KnownCompositionRevision:
     return replace(known, owner="")
 
 
-def _numbered(obj: Object, known: KnownRevision) -> Object:
+def _numbered(obj: Object, known: KnownCompositionRevision) -> Object:
     metadata = {**obj["metadata"], "labels": dict(known.labels)}
     return {**obj, "metadata": metadata, "spec": {**obj["spec"], "revision": known.number}}
 
 
-def _candidates(revisions: Sequence[Written]) -> list[Candidate]:
+def _candidates(revisions: Sequence[LocatedObject]) -> list[Candidate]:
     """Compositions, as their highest revisions tell."""
     found: dict[str, Object] = {}
     for each in sorted(revisions, key=lambda each: int(each.obj["spec"]["revision"])):
@@ -164,9 +164,9 @@ def _candidates(revisions: Sequence[Written]) -> list[Candidate]:
 class Package:
     """What a revision of a function is made of, and where that was written."""
 
-    known: Known
+    known: KnownFunctionRevision
     image: str
-    written: Written
+    written: LocatedObject
 
     @property
     def obj(self) -> Object:
@@ -187,7 +187,7 @@ Packages = Mapping[str, Package]
 """By the names of revisions."""
 
 
-def with_annotations(written: Written, given: Mapping[str, str]) -> Written:
+def with_annotations(written: LocatedObject, given: Mapping[str, str]) -> LocatedObject:
     """A Function or FunctionRevision that says where it is, in our words if in Crossplane's."""
     metadata = written.obj["metadata"]
     said = {**(metadata.get("annotations") or {}), **given}
@@ -202,14 +202,14 @@ def with_annotations(written: Written, given: Mapping[str, str]) -> Written:
     return replace(written, obj={**written.obj, "metadata": {**metadata, "annotations": said}})
 
 
-def function_named(written: Written) -> str:
+def function_named(written: LocatedObject) -> str:
     """The function that a Function is, or that a FunctionRevision belongs to."""
     is_revision = written.kind == FUNCTION_REVISIONS.kind
     return function_of(written.obj) if is_revision else written.name
 
 
 async def packages_of(
-    functions: Sequence[Written], revision: Written, digest: Digest
+    functions: Sequence[LocatedObject], revision: LocatedObject, digest: Digest
 ) -> dict[str, Package]:
     """The revisions of the functions that a composition calls, as the package manager has them.
 
@@ -227,7 +227,7 @@ async def packages_of(
     return found
 
 
-async def _given(written: Written, digest: Digest) -> Package:
+async def _given(written: LocatedObject, digest: Digest) -> Package:
     spec, known = written.obj["spec"], known_revision(written.obj)
     if not spec.get("digest"):
         try:
@@ -238,7 +238,10 @@ async def _given(written: Written, digest: Digest) -> Package:
 
 
 async def _install(
-    written: Written, found: dict[str, Package], uses: Sequence[Use], digest: Digest
+    written: LocatedObject,
+    found: dict[str, Package],
+    uses: Sequence[StepFunctionUse],
+    digest: Digest,
 ) -> None:
     """Have a Function's revisions as they are when it has been installed."""
     function = read_function(written.obj)
@@ -258,11 +261,11 @@ async def _install(
         found[name] = replace(before, known=_activated(known, function))
 
 
-def _owner(known: Known) -> str:
+def _owner(known: KnownFunctionRevision) -> str:
     return function_of({"metadata": {"labels": known.labels}})
 
 
-def _activated(known: Known, function: Function) -> Known:
+def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> KnownFunctionRevision:
     """With Manual, users would have activated what they want to see rendered."""
     return known if function.automatic else replace(known, active=True)
 
@@ -283,8 +286,8 @@ def read_choices(texts: Iterable[str]) -> dict[str, str]:
 
 
 def steps_of(
-    revision: Written, asking: Composite, packages: Packages, choices: Mapping[str, str]
-) -> tuple[Step, ...]:
+    revision: LocatedObject, asking: Composite, packages: Packages, choices: Mapping[str, str]
+) -> tuple[ResolvedStep, ...]:
     """The steps of a pipeline, each with the revision that it calls."""
     known = {name: each.known for name, each in packages.items()}
     chosen = {
@@ -295,14 +298,16 @@ def steps_of(
         replace(each, known=replace(each.known, active=True)) if name in chosen.values() else each
         for name, each in packages.items()
     ]
-    installed = Installed(each.obj for each in there)
+    installed = FunctionLineages(each.obj for each in there)
     try:
         return resolve_steps(obj, asking, installed, several=True)
     except Refusal as refusal:
         raise located(refusal, revision) from None
 
 
-def _chosen(function: str, text: str, revision: Written, known: Mapping[str, Known]) -> str:
+def _chosen(
+    function: str, text: str, revision: LocatedObject, known: Mapping[str, KnownFunctionRevision]
+) -> str:
     called = pipeline_of(revision.obj).functions
     if function not in called:
         hint = f"it calls {listed(sorted(called))}"

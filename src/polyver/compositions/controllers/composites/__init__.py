@@ -5,7 +5,7 @@ from polyver.compositions.controllers.composites._dependents import CompositeKey
 from polyver.compositions.controllers.composites._function_calls import CompositeLimits
 from polyver.compositions.controllers.composites._pipeline_loop import Ask, Look, drive
 from polyver.compositions.controllers.composites._required_resources import (
-    Looking,
+    RequiredResourceReader,
     shown_to_functions,
 )
 
@@ -15,7 +15,7 @@ __all__ = [
     "CompositeKey",
     "CompositeLimits",
     "Look",
-    "Looking",
+    "RequiredResourceReader",
     "drive",
     "shown_to_functions",
 ]

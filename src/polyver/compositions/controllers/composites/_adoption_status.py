@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from polyver.client import Client, Clock, Resource, find, timestamp
+from polyver.client import Client, Clock, GroupVersionResource, find, timestamp
 from polyver.compositions._adoption import adopted_fact
 from polyver.compositions._conditions import condition_of, conditions_with
 from polyver.compositions.controllers.composites._apply import MANAGER
-from polyver.compositions.controllers.composites._dependents import Adopting, CompositeKey
+from polyver.compositions.controllers.composites._dependents import AdoptionCounter, CompositeKey
 from polyver.compositions.controllers.compositions import COMPOSITIONS
 from polyver.compositions.controllers.packages import FUNCTIONS
-from polyver.controllers.controller import Result
+from polyver.controllers.controller import Requeue
 from polyver.controllers.events import Events
 from polyver.core.adoption import Adoption
 from polyver.core.plain import Object
@@ -27,7 +27,9 @@ _RESOURCES: Final = {"Composition": COMPOSITIONS, "Function": FUNCTIONS}
 class AdoptionReport:
     """Counts followers, and reports the counts."""
 
-    def __init__(self, client: Client, clock: Clock, events: Events, adopting: Adopting) -> None:
+    def __init__(
+        self, client: Client, clock: Clock, events: Events, adopting: AdoptionCounter
+    ) -> None:
         self._client = client
         self._clock = clock
         self._events = events
@@ -44,11 +46,11 @@ class AdoptionReport:
     def is_for(key: CompositeKey) -> bool:
         return key.kind in _RESOURCES and key.group == _RESOURCES[key.kind].group
 
-    async def report(self, key: CompositeKey) -> Result | None:
+    async def report(self, key: CompositeKey) -> Requeue | None:
         """Have a Composition or a Function say who follows its revisions."""
         left = self._counted.get(key, -_EVERY) + _EVERY - self._clock.time()
         if left > 0:
-            return Result(left)
+            return Requeue(left)
         self._counted[key] = self._clock.time()
         resource = _RESOURCES[key.kind]
         obj = await find(self._client, resource, key.name)
@@ -63,7 +65,7 @@ class AdoptionReport:
         return None
 
     async def _write(
-        self, resource: Resource, obj: Object, adoption: Mapping[str, Adoption]
+        self, resource: GroupVersionResource, obj: Object, adoption: Mapping[str, Adoption]
     ) -> None:
         fact, said = adopted_fact(adoption), condition_of(obj, "Adopted") or {}
         names = ("status", "reason", "message")

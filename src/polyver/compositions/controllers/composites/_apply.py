@@ -9,28 +9,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from polyver.client import Backoff, Client, Clock, Resource, find
+from polyver.client import Backoff, Client, Clock, GroupVersionResource, find
 from polyver.compositions.controllers.composites._dependents import CompositeKey
 from polyver.compositions.controllers.composites._kinds import Kinds
 from polyver.compositions.controllers.composites._outputs import ComposedOutputs
-from polyver.compositions.pipeline import Composed, Removed, reference_to, shown
-from polyver.controllers.applied_annotation import Part, fields_of, part_of
+from polyver.compositions.pipeline import ComposedResource, RemovedResource, reference_to, shown
+from polyver.controllers.applied_annotation import AppliedObject, fields_of, part_of
 from polyver.controllers.outputs import number_of
 from polyver.controllers.owned_objects import (
-    Taken,
+    AlreadyOwned,
     apply_owned,
     delete_owned,
     manager_for,
     stranger_in,
 )
-from polyver.controllers.revert_backoff import Patience
+from polyver.controllers.revert_backoff import RevertBackoff
 from polyver.core.plain import Object
 from polyver.kube.objects import digest
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.owners import controller_of
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["MANAGER", "Applied", "Applier", "Problem", "manager_of"]
+__all__ = [
+    "MANAGER",
+    "CompositeApplier",
+    "CompositeApplyProblem",
+    "CompositeApplyResult",
+    "manager_of",
+]
 
 MANAGER: Final = "polyver-composites"
 """The field manager of composite resources themselves, and the family of those of what they are
@@ -43,7 +49,7 @@ def manager_of(composite: Object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CompositeApplyProblem:
     """Why a resource could not be applied or removed."""
 
     name: str
@@ -60,10 +66,10 @@ class Problem:
 
 
 @dataclass(slots=True)
-class Applied:
+class CompositeApplyResult:
     """What became of the resources of a composite resource."""
 
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[CompositeApplyProblem] = field(default_factory=list)
     kept: list[dict[str, str]] = field(default_factory=list)
     """References to what could not be removed."""
     changed: bool = False
@@ -80,7 +86,7 @@ class _Last(NamedTuple):
     fields: str
 
 
-class Applier:
+class CompositeApplier:
     """Applies by the server, and tells `outputs` what came of it."""
 
     def __init__(
@@ -89,8 +95,10 @@ class Applier:
         self._client = client
         self._kinds = kinds
         self._outputs = outputs
-        self._last: dict[CompositeKey, dict[Part, _Last]] = {}
-        self._patience = Patience[Part](clock, Backoff(first=1.0, most=300.0), quiet=600.0)
+        self._last: dict[CompositeKey, dict[AppliedObject, _Last]] = {}
+        self._patience = RevertBackoff[AppliedObject](
+            clock, Backoff(first=1.0, most=300.0), quiet=600.0
+        )
         self.count = 0
         """How many objects were applied so far."""
 
@@ -98,9 +106,11 @@ class Applier:
         self._last.pop(key, None)
         self._outputs.forget(key)
 
-    async def remove(self, composite: Object, removed: Iterable[Removed]) -> Applied:
+    async def remove(
+        self, composite: Object, removed: Iterable[RemovedResource]
+    ) -> CompositeApplyResult:
         """Delete what is wanted no longer, if the composite resource controls it."""
-        found, owner = Applied(), composite["metadata"]["uid"]
+        found, owner = CompositeApplyResult(), composite["metadata"]["uid"]
         for each in removed:
             if controller_of(each.obj) != owner:
                 continue
@@ -118,20 +128,20 @@ class Applier:
             return  # it is gone, or goes
         namespace = metadata.get("namespace", "")
         # Its end is no news.
-        self._outputs.note(Part(kind.group, kind.kind, namespace, metadata["name"]), None)
-        await delete_owned(self._client, Resource.of(kind), obj, owner)
+        self._outputs.note(AppliedObject(kind.group, kind.kind, namespace, metadata["name"]), None)
+        await delete_owned(self._client, GroupVersionResource.of(kind), obj, owner)
 
     async def apply(
         self,
         key: CompositeKey,
         composite: Object,
-        composed: Sequence[Composed],
-        there: Mapping[Part, Object],
-    ) -> Applied:
+        composed: Sequence[ComposedResource],
+        there: Mapping[AppliedObject, Object],
+    ) -> CompositeApplyResult:
         """Have all as they are wanted; one that is refused does not keep others back."""
         manager = manager_of(composite)
         self._outputs.use({part_of(each.obj)[:2] for each in composed})
-        found, before = Applied(), self._last.get(key, {})
+        found, before = CompositeApplyResult(), self._last.get(key, {})
         after = self._last[key] = {}
         for each in composed:
             kind = self._kinds.find(each.obj["apiVersion"], each.obj["kind"])
@@ -144,7 +154,7 @@ class Applier:
                 last = await self._one(
                     each, kind, there.get(part), before.get(part), found, manager=manager
                 )
-            except Taken as taken:
+            except AlreadyOwned as taken:
                 self._outputs.await_release(part, key)
                 found.problems.append(_taken(each, taken))
                 continue
@@ -157,11 +167,11 @@ class Applier:
 
     async def _one(
         self,
-        each: Composed,
-        kind: Kind,
+        each: ComposedResource,
+        kind: ResourceKind,
         there: Object | None,
         last: _Last | None,
-        found: Applied,
+        found: CompositeApplyResult,
         *,
         manager: str,
     ) -> _Last | None:
@@ -176,46 +186,54 @@ class Applier:
         await self._check_free(each, kind)
         with self._outputs.expected(part):
             made = await apply_owned(
-                self._client, Resource.of(kind), each.obj, family=MANAGER, manager=manager
+                self._client,
+                GroupVersionResource.of(kind),
+                each.obj,
+                family=MANAGER,
+                manager=manager,
             )
             self._outputs.keep(part, made)
         self.count += 1
         found.changed |= there is None or number_of(there) != number_of(made)
         return _last(wanted, made, manager)
 
-    async def _check_free(self, each: Composed, kind: Kind) -> None:
+    async def _check_free(self, each: ComposedResource, kind: ResourceKind) -> None:
         """Do not try what the API server would refuse, if a watch has seen another controller."""
         part, owner = part_of(each.obj), controller_of(each.obj)
         seen = self._outputs.of(part)
         if seen is None or seen.owner in ("", owner):
             return
-        there = await find(self._client, Resource.of(kind), part.name, part.namespace)
+        there = await find(self._client, GroupVersionResource.of(kind), part.name, part.namespace)
         if there is not None and (stranger := stranger_in(there, owner)):
-            raise Taken(stranger)
+            raise AlreadyOwned(stranger)
 
 
 def _last(wanted: str, obj: Object, manager: str) -> _Last:
     return _Last(wanted, obj["metadata"].get("uid", ""), fields_of(obj, manager))
 
 
-def _unfit(composed: Composed, kind: Kind | None) -> Problem | None:
+def _unfit(composed: ComposedResource, kind: ResourceKind | None) -> CompositeApplyProblem | None:
     """Why nothing can be applied at such a place."""
     obj = composed.obj
     if kind is None:
         fact = f"no {obj['apiVersion']} {obj['kind']} is served"
-        return Problem(composed.name, "KindNotServed", fact, unserved=True)
+        return CompositeApplyProblem(composed.name, "KindNotServed", fact, unserved=True)
     namespace = obj["metadata"].get("namespace")
     if kind.namespaced and not namespace:
-        return Problem(composed.name, "InvalidDesired", f"{obj['kind']} has no namespace")
+        return CompositeApplyProblem(
+            composed.name, "InvalidDesired", f"{obj['kind']} has no namespace"
+        )
     if not kind.namespaced and namespace:
         fact = f"{obj['kind']} is in no namespace, not in {namespace}"
-        return Problem(composed.name, "InvalidDesired", fact)
+        return CompositeApplyProblem(composed.name, "InvalidDesired", fact)
     return None
 
 
-def _refused(name: str, obj: Mapping[str, Any], error: ApiError) -> Problem:
-    return Problem(name, error.reason or "Refused", f"{shown(obj)}: {error.message}")
+def _refused(name: str, obj: Mapping[str, Any], error: ApiError) -> CompositeApplyProblem:
+    return CompositeApplyProblem(name, error.reason or "Refused", f"{shown(obj)}: {error.message}")
 
 
-def _taken(composed: Composed, taken: Taken) -> Problem:
-    return Problem(composed.name, "Taken", f"{shown(composed.obj)}: {taken}", taken=True)
+def _taken(composed: ComposedResource, taken: AlreadyOwned) -> CompositeApplyProblem:
+    return CompositeApplyProblem(
+        composed.name, "Taken", f"{shown(composed.obj)}: {taken}", taken=True
+    )

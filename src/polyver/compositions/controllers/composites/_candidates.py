@@ -14,8 +14,8 @@ from polyver.client import Change, Client, find
 from polyver.compositions.controllers.compositions import COMPOSITION_REVISIONS
 from polyver.compositions.decisions import (
     Candidate,
-    Defined,
-    Installed,
+    CompositeKind,
+    FunctionLineages,
     candidate_of,
     check_definition,
     composition_lineage,
@@ -24,14 +24,14 @@ from polyver.compositions.decisions import (
     read_definition,
 )
 from polyver.compositions.names import ALLOW_DELETION, CONTENT
-from polyver.compositions.packages import Pipeline, function_of, pipeline_of
+from polyver.compositions.packages import CompositionPipeline, function_of, pipeline_of
 from polyver.core import Lineage
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
 __all__ = [
-    "Known",
-    "Noted",
+    "CachedCompositionRevision",
+    "CompositionCache",
     "allowing",
     "candidate_in",
     "defined_in",
@@ -44,11 +44,11 @@ _KEPT: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class CachedCompositionRevision:
     """Of a CompositionRevision, what choosing it and following its functions needs."""
 
     obj: Object
-    pipeline: Pipeline
+    pipeline: CompositionPipeline
 
     @property
     def composition(self) -> str:
@@ -67,7 +67,7 @@ def allowing(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {"annotations": {ALLOW_DELETION: said}} if said is not None else {}
 
 
-def noted_in(kind: Kind, obj: Object) -> Noted:
+def noted_in(kind: ResourceKind, obj: Object) -> CachedCompositionRevision:
     """What is kept of a CompositionRevision."""
     del kind
     metadata, spec = obj["metadata"], obj["spec"]
@@ -78,22 +78,22 @@ def noted_in(kind: Kind, obj: Object) -> Noted:
     light = {name: spec[name] for name in ("revision", "compositeTypeRef")}
     about |= allowing(metadata)
     kept = {"metadata": {**about, "labels": {**labels, CONTENT: content}}, "spec": light}
-    return Noted(kept, pipeline_of(obj))
+    return CachedCompositionRevision(kept, pipeline_of(obj))
 
 
-def defined_in(kind: Kind, obj: Object) -> tuple[Defined | None]:
+def defined_in(kind: ResourceKind, obj: Object) -> tuple[CompositeKind | None]:
     """What a definition says; nothing while there is something wrong with it."""
     del kind
     return (None if check_definition(obj) else read_definition(obj),)
 
 
-def candidate_in(kind: Kind, obj: Object) -> Candidate:
+def candidate_in(kind: ResourceKind, obj: Object) -> Candidate:
     """What is kept of a Composition."""
     del kind
     return candidate_of(obj)
 
 
-def function_revision_in(kind: Kind, obj: Object) -> Object:
+def function_revision_in(kind: ResourceKind, obj: Object) -> Object:
     """What is kept of a FunctionRevision."""
     del kind
     metadata, spec = obj["metadata"], obj["spec"]
@@ -107,36 +107,36 @@ def function_revision_in(kind: Kind, obj: Object) -> Object:
     }
 
 
-class Known:
+class CompositionCache:
     """All of it, at any moment."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._defined: dict[tuple[str, str], dict[str, Defined]] = {}
+        self._defined: dict[tuple[str, str], dict[str, CompositeKind]] = {}
         self._compositions: dict[str, Candidate] = {}
-        self._revisions: dict[str, dict[str, Noted]] = {}
-        self._named: dict[str, Noted] = {}
+        self._revisions: dict[str, dict[str, CachedCompositionRevision]] = {}
+        self._named: dict[str, CachedCompositionRevision] = {}
         self._functions: dict[str, dict[str, Object]] = {}
-        self._installed: Installed | None = None
+        self._installed: FunctionLineages | None = None
         self._contents: OrderedDict[tuple[str, str, int], Object] = OrderedDict()
 
     # What is asked.
 
     @property
-    def kinds(self) -> dict[tuple[str, str], Defined]:
+    def kinds(self) -> dict[tuple[str, str], CompositeKind]:
         """The kinds of composite resources, by group and name."""
         return {named: self._chosen(each) for named, each in self._defined.items()}
 
-    def defined(self, group: str, kind: str) -> Defined | None:
+    def defined(self, group: str, kind: str) -> CompositeKind | None:
         found = self._defined.get((group, kind))
         return self._chosen(found) if found else None
 
     @staticmethod
-    def _chosen(definitions: dict[str, Defined]) -> Defined:
+    def _chosen(definitions: dict[str, CompositeKind]) -> CompositeKind:
         """Two for one kind cannot both be served; it is that which is first by name."""
         return definitions[min(definitions)]
 
-    def candidates(self, defined: Defined, *names: str) -> Iterator[Candidate]:
+    def candidates(self, defined: CompositeKind, *names: str) -> Iterator[Candidate]:
         """The compositions for a kind, and those of these names, whatever they are for."""
         for each in self._compositions.values():
             if each.fits(defined) or each.name in names:
@@ -152,21 +152,21 @@ class Known:
         return _lineage(composition, self._revisions.get(composition, {}))
 
     @property
-    def pipelines(self) -> list[Pipeline]:
+    def pipelines(self) -> list[CompositionPipeline]:
         return [each.pipeline for each in self._named.values()]
 
     @property
-    def installed(self) -> Installed:
+    def installed(self) -> FunctionLineages:
         """All functions as they are at this moment; what comes later is in another one."""
         if self._installed is None:
             every = (each for some in self._functions.values() for each in some.values())
-            self._installed = Installed(every)
+            self._installed = FunctionLineages(every)
         return self._installed
 
-    def installed_as(self, revisions: Collection[str]) -> Installed:
+    def installed_as(self, revisions: Collection[str]) -> FunctionLineages:
         """Functions as if these revisions were all there are."""
         every = (each for some in self._functions.values() for each in some.values())
-        return Installed(each for each in every if each["metadata"]["name"] in revisions)
+        return FunctionLineages(each for each in every if each["metadata"]["name"] in revisions)
 
     def is_revision(self, name: str, composition: str, labels: Mapping[str, str]) -> bool:
         """Return True if the composition has a revision of this name with these labels."""
@@ -195,7 +195,7 @@ class Known:
 
     # What is told.
 
-    def define(self, change: Change[tuple[Defined | None]]) -> set[tuple[str, str]]:
+    def define(self, change: Change[tuple[CompositeKind | None]]) -> set[tuple[str, str]]:
         """Take note of a definition; the kinds that it is about."""
         touched = set()
         for told in (change.before, change.after):
@@ -217,7 +217,9 @@ class Known:
         else:
             self._compositions[change.key.name] = change.after
 
-    def revise(self, change: Change[Noted]) -> dict[str, tuple[Lineage, Lineage]]:
+    def revise(
+        self, change: Change[CachedCompositionRevision]
+    ) -> dict[str, tuple[Lineage, Lineage]]:
         """Take note of a CompositionRevision; its compositions' revisions before and after."""
         told = [each for each in (change.before, change.after) if each is not None]
         names = {each.composition for each in told}
@@ -247,9 +249,9 @@ class Known:
         return {each: (before[each], self._function(each)) for each in names}
 
     def _function(self, name: str) -> Lineage:
-        return Installed(self._functions.get(name, {}).values()).lineage(name)
+        return FunctionLineages(self._functions.get(name, {}).values()).lineage(name)
 
 
-def _lineage(composition: str, noted: dict[str, Noted]) -> Lineage:
+def _lineage(composition: str, noted: dict[str, CachedCompositionRevision]) -> Lineage:
     known = [known_composition_revision(each.obj) for each in noted.values()]
     return composition_lineage(composition, known)

@@ -31,7 +31,7 @@ from typing import Final, Generic, TypeVar
 
 from polyver.client import Backoff, Clock, chance
 
-__all__ = ["Lanes", "Lost"]
+__all__ = ["ConcurrencyLimits", "LostCall"]
 
 K = TypeVar("K", bound=Hashable)
 _MOMENT: Final = 0.25
@@ -40,7 +40,7 @@ _HUNG_AT_LEAST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostCall:
     """A call that a function may have seen, and did not answer."""
 
     input: str
@@ -67,7 +67,7 @@ class _Suspect:
 
 
 @dataclass(slots=True)
-class _Lane(Generic[K]):
+class _ConcurrencyLimit(Generic[K]):
     inside: dict[K, float] = field(default_factory=dict)
     """Since when each is in it."""
     parked: OrderedDict[K, None] = field(default_factory=OrderedDict)
@@ -100,7 +100,7 @@ class _Lane(Generic[K]):
         return key in self.inside or key in self.parked or key in self.called
 
 
-class Lanes(Generic[K]):
+class ConcurrencyLimits(Generic[K]):
     """The lanes of all revisions."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Lanes(Generic[K]):
         self._clock = clock
         self._width = width
         self._quarantine = quarantine
-        self._lanes: dict[str, _Lane[K]] = {}
+        self._lanes: dict[str, _ConcurrencyLimit[K]] = {}
         self._called: dict[K, set[str]] = {}
 
     async def enter(self, key: K, revisions: Iterable[str]) -> bool:
@@ -130,7 +130,7 @@ class Lanes(Generic[K]):
                 self._lanes[full].parked[key] = None
                 return False
         for name in names:
-            lane = self._lanes.setdefault(name, _Lane())
+            lane = self._lanes.setdefault(name, _ConcurrencyLimit())
             lane.parked.pop(key, None)
             lane.called.discard(key)
             lane.inside[key] = self._clock.time()
@@ -143,7 +143,7 @@ class Lanes(Generic[K]):
         *,
         answered: Container[str] = (),
         silent: str = "",
-        lost: Lost | None = None,
+        lost: LostCall | None = None,
     ) -> None:
         """A key is done with its calls; which revisions answered, and which one did not.
 
@@ -165,7 +165,7 @@ class Lanes(Generic[K]):
             lane.left = asyncio.Event()
             self._call_back(name, lane)
 
-    def _suspected(self, lane: _Lane[K], key: K, lost: Lost) -> _Suspect:
+    def _suspected(self, lane: _ConcurrencyLimit[K], key: K, lost: LostCall) -> _Suspect:
         now, entered = self._clock.time(), lane.inside.get(key, 0.0)
         before = lane.suspects.get(key)
         if before is not None and before.input != lost.input:
@@ -237,11 +237,11 @@ class Lanes(Generic[K]):
         lane = self._lanes.get(name)
         return lane is None or lane.has_room(key, self._width)
 
-    def _is_slow(self, lane: _Lane[K]) -> bool:
+    def _is_slow(self, lane: _ConcurrencyLimit[K]) -> bool:
         oldest = min(lane.inside.values(), default=self._clock.time())
         return lane.failing or self._clock.time() - oldest > _MOMENT
 
-    def _call_back(self, name: str, lane: _Lane[K]) -> None:
+    def _call_back(self, name: str, lane: _ConcurrencyLimit[K]) -> None:
         room = (1 if lane.failing else self._width) - len(lane.inside) - len(lane.called)
         while lane.parked:
             key = next(iter(lane.parked))
@@ -257,7 +257,7 @@ class Lanes(Generic[K]):
             del self._lanes[name]
 
 
-async def _left(lane: _Lane[K], seconds: float) -> bool:
+async def _left(lane: _ConcurrencyLimit[K], seconds: float) -> bool:
     """Whether somebody leaves before some time is over."""
     try:
         async with asyncio.timeout(seconds):

@@ -11,7 +11,7 @@ from polyver.compositions.controllers.composites._apply import MANAGER, manager_
 from polyver.compositions.controllers.composites._observed_state import SECRETS
 from polyver.compositions.decisions import Secret
 from polyver.compositions.names import CONNECTION
-from polyver.controllers.owned_objects import Taken, apply_owned
+from polyver.controllers.owned_objects import AlreadyOwned, apply_owned
 from polyver.core.plain import Object
 from polyver.kube.objects.owners import controller_of, controlling
 
@@ -34,7 +34,7 @@ async def publish(
     wanted, manager = {**content, "data": data}, manager_of(composite)
     try:
         await apply_owned(client, SECRETS, wanted, family=MANAGER, manager=manager)
-    except Taken:
+    except AlreadyOwned:
         raise _not_ours(secret) from None
     return True
 

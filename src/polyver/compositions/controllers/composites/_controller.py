@@ -8,12 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from polyver.client import Change, Client, Clock, Discovery, Resource, SystemClock, find, sleep
+from polyver.client import (
+    Change,
+    Client,
+    Clock,
+    Discovery,
+    GroupVersionResource,
+    SystemClock,
+    find,
+    sleep,
+)
 from polyver.compositions.calls import Caller
 from polyver.compositions.controllers.composites._adoption_status import AdoptionReport
 from polyver.compositions.controllers.composites._candidates import (
-    Known,
-    Noted,
+    CachedCompositionRevision,
+    CompositionCache,
     allowing,
     candidate_in,
     defined_in,
@@ -21,32 +30,35 @@ from polyver.compositions.controllers.composites._candidates import (
     noted_in,
 )
 from polyver.compositions.controllers.composites._dependents import (
-    Adopting,
+    AdoptionCounter,
+    CompositeIndex,
     CompositeKey,
-    Following,
-    State,
+    CompositeState,
     state_of,
 )
-from polyver.compositions.controllers.composites._function_calls import Calling, CompositeLimits
+from polyver.compositions.controllers.composites._function_calls import (
+    CompositeLimits,
+    RevisionCaller,
+)
 from polyver.compositions.controllers.composites._kinds import Kinds
 from polyver.compositions.controllers.composites._outputs import ComposedOutputs
-from polyver.compositions.controllers.composites._reconcile import Composing, Work
-from polyver.compositions.controllers.composites._status import Telling
-from polyver.compositions.controllers.composites._watch_filter import News, others_in
+from polyver.compositions.controllers.composites._reconcile import Composer, Work
+from polyver.compositions.controllers.composites._status import CompositeStatusWriter
+from polyver.compositions.controllers.composites._watch_filter import OwnWriteFilter, others_in
 from polyver.compositions.controllers.compositions import (
     COMPOSITION_REVISIONS,
     COMPOSITIONS,
     DEFINITIONS,
 )
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS
-from polyver.compositions.decisions import Candidate, Defined, read_composite
+from polyver.compositions.decisions import Candidate, CompositeKind, read_composite
 from polyver.compositions.runtimes import Runtime
-from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.outputs import number_of
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -80,15 +92,15 @@ class CompositeController(Controller[CompositeKey]):
         self._clock: Clock = clock or SystemClock()
         limits = limits or CompositeLimits()
         self.workers = limits.workers
-        self._known = Known(client)
-        self._following = Following(self._known)
+        self._known = CompositionCache(client)
+        self._following = CompositeIndex(self._known)
         self._kinds = Kinds()
         self._outputs = ComposedOutputs(self._watch_other_kinds, self._following.owner)
-        self._news = News[CompositeKey](self._wake)
-        self._calling = Calling(runtime, self._wake, self._clock, limits, caller or Caller())
+        self._news = OwnWriteFilter[CompositeKey](self._wake)
+        self._calling = RevisionCaller(runtime, self._wake, self._clock, limits, caller or Caller())
         events = Events(client, self._clock, log or Log(), component="polyver")
-        self._telling = Telling(client, self._clock, events)
-        self._composing = Composing(
+        self._telling = CompositeStatusWriter(client, self._clock, events)
+        self._composing = Composer(
             client,
             self._clock,
             known=self._known,
@@ -100,7 +112,7 @@ class CompositeController(Controller[CompositeKey]):
             limits=limits,
         )
         self._report = AdoptionReport(
-            client, self._clock, events, Adopting(self._following, self._known)
+            client, self._clock, events, AdoptionCounter(self._following, self._known)
         )
         self._has_begun = False
         self._waiting: set[CompositeKey] = set()
@@ -155,19 +167,21 @@ class CompositeController(Controller[CompositeKey]):
         waiting, self._waiting = self._waiting, set()
         return waiting
 
-    def _composites(self, discovery: Discovery) -> list[Kind]:
+    def _composites(self, discovery: Discovery) -> list[ResourceKind]:
         """The kinds that definitions define, in the version in which they are composed."""
         wanted = {(each.group, each.version, each.kind) for each in self._known.kinds.values()}
         return [each for each in discovery.kinds if (each.group, each.version, each.kind) in wanted]
 
-    def _state(self, kind: Kind, obj: Object) -> State:
+    def _state(self, kind: ResourceKind, obj: Object) -> CompositeState:
         defined = self._known.defined(kind.group, kind.kind)
         if defined is None:  # it has just gone, and its kind with it
-            defined = Defined("", kind.group, kind.kind, kind.version)
+            defined = CompositeKind("", kind.group, kind.kind, kind.version)
         named = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
         return state_of(read_composite(named, defined), number_of(obj))
 
-    def _observe(self, kind: Kind, change: Change[State]) -> Iterable[CompositeKey]:
+    def _observe(
+        self, kind: ResourceKind, change: Change[CompositeState]
+    ) -> Iterable[CompositeKey]:
         key = CompositeKey(kind.group, kind.kind, *change.key)
         self._put(key, change.after)
         if change.after is None:
@@ -176,7 +190,7 @@ class CompositeController(Controller[CompositeKey]):
         self._outputs.use(change.after.parts)
         return (key,) if self._news.is_news(key, change.after.revision) else ()
 
-    def _put(self, key: CompositeKey, state: State | None) -> None:
+    def _put(self, key: CompositeKey, state: CompositeState | None) -> None:
         """Take note of a composite resource, and count anew who follows what it has."""
         before = self._following.get(key)
         self._following.put(key, state)
@@ -197,7 +211,9 @@ class CompositeController(Controller[CompositeKey]):
         self._news.forget(key)
         self._composing.forget(key)
 
-    def _forget_kind(self, kind: Kind, known: Iterable[State]) -> Iterable[CompositeKey]:
+    def _forget_kind(
+        self, kind: ResourceKind, known: Iterable[CompositeState]
+    ) -> Iterable[CompositeKey]:
         del known
         for key in self._following.of_kind(kind.group, kind.kind):
             self._put(key, None)
@@ -205,7 +221,7 @@ class CompositeController(Controller[CompositeKey]):
         return ()
 
     def _observe_definition(
-        self, kind: Kind, change: Change[tuple[Defined | None]]
+        self, kind: ResourceKind, change: Change[tuple[CompositeKind | None]]
     ) -> Iterable[CompositeKey]:
         del kind
         if change.before == change.after:
@@ -214,14 +230,18 @@ class CompositeController(Controller[CompositeKey]):
         self.watch_anew()
         return [key for named in touched for key in self._following.of_kind(*named)]
 
-    def _observe_composition(self, kind: Kind, change: Change[Candidate]) -> Iterable[CompositeKey]:
+    def _observe_composition(
+        self, kind: ResourceKind, change: Change[Candidate]
+    ) -> Iterable[CompositeKey]:
         del kind
         if change.before == change.after:
             return ()
         self._known.compose(change)
         return {*self._following.choosing(change.before, change.after)}
 
-    def _observe_revision(self, kind: Kind, change: Change[Noted]) -> Iterable[CompositeKey]:
+    def _observe_revision(
+        self, kind: ResourceKind, change: Change[CachedCompositionRevision]
+    ) -> Iterable[CompositeKey]:
         del kind
         if change.before == change.after:
             return ()
@@ -245,7 +265,9 @@ class CompositeController(Controller[CompositeKey]):
         said = [allowing(each["metadata"]) for each in told]
         return {*self._composing.allowed(revision)} if said[0] != said[-1] else set()
 
-    def _observe_function(self, kind: Kind, change: Change[Object]) -> Iterable[CompositeKey]:
+    def _observe_function(
+        self, kind: ResourceKind, change: Change[Object]
+    ) -> Iterable[CompositeKey]:
         del kind
         if change.before == change.after:
             return ()
@@ -265,10 +287,10 @@ class CompositeController(Controller[CompositeKey]):
 
     # What it does.
 
-    async def reconcile(self, key: CompositeKey) -> Result | None:
+    async def reconcile(self, key: CompositeKey) -> Requeue | None:
         if not await self._is_synced():
             # What is not known yet would look as if it were not there.
-            return Result(_SOON)
+            return Requeue(_SOON)
         if self._report.is_for(key):
             return await self._report.report(key)
         try:
@@ -286,12 +308,12 @@ class CompositeController(Controller[CompositeKey]):
             await sleep(self._clock, _SOON)
         return False
 
-    async def _reconcile(self, key: CompositeKey) -> Result | None:
+    async def _reconcile(self, key: CompositeKey) -> Requeue | None:
         defined = self._known.defined(key.group, key.kind)
         kind = self._kinds.find(defined.api_version, key.kind) if defined is not None else None
         if defined is None or kind is None:
             return None  # there are none of them, until their kind is served
-        resource = Resource.of(kind)
+        resource = GroupVersionResource.of(kind)
         found = await find(self._client, resource, key.name, key.namespace)
         if found is None:
             self._forget(key)

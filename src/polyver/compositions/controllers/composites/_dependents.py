@@ -14,11 +14,11 @@ from msgspec import Struct
 from polyver.client import Key
 from polyver.compositions._adoption import adoption_of
 from polyver.compositions._policy import COMPOSITIONS_MANUAL, REVISIONS
-from polyver.compositions.controllers.composites._candidates import Known
+from polyver.compositions.controllers.composites._candidates import CompositionCache
 from polyver.compositions.decisions import (
     Candidate,
     Composite,
-    Defined,
+    CompositeKind,
     composite_entry,
     moved_pipelines,
 )
@@ -39,7 +39,7 @@ from polyver.core import (
 )
 from polyver.core.adoption import Adoption, Follower
 
-__all__ = ["Adopting", "CompositeKey", "Following", "State", "state_of"]
+__all__ = ["AdoptionCounter", "CompositeIndex", "CompositeKey", "CompositeState", "state_of"]
 
 
 class CompositeKey(NamedTuple):
@@ -52,7 +52,7 @@ class CompositeKey(NamedTuple):
     name: str
 
 
-class State(Struct, frozen=True, gc=False):
+class CompositeState(Struct, frozen=True, gc=False):
     """What is kept of a composite resource."""
 
     uid: str
@@ -79,7 +79,7 @@ class State(Struct, frozen=True, gc=False):
         return self.composition, self.used, self.calls, self.trouble, self.synced, self.selector
 
 
-def state_of(composite: Composite, revision: int) -> State:
+def state_of(composite: Composite, revision: int) -> CompositeState:
     """What is kept of a composite resource as it was read."""
     entry = composite_entry(composite, Lineage(composite.composition))
     dependent, _, selector, policy = entry
@@ -91,7 +91,7 @@ def state_of(composite: Composite, revision: int) -> State:
     status = composite.obj.get("status") or {}
     calls = tuple((each["function"], each["revision"]) for each in status.get("pipeline") or ())
     said = {each["type"]: each for each in status.get("conditions") or ()}
-    return State(
+    return CompositeState(
         uid,
         revision,
         composite.composition,
@@ -112,15 +112,15 @@ def _trouble(updated: Mapping[str, Any]) -> Follower:
     return "held" if updated.get("reason") == WOULD_DELETE else "failing"
 
 
-class Following:
+class CompositeIndex:
     """The composite resources of all kinds."""
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: CompositionCache) -> None:
         self._known = known
-        self._states: dict[tuple[str, str], dict[Key, State]] = {}
+        self._states: dict[tuple[str, str], dict[Key, CompositeState]] = {}
         self._uids: dict[str, CompositeKey] = {}
 
-    def put(self, key: CompositeKey, state: State | None) -> None:
+    def put(self, key: CompositeKey, state: CompositeState | None) -> None:
         """Take note of a composite resource; None if it is gone."""
         there = self._states.setdefault(key[:2], {})
         before = there.get(Key(*key[2:]))
@@ -133,10 +133,10 @@ class Following:
             there[Key(*key[2:])] = state
             self._uids[state.uid] = key
 
-    def get(self, key: CompositeKey) -> State | None:
+    def get(self, key: CompositeKey) -> CompositeState | None:
         return self._states.get(key[:2], {}).get(Key(*key[2:]))
 
-    def states(self) -> Iterator[State]:
+    def states(self) -> Iterator[CompositeState]:
         for there in self._states.values():
             yield from there.values()
 
@@ -162,7 +162,7 @@ class Following:
         """Those that get another revision of a composition than they have."""
         for named in targets:
             defined = self._known.defined(*named)
-            there: dict[Key, State] = self._states.get(named, {})
+            there: dict[Key, CompositeState] = self._states.get(named, {})
             found = [(k, s) for k, s in there.items() if _may_have(s, defined, after.name)]
             keys = {state.dependent.name: key for key, state in found}
             index = Index.of(_entry(state, after) for _, state in found)
@@ -181,15 +181,15 @@ class Following:
                 if state.used in moved or (state.trouble and self._wanted(state) in moved):
                     yield CompositeKey(*named, *key)
 
-    def _wanted(self, state: State) -> str:
+    def _wanted(self, state: CompositeState) -> str:
         """The CompositionRevision that one would have if it could."""
         return _target(self._known.lineage(state.composition), state.selector, state.policy)
 
 
-class Adopting:
+class AdoptionCounter:
     """Counts who follows the releases of Compositions and Functions."""
 
-    def __init__(self, following: Following, known: Known) -> None:
+    def __init__(self, following: CompositeIndex, known: CompositionCache) -> None:
         self._following = following
         self._known = known
 
@@ -230,18 +230,18 @@ def _target(lineage: Lineage, selector: Selector, policy: Policy) -> str:
         return ""
 
 
-def _became(state: State, *, is_on_it: bool) -> Follower:
+def _became(state: CompositeState, *, is_on_it: bool) -> Follower:
     if is_on_it:
         return "updated" if state.synced == "True" else "failing" if state.synced else ""
     return state.trouble
 
 
-def _may_have(state: State, defined: Defined | None, composition: str) -> bool:
+def _may_have(state: CompositeState, defined: CompositeKind | None, composition: str) -> bool:
     enforced = defined is not None and defined.enforced == composition
     return enforced or state.composition in ("", composition)
 
 
-def _entry(state: State, lineage: Lineage) -> tuple[Dependent, str, Selector, Policy]:
+def _entry(state: CompositeState, lineage: Lineage) -> tuple[Dependent, str, Selector, Policy]:
     known = lineage.get(state.used) if state.used else None
     pin = known.pin if known else Pin(state.used) if state.used else None
     return replace(state.dependent, pin=pin), lineage.name, state.selector, state.policy

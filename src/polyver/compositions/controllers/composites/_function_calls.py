@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from polyver.client import Backoff, Clock
-from polyver.compositions.calls import Caller, Failure, FunctionFailed
-from polyver.compositions.controllers.composites._concurrency import Lanes, Lost
+from polyver.compositions.calls import Caller, CallFailure, FunctionFailed
+from polyver.compositions.controllers.composites._concurrency import ConcurrencyLimits, LostCall
 from polyver.compositions.controllers.composites._dependents import CompositeKey
-from polyver.compositions.decisions import Step
+from polyver.compositions.decisions import ResolvedStep
 from polyver.compositions.messages import Request, Response
 from polyver.compositions.runtimes import Runtime
 from polyver.core import PolyverError
 
-__all__ = ["Asking", "Calling", "CompositeLimits"]
+__all__ = ["CompositeLimits", "PipelineCalls", "RevisionCaller"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class CompositeLimits:
 
 
 @dataclass(slots=True)
-class Asking:
+class PipelineCalls:
     """The calls of one run."""
 
-    calling: Calling
+    calling: RevisionCaller
     key: CompositeKey
     input_of: Callable[[], str]
     """Tells a digest of all that the calls depend on."""
@@ -52,24 +52,24 @@ class Asking:
     """The revisions that did, whatever they answered."""
     silent: str = ""
     """The revision that did not."""
-    lost: Lost | None = None
+    lost: LostCall | None = None
     """The call that it did not answer, if it may have seen it."""
 
-    async def ask(self, step: Step, request: Request) -> Response:
+    async def ask(self, step: ResolvedStep, request: Request) -> Response:
         try:
             response = await self.calling.call(step, request, self.key)
         except FunctionFailed as error:
             if error.failure.passes:
                 self.silent = step.revision
             if error.sent:
-                hung = error.failure is Failure.DEADLINE
-                self.lost = Lost(self.input_of(), hung=hung)
+                hung = error.failure is CallFailure.DEADLINE
+                self.lost = LostCall(self.input_of(), hung=hung)
             raise
         self.answered.add(step.revision)
         return response
 
 
-class Calling:
+class RevisionCaller:
     """Calls revisions, and knows who waits for one to answer."""
 
     def __init__(
@@ -84,7 +84,9 @@ class Calling:
         self._runtime = runtime
         self._wake = wake
         self._seconds = limits.seconds
-        self._lanes = Lanes(wake, clock, width=limits.lane, quarantine=limits.quarantine)
+        self._lanes = ConcurrencyLimits(
+            wake, clock, width=limits.lane, quarantine=limits.quarantine
+        )
         self._stuck: dict[str, set[CompositeKey]] = {}
         """Those that could not be composed because of a revision."""
         self._endpoints: dict[str, str] = {}
@@ -94,14 +96,14 @@ class Calling:
         await asyncio.gather(*self._forgetting, return_exceptions=True)
         await self.caller.close()
 
-    async def call(self, step: Step, request: Request, key: CompositeKey) -> Response:
+    async def call(self, step: ResolvedStep, request: Request, key: CompositeKey) -> Response:
         try:
             endpoint = await self._runtime.reach(step.revision, step.endpoint)
         except FunctionFailed:
             raise
         except PolyverError as error:
             fact = f"cannot be reached: {error}"
-            unreachable = Failure.UNREACHABLE
+            unreachable = CallFailure.UNREACHABLE
             raise FunctionFailed(unreachable, fact, revision=step.revision) from None
         # A suspect would make the function exit twice.
         resend = not self._lanes.is_suspect(key, step.revision)
@@ -117,7 +119,7 @@ class Calling:
         """Whether a run may begin now; else its key is woken when it may."""
         return await self._lanes.enter(key, revisions)
 
-    def leave(self, key: CompositeKey, revisions: Iterable[str], asking: Asking) -> None:
+    def leave(self, key: CompositeKey, revisions: Iterable[str], asking: PipelineCalls) -> None:
         """A run has ended."""
         silent, lost = asking.silent, asking.lost
         self._lanes.leave(key, revisions, answered=asking.answered, silent=silent, lost=lost)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyver.client import Discovery
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
 __all__ = ["Kinds"]
 
@@ -12,8 +12,8 @@ class Kinds:
     """As discovery told them last."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[str, str], Kind] = {}
-        self._any: dict[tuple[str, str], Kind] = {}
+        self._kinds: dict[tuple[str, str], ResourceKind] = {}
+        self._any: dict[tuple[str, str], ResourceKind] = {}
         self._discovery = Discovery()
 
     def discovered(self, discovery: Discovery) -> None:
@@ -21,10 +21,10 @@ class Kinds:
         self._kinds = {(each.api_version, each.kind): each for each in discovery.kinds}
         self._any = {(each.group, each.kind): each for each in reversed(discovery.kinds)}
 
-    def find(self, api_version: str, kind: str) -> Kind | None:
+    def find(self, api_version: str, kind: str) -> ResourceKind | None:
         return self._kinds.get((api_version, kind))
 
-    def nearest(self, api_version: str, kind: str) -> Kind | None:
+    def nearest(self, api_version: str, kind: str) -> ResourceKind | None:
         """The kind in this version, or else in another one that is served."""
         found = self._kinds.get((api_version, kind))
         return found or self._any.get((api_version.rpartition("/")[0], kind))

@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from polyver.compositions.messages import Resource
-from polyver.compositions.pipeline import Found, Outcome, Run
+from polyver.compositions.pipeline import FoundRequirements, PipelineOutcome, PipelineRun
 from polyver.kube.objects.masking import Masks
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["hide_found", "hide_run", "masked_error", "masked_outcome"]
 
 
-def hide_run(masks: Masks, run: Run) -> None:
+def hide_run(masks: Masks, run: PipelineRun) -> None:
     """Mask the credentials, connection details and Secrets of a run from now on."""
     for step in run.credentials.values():
         for data in step.values():
@@ -28,7 +28,7 @@ def hide_run(masks: Masks, run: Run) -> None:
         _hide(masks, [state.composite, *state.resources.values()])
 
 
-def hide_found(masks: Masks, found: Found) -> None:
+def hide_found(masks: Masks, found: FoundRequirements) -> None:
     """Mask the Secrets that a function wanted to see."""
     for given in (found.resources, found.extra_resources):
         for each in given.values():
@@ -48,7 +48,7 @@ def _hide_data(masks: Masks, data: Mapping[str, bytes]) -> None:
         masks.add_bytes(content)
 
 
-def masked_outcome(outcome: Outcome, masks: Masks) -> Outcome:
+def masked_outcome(outcome: PipelineOutcome, masks: Masks) -> PipelineOutcome:
     """Return an outcome whose messages show no secret."""
     if not masks:
         return outcome

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from polyver.client import Clock
 from polyver.compositions.controllers.composites._dependents import CompositeKey
-from polyver.compositions.pipeline import FailedMove
+from polyver.compositions.pipeline import FailedCompositeMove
 
 __all__ = ["FailedMoves", "Release"]
 
@@ -22,7 +22,7 @@ Release = tuple[str, ...]
 class _Known(NamedTuple):
     input: str
     until: float
-    failed: FailedMove
+    failed: FailedCompositeMove
 
 
 class FailedMoves:
@@ -33,14 +33,16 @@ class FailedMoves:
         self._seconds = seconds
         self._known: dict[CompositeKey, dict[Release, _Known]] = {}
 
-    def get(self, key: CompositeKey, release: Release, given: str) -> FailedMove | None:
+    def get(self, key: CompositeKey, release: Release, given: str) -> FailedCompositeMove | None:
         """Why a release could not be taken with this input, if that is still known."""
         known = self._known.get(key, {}).get(release)
         if known is None or known.input != given or known.until < self._clock.time():
             return None
         return known.failed
 
-    def note(self, key: CompositeKey, release: Release, given: str, failed: FailedMove) -> None:
+    def note(
+        self, key: CompositeKey, release: Release, given: str, failed: FailedCompositeMove
+    ) -> None:
         """Take note of a failed move; of what passes nothing is remembered."""
         if not failed.passes:
             until = self._clock.time() + self._seconds

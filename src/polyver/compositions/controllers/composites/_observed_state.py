@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from polyver.capability import Refusal
-from polyver.client import Client, Resource, find
+from polyver.client import Client, GroupVersionResource, find
 from polyver.compositions.controllers.composites._kinds import Kinds
 from polyver.compositions.controllers.composites._outputs import ComposedOutputs
 from polyver.compositions.controllers.composites._required_resources import shown_to_functions
@@ -15,13 +15,13 @@ from polyver.compositions.decisions import Composite, Secret
 from polyver.compositions.messages import Resource as Observed
 from polyver.compositions.messages import State
 from polyver.compositions.pipeline import connection_secret, observe
-from polyver.controllers.applied_annotation import Part
+from polyver.controllers.applied_annotation import AppliedObject
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["SECRETS", "Observation", "Observing"]
+__all__ = ["SECRETS", "CompositeObserver", "Observation"]
 
-SECRETS = Resource("", "v1", "secrets")
+SECRETS = GroupVersionResource("", "v1", "secrets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Observation:
 
     state: State
     """As functions see it."""
-    objects: Mapping[Part, Object]
+    objects: Mapping[AppliedObject, Object]
     """Of what it is composed of, whole."""
 
 
-class Observing:
+class CompositeObserver:
     """Reads from an API server what no watch has told."""
 
     def __init__(self, client: Client, kinds: Kinds, outputs: ComposedOutputs) -> None:
@@ -44,7 +44,7 @@ class Observing:
 
     async def observe(self, composite: Composite, published: Secret | None) -> Observation:
         """A composite resource and what it is composed of; Refusal if that cannot be told."""
-        objects: dict[Part, Object] = {}
+        objects: dict[AppliedObject, Object] = {}
         for reference in composite.resources:
             part, obj = await self._referenced(reference, composite)
             if obj is not None:
@@ -56,11 +56,11 @@ class Observing:
 
     async def _referenced(
         self, reference: Mapping[str, str], composite: Composite
-    ) -> tuple[Part, Object | None]:
+    ) -> tuple[AppliedObject, Object | None]:
         version, named = reference["apiVersion"], reference["kind"]
         own = composite.obj["metadata"].get("namespace", "")
         namespace, name = reference.get("namespace", own), reference["name"]
-        part = Part(version.rpartition("/")[0], named, namespace, name)
+        part = AppliedObject(version.rpartition("/")[0], named, namespace, name)
         kept = self._outputs.kept(part)
         if kept is not None and kept["apiVersion"] == version:
             return part, kept
@@ -71,7 +71,7 @@ class Observing:
                 fact = f"nobody can tell whether {named} {name} is there: {version} does not answer"
                 raise Refusal("KindNotServed", fact, at=f"{composite.at}.resourceRefs")
             return part, None
-        obj = await find(self._client, Resource.of(kind), name, namespace)
+        obj = await find(self._client, GroupVersionResource.of(kind), name, namespace)
         if obj is None:
             self._outputs.note(part, None)
         else:

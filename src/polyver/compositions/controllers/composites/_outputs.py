@@ -14,36 +14,36 @@ from msgspec import Struct
 from polyver.client import Change
 from polyver.compositions.controllers.composites._dependents import CompositeKey
 from polyver.compositions.names import COMPOSITE
-from polyver.controllers.applied_annotation import Part
-from polyver.controllers.outputs import Outputs, number_of
+from polyver.controllers.applied_annotation import AppliedObject
+from polyver.controllers.outputs import AppliedObjects, number_of
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.owners import controller_of
 
-__all__ = ["ComposedOutputs", "Seen", "seen_in"]
+__all__ = ["ComposedOutputs", "ObservedComposedResource", "seen_in"]
 
 _KEPT: Final = 4096
 
 
-class Seen(Struct, frozen=True, gc=False):
+class ObservedComposedResource(Struct, frozen=True, gc=False):
     """What is worth knowing of a composed resource."""
 
     owner: str
     """The uid of its controller; empty without one."""
     revision: int
 
-    def differs(self, other: Seen | None) -> bool:
+    def differs(self, other: ObservedComposedResource | None) -> bool:
         """Functions see all of an object, so that any change is one."""
         return other is None or self.revision != other.revision
 
 
-def seen_in(kind: Kind, obj: Object) -> Seen:
+def seen_in(kind: ResourceKind, obj: Object) -> ObservedComposedResource:
     """What is kept of an object."""
     del kind
-    return Seen(controller_of(obj), number_of(obj))
+    return ObservedComposedResource(controller_of(obj), number_of(obj))
 
 
-class ComposedOutputs(Outputs[Seen, CompositeKey]):
+class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
     """What is known of all composed resources."""
 
     def __init__(
@@ -53,10 +53,10 @@ class ComposedOutputs(Outputs[Seen, CompositeKey]):
         super().__init__(
             changed, keep=seen_in, whose=lambda seen: owner(seen.owner), labels=COMPOSITE
         )
-        self._objects: OrderedDict[Part, Object] = OrderedDict()
-        self._awaited: dict[Part, set[CompositeKey]] = {}
+        self._objects: OrderedDict[AppliedObject, Object] = OrderedDict()
+        self._awaited: dict[AppliedObject, set[CompositeKey]] = {}
 
-    def await_release(self, part: Part, key: CompositeKey) -> None:
+    def await_release(self, part: AppliedObject, key: CompositeKey) -> None:
         """Have a composite resource looked at when an object has no other controller any more."""
         self._awaited.setdefault(part, set()).add(key)
 
@@ -66,13 +66,15 @@ class ComposedOutputs(Outputs[Seen, CompositeKey]):
             keys.discard(key)
         self._awaited = {part: keys for part, keys in self._awaited.items() if keys}
 
-    def _observe(self, kind: Kind, change: Change[Seen]) -> Iterable[CompositeKey]:
+    def _observe(
+        self, kind: ResourceKind, change: Change[ObservedComposedResource]
+    ) -> Iterable[CompositeKey]:
         found = {*super()._observe(kind, change)}
         if self._awaited and (change.after is None or not change.after.owner):
-            found |= self._awaited.pop(Part(kind.group, kind.kind, *change.key), set())
+            found |= self._awaited.pop(AppliedObject(kind.group, kind.kind, *change.key), set())
         return found
 
-    def keep(self, part: Part, obj: Object) -> None:
+    def keep(self, part: AppliedObject, obj: Object) -> None:
         """Take note of an object as a whole, for those who need it next."""
         self.note(part, obj)
         self._objects[part] = obj
@@ -80,7 +82,7 @@ class ComposedOutputs(Outputs[Seen, CompositeKey]):
         if len(self._objects) > _KEPT:
             self._objects.popitem(last=False)
 
-    def kept(self, part: Part) -> Object | None:
+    def kept(self, part: AppliedObject) -> Object | None:
         """An object as it is now, if that is known."""
         obj, seen = self._objects.get(part), self.of(part)
         if obj is None or seen is None or not self.is_followed(part):

@@ -12,12 +12,12 @@ from polyver.capability import Refusal
 from polyver.compositions.calls import FunctionFailed
 from polyver.compositions.messages import Request, Requirements, Response
 from polyver.compositions.pipeline import (
-    Call,
+    CallStep,
     Done,
     Fetch,
-    Found,
-    Run,
-    Step,
+    FoundRequirements,
+    PipelineRun,
+    ResolvedStep,
     answered,
     decide,
     failed,
@@ -26,33 +26,33 @@ from polyver.compositions.pipeline import (
 
 __all__ = ["Ask", "Look", "drive"]
 
-Ask = Callable[[Step, Request], Awaitable[Response]]
+Ask = Callable[[ResolvedStep, Request], Awaitable[Response]]
 """Calls the revision of a step; FunctionFailed if nothing comes of it."""
-Look = Callable[[Requirements], Awaitable[Found]]
+Look = Callable[[Requirements], Awaitable[FoundRequirements]]
 """Looks for what a function wants to see; Refusal if that cannot be looked for."""
 
 
-async def drive(run: Run, ask: Ask, look: Look) -> Run:
+async def drive(run: PipelineRun, ask: Ask, look: Look) -> PipelineRun:
     """The run when it is over, whether all went well or something failed."""
     while True:
         effect = decide(run)
         match effect:
             case Done():
                 return run
-            case Call():
+            case CallStep():
                 run = await _called(run, effect, ask)
             case Fetch():
                 run = await _looked(run, effect, look)
 
 
-async def _called(run: Run, call: Call, ask: Ask) -> Run:
+async def _called(run: PipelineRun, call: CallStep, ask: Ask) -> PipelineRun:
     try:
         return answered(run, call.number, await ask(call.step, call.request))
     except FunctionFailed as error:
         return failed(run, call.number, error.failure, str(error))
 
 
-async def _looked(run: Run, fetch: Fetch, look: Look) -> Run:
+async def _looked(run: PipelineRun, fetch: Fetch, look: Look) -> PipelineRun:
     try:
         return fetched(run, fetch.number, await look(fetch.requirements))
     except Refusal as refusal:

@@ -11,15 +11,20 @@ from functools import partial
 from typing import Any, Final
 
 from polyver.capability import Refusal
-from polyver.client import Backoff, Client, Clock, Resource, chance, find
-from polyver.compositions.controllers.composites._apply import MANAGER, Applied, Applier, Problem
-from polyver.compositions.controllers.composites._candidates import Known
+from polyver.client import Backoff, Client, Clock, GroupVersionResource, chance, find
+from polyver.compositions.controllers.composites._apply import (
+    MANAGER,
+    CompositeApplier,
+    CompositeApplyProblem,
+    CompositeApplyResult,
+)
+from polyver.compositions.controllers.composites._candidates import CompositionCache
 from polyver.compositions.controllers.composites._connection_secrets import publish
 from polyver.compositions.controllers.composites._dependents import CompositeKey
 from polyver.compositions.controllers.composites._function_calls import (
-    Asking,
-    Calling,
     CompositeLimits,
+    PipelineCalls,
+    RevisionCaller,
 )
 from polyver.compositions.controllers.composites._kinds import Kinds
 from polyver.compositions.controllers.composites._masking import (
@@ -29,20 +34,27 @@ from polyver.compositions.controllers.composites._masking import (
     masked_outcome,
 )
 from polyver.compositions.controllers.composites._moves import FailedMoves, Release
-from polyver.compositions.controllers.composites._observed_state import Observation, Observing
+from polyver.compositions.controllers.composites._observed_state import (
+    CompositeObserver,
+    Observation,
+)
 from polyver.compositions.controllers.composites._outputs import ComposedOutputs
 from polyver.compositions.controllers.composites._pipeline_loop import drive
-from polyver.compositions.controllers.composites._required_resources import Looking
-from polyver.compositions.controllers.composites._status import Telling, is_paused, is_synced
+from polyver.compositions.controllers.composites._required_resources import RequiredResourceReader
+from polyver.compositions.controllers.composites._status import (
+    CompositeStatusWriter,
+    is_paused,
+    is_synced,
+)
 from polyver.compositions.controllers.composites._watch_filter import others_in
 from polyver.compositions.controllers.compositions import COMPOSITIONS
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, FUNCTIONS
 from polyver.compositions.decisions import (
     Composite,
-    Defined,
-    Installed,
+    CompositeKind,
+    FunctionLineages,
+    ResolvedStep,
     Secret,
-    Step,
     choose_composition,
     choose_revision,
     composition_of,
@@ -53,10 +65,10 @@ from polyver.compositions.decisions import (
 from polyver.compositions.messages import Requirements
 from polyver.compositions.names import CROSSPLANE_HOLDS
 from polyver.compositions.pipeline import (
-    Event,
-    FailedMove,
-    Found,
-    Outcome,
+    FailedCompositeMove,
+    FoundRequirements,
+    PipelineEvent,
+    PipelineOutcome,
     allows_deletion,
     conclude,
     lost_objects,
@@ -69,15 +81,15 @@ from polyver.compositions.pipeline import (
     without,
     would_delete,
 )
-from polyver.controllers.controller import Result
+from polyver.controllers.controller import Requeue
 from polyver.controllers.finalizers import release
-from polyver.controllers.revert_backoff import Patience
+from polyver.controllers.revert_backoff import RevertBackoff
 from polyver.core.plain import Object
 from polyver.kube.objects import digest
 from polyver.kube.objects.masking import Masks
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Composing", "Work"]
+__all__ = ["Composer", "Work"]
 
 _PASSING: Final = (404, 408, 409, 429)
 _UNSERVED: Final = "KindNotServed"
@@ -89,8 +101,8 @@ class Work:
     """One composite resource that is worked on, as it is after each write."""
 
     key: CompositeKey
-    resource: Resource
-    defined: Defined
+    resource: GroupVersionResource
+    defined: CompositeKind
     found: Object
     noted: Callable[[CompositeKey, Object, Object], None]
     """Takes note of a write: the object before and after."""
@@ -115,7 +127,7 @@ class _Resolved:
     """What a composite resource uses, as of one moment."""
 
     revision: Object
-    steps: tuple[Step, ...]
+    steps: tuple[ResolvedStep, ...]
     secret: Secret | None
     """Where connection details are published."""
 
@@ -142,12 +154,12 @@ class _Ran:
     """A pipeline that was run."""
 
     there: Observation
-    outcome: Outcome
+    outcome: PipelineOutcome
     silent: str
     """The revision that did not answer."""
 
 
-class Composing:
+class Composer:
     """Composes; all that is known is passed in."""
 
     def __init__(
@@ -155,11 +167,11 @@ class Composing:
         client: Client,
         clock: Clock,
         *,
-        known: Known,
+        known: CompositionCache,
         kinds: Kinds,
         outputs: ComposedOutputs,
-        calling: Calling,
-        telling: Telling,
+        calling: RevisionCaller,
+        telling: CompositeStatusWriter,
         several: bool,
         limits: CompositeLimits,
     ) -> None:
@@ -169,9 +181,9 @@ class Composing:
         self._telling = telling
         self._several = several
         self._limits = limits
-        self._looking = Looking(client, kinds)
-        self._observing = Observing(client, kinds, outputs)
-        self._applier = Applier(client, kinds, outputs, clock)
+        self._looking = RequiredResourceReader(client, kinds)
+        self._observing = CompositeObserver(client, kinds, outputs)
+        self._applier = CompositeApplier(client, kinds, outputs, clock)
         self._clock = clock
         self._moves = FailedMoves(clock, seconds=limits.resync)
         self._failures: dict[CompositeKey, int] = {}
@@ -181,7 +193,7 @@ class Composing:
         """Since when a release that they would move to does not answer."""
         # What a run itself has changed is looked at again at once, unless that never ends.
         again = Backoff(first=0.01, most=60.0, factor=3.0)
-        self._again = Patience[CompositeKey](clock, again, quiet=30.0)
+        self._again = RevertBackoff[CompositeKey](clock, again, quiet=30.0)
         self._runs = 0
 
     @property
@@ -201,7 +213,7 @@ class Composing:
         """Those that a revision may be taken by, now that it may delete objects."""
         return self._moves.allowed(revision)
 
-    async def compose(self, work: Work) -> Result | None:
+    async def compose(self, work: Work) -> Requeue | None:
         """Bring it to what it should be; when to look at it again."""
         if is_paused(work.found):
             work.wrote(await self._telling.paused(work.resource, work.found))
@@ -228,7 +240,7 @@ class Composing:
         work.wrote(await self._telling.deleting(work.resource, work.found))
         await release(self._client, work.resource, work.found, CROSSPLANE_HOLDS)
 
-    async def _bring(self, work: Work) -> Result | None:
+    async def _bring(self, work: Work) -> Requeue | None:
         composition, target = self._choose(work)
         pinned = self._pinned(work, composition)
         if not pinned:
@@ -239,13 +251,13 @@ class Composing:
         return await self._move(work, composition, target, pinned)
 
     async def _compose(
-        self, work: Work, resolved: _Resolved, failed: FailedMove | None
-    ) -> Result | None:
+        self, work: Work, resolved: _Resolved, failed: FailedCompositeMove | None
+    ) -> Requeue | None:
         """Compose by the release that it has, or by its first one."""
         input_of = self._input_of(work, resolved)
         quarantined, left = self._calling.quarantined(work.key, resolved.revisions, input_of)
         if quarantined:
-            return Result(left)
+            return Requeue(left)
         ran = await self._run(work, resolved)
         if ran is None:
             return None
@@ -262,7 +274,7 @@ class Composing:
         """Run a pipeline; None if its functions have too much to do, and the key is woken later."""
         if not await self._calling.enter(work.key, resolved.revisions):
             return None
-        asking = Asking(self._calling, work.key, self._input_of(work, resolved))
+        asking = PipelineCalls(self._calling, work.key, self._input_of(work, resolved))
         try:
             credentials = await self._observing.credentials(secrets_of(resolved.steps))
             there = await self._observing.observe(work.composite, resolved.secret)
@@ -275,7 +287,7 @@ class Composing:
         hide_run(work.masks, run)
         return _Ran(there, masked_outcome(conclude(run), work.masks), asking.silent)
 
-    async def _look(self, work: Work, wanted: Requirements) -> Found:
+    async def _look(self, work: Work, wanted: Requirements) -> FoundRequirements:
         found = await self._looking.look(wanted)
         hide_found(work.masks, found)
         return found
@@ -293,14 +305,14 @@ class Composing:
         fits = self._known.is_revision(composite.revision, composition, composite.revision_labels)
         return composite.revision if fits else ""
 
-    async def _move(self, work: Work, composition: str, target: str, pinned: str) -> Result | None:
+    async def _move(self, work: Work, composition: str, target: str, pinned: str) -> Requeue | None:
         """Compose by the newest release that works: the newest, a newer one, or that which it has.
 
         A release that fails, or would delete objects, changes nothing.
         """
         recorded = _recorded(work.found)
         now, then = self._known.installed, self._known.installed_as([*recorded.values()])
-        failed: FailedMove | None = None
+        failed: FailedCompositeMove | None = None
         tried: set[Release] = set()
         for name, installed in ((target, now), (pinned, now), (pinned, then)):
             try:
@@ -308,7 +320,7 @@ class Composing:
             except Refusal as refusal:
                 if target == pinned and not tried:
                     raise  # there is no other release: it is its own that cannot be called
-                failed = failed or FailedMove(name, refusal.reason, str(refusal))
+                failed = failed or FailedCompositeMove(name, refusal.reason, str(refusal))
                 continue
             if resolved.release in tried:
                 continue
@@ -320,7 +332,7 @@ class Composing:
                 result = await self._compose(work, resolved, failed)
                 return result if failed is None else self._current(result, now)
             found = await self._taken(work, composition, resolved, pinned)
-            if not isinstance(found, FailedMove):
+            if not isinstance(found, FailedCompositeMove):
                 return found
             failed = failed or found
         assert failed is not None
@@ -328,14 +340,14 @@ class Composing:
 
     async def _taken(
         self, work: Work, composition: str, resolved: _Resolved, pinned: str
-    ) -> Result | FailedMove | None:
+    ) -> Requeue | FailedCompositeMove | None:
         """Move to a release if it works."""
         given, installed = self._input_of(work, resolved)(), self._known.installed
         known = self._moves.get(work.key, resolved.release, given)
         if known is not None:
             return known
         found = await self._tried(work, resolved, pinned)
-        if isinstance(found, FailedMove):
+        if isinstance(found, FailedCompositeMove):
             self._moves.note(work.key, resolved.release, given, found)
             return found
         self._moves.forget(work.key)
@@ -345,30 +357,34 @@ class Composing:
         result = await self._perform(work, resolved, found.there, outcome)
         return self._current(result, installed)
 
-    def _current(self, result: Result | None, installed: Installed) -> Result | None:
+    def _current(self, result: Requeue | None, installed: FunctionLineages) -> Requeue | None:
         """When to look again: at once if functions have changed since these were resolved.
 
         Until it is noted what it uses or could not take, nothing wakes it for such a change.
         """
-        return result if self._known.installed is installed else Result(0.0)
+        return result if self._known.installed is installed else Requeue(0.0)
 
-    async def _tried(self, work: Work, resolved: _Resolved, pinned: str) -> _Ran | FailedMove:
+    async def _tried(
+        self, work: Work, resolved: _Resolved, pinned: str
+    ) -> _Ran | FailedCompositeMove:
         """Run a release that a composite resource does not use yet; return the run or failure."""
         release = self._new_in(work, resolved, pinned)
         try:
             self._check_served(work, resolved.steps)
             input_of = self._input_of(work, resolved)
             if self._calling.quarantined(work.key, resolved.revisions, input_of)[0]:
-                return FailedMove(release, "Quarantined", "its function does not answer", True)
+                return FailedCompositeMove(
+                    release, "Quarantined", "its function does not answer", True
+                )
             ran = await self._run(work, resolved)
         except Refusal as refusal:
             passes = refusal.reason == _NOT_SERVED
-            return FailedMove(release, refusal.reason, str(refusal), passes)
+            return FailedCompositeMove(release, refusal.reason, str(refusal), passes)
         if ran is None:
-            return FailedMove(release, "Busy", "its function has too much to do", True)
+            return FailedCompositeMove(release, "Busy", "its function has too much to do", True)
         failure = ran.outcome.failure
         if failure is not None:
-            return FailedMove(release, failure.reason, failure.message, bool(ran.silent))
+            return FailedCompositeMove(release, failure.reason, failure.message, bool(ran.silent))
         lost = lost_objects(work.found, ran.outcome)
         if lost and not await self._allows_deletion(work, resolved, pinned):
             before = await self._as_before(work, pinned)
@@ -377,7 +393,7 @@ class Composing:
                 return would_delete(release, lost)
         return ran
 
-    async def _as_before(self, work: Work, pinned: str) -> Outcome | None:
+    async def _as_before(self, work: Work, pinned: str) -> PipelineOutcome | None:
         """Return the outcome of the current release, or None if it cannot be called or fails."""
         then = self._known.installed_as([*_recorded(work.found).values()])
         try:
@@ -411,14 +427,14 @@ class Composing:
                     return True
         return False
 
-    async def _stay(self, work: Work, failed: FailedMove) -> Result:
+    async def _stay(self, work: Work, failed: FailedCompositeMove) -> Requeue:
         """Keep all as it is: the release that made it cannot be called any more."""
         if failed.passes and self._is_early(work.key):
             return self._retry(work.key)
         masked = replace(failed, message=work.masks.mask(failed.message))
         updated = updated_fact(work.found, masked)
         assert updated is not None
-        event = Event("Warning", updated.reason, updated.message)
+        event = PipelineEvent("Warning", updated.reason, updated.message)
         if is_synced(work.found):
             work.wrote(await self._telling.stayed(work.resource, work.found, updated))
             await self._tell_events(work, [event], ())
@@ -426,16 +442,16 @@ class Composing:
             # The user's latest changes are not composed, so report the failure.
             refusal = Refusal(failed.reason, updated.message)
             await self._failed(work, replace(refused(refusal), updated=updated))
-        return self._retry(work.key) if failed.passes else Result(self._limits.resync)
+        return self._retry(work.key) if failed.passes else Requeue(self._limits.resync)
 
     def _is_early(self, key: CompositeKey) -> bool:
         """Return True while a release may still be starting, so that no failure is reported."""
         now = self._clock.time()
         return now - self._since.setdefault(key, now) < self._limits.quiet
 
-    def _sooner(self, work: Work, result: Result | None) -> Result:
+    def _sooner(self, work: Work, result: Requeue | None) -> Requeue:
         again = self._retry(work.key)
-        return again if result is None else Result(min(result.after, again.after))
+        return again if result is None else Requeue(min(result.after, again.after))
 
     # What it uses.
 
@@ -449,7 +465,7 @@ class Composing:
         work.warnings = [*chosen.warnings, *found.warnings]
         return chosen.composition, found.release.name
 
-    async def _resolved(self, work: Work, name: str, installed: Installed) -> _Resolved:
+    async def _resolved(self, work: Work, name: str, installed: FunctionLineages) -> _Resolved:
         """A revision as a whole, with what its steps call of these functions."""
         composite, defined = work.composite, work.defined
         revision = await self._known.content(name)
@@ -477,7 +493,7 @@ class Composing:
             )
         )
 
-    def _check_served(self, work: Work, steps: Iterable[Step]) -> None:
+    def _check_served(self, work: Work, steps: Iterable[ResolvedStep]) -> None:
         for step in steps:
             if not step.endpoint:
                 self._calling.stick(work.key, step.revision)
@@ -488,8 +504,8 @@ class Composing:
     # What comes of it.
 
     async def _perform(
-        self, work: Work, resolved: _Resolved, there: Observation, outcome: Outcome
-    ) -> Result | None:
+        self, work: Work, resolved: _Resolved, there: Observation, outcome: PipelineOutcome
+    ) -> Requeue | None:
         removed = await self._applier.remove(work.found, outcome.remove)
         references = [*outcome.references, *removed.kept]
         if references != [*work.composite.resources]:
@@ -525,7 +541,11 @@ class Composing:
         return self._next(work, outcome, applied)
 
     async def _publish(
-        self, work: Work, resolved: _Resolved, outcome: Outcome, applied: Applied
+        self,
+        work: Work,
+        resolved: _Resolved,
+        outcome: PipelineOutcome,
+        applied: CompositeApplyResult,
     ) -> bool:
         if resolved.secret is None:
             return False
@@ -536,10 +556,10 @@ class Composing:
             reason, message = refusal.reason, str(refusal)
         except ApiError as error:
             reason, message = error.reason or "Refused", f"{resolved.secret}: {error.message}"
-        applied.problems.append(Problem("connection details", reason, message))
+        applied.problems.append(CompositeApplyProblem("connection details", reason, message))
         return False
 
-    def _next(self, work: Work, outcome: Outcome, applied: Applied) -> Result:
+    def _next(self, work: Work, outcome: PipelineOutcome, applied: CompositeApplyResult) -> Requeue:
         key = work.key
         if any(each.unserved for each in applied.problems):
             work.wait(key)
@@ -556,11 +576,11 @@ class Composing:
         if applied.changed:
             self._again.spend(key)
             after = min(after, self._again.left(key))
-        return Result(after)
+        return Requeue(after)
 
-    def _retry(self, key: CompositeKey) -> Result:
+    def _retry(self, key: CompositeKey) -> Requeue:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        return Result(self._limits.backoff.delay(failures, spread=chance()))
+        return Requeue(self._limits.backoff.delay(failures, spread=chance()))
 
     def _may_be_starting(self, work: Work) -> bool:
         """Whether it is too early to say that a function does not answer."""
@@ -568,7 +588,7 @@ class Composing:
         since = self._silent.setdefault(work.key, now)
         return now - since < self._limits.quiet and is_synced(work.found)
 
-    async def _failed(self, work: Work, outcome: Outcome) -> Result:
+    async def _failed(self, work: Work, outcome: PipelineOutcome) -> Requeue:
         outcome = masked_outcome(outcome, work.masks)
         assert outcome.failure is not None
         if outcome.failure.reason == _UNSERVED:
@@ -578,10 +598,10 @@ class Composing:
         return self._retry(work.key)
 
     async def _tell_events(
-        self, work: Work, events: Iterable[Event], problems: Iterable[Problem]
+        self, work: Work, events: Iterable[PipelineEvent], problems: Iterable[CompositeApplyProblem]
     ) -> None:
-        told = [Event("Warning", "ComposeResources", each) for each in work.warnings]
-        told += [Event("Warning", each.reason, str(each)) for each in problems]
+        told = [PipelineEvent("Warning", "ComposeResources", each) for each in work.warnings]
+        told += [PipelineEvent("Warning", each.reason, str(each)) for each in problems]
         await self._telling.events(work.key, work.found, [*told, *events])
 
 
@@ -591,14 +611,14 @@ def _recorded(found: Object) -> dict[str, str]:
     return {each["step"]: each["revision"] for each in recorded}
 
 
-def _quarantined(outcome: Outcome, revision: str) -> Outcome:
+def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
     """An outcome that tells of a quarantine, if there is one."""
     failure = outcome.failure
     if not revision or failure is None:
         return outcome
     fact = f"{revision} was called for this composite resource alone, and answers others"
     told = f"quarantined: {fact}; it is tried again seldom, and at once when its spec is changed"
-    events = (*outcome.events, Event("Warning", "Quarantined", told))
+    events = (*outcome.events, PipelineEvent("Warning", "Quarantined", told))
     return replace(
         outcome, events=events, failure=replace(failure, message=f"{failure.message}; {told}")
     )

@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from polyver.capability import Refusal
 from polyver.client import CRDS, Client, find
-from polyver.client import Resource as Place
+from polyver.client import GroupVersionResource as Place
 from polyver.compositions.controllers.composites._kinds import Kinds
 from polyver.compositions.messages import Requirements, Resource, ResourceSelector, SchemaSelector
-from polyver.compositions.pipeline import Found
+from polyver.compositions.pipeline import FoundRequirements
 from polyver.core import Labels
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Looking", "shown_to_functions"]
+__all__ = ["RequiredResourceReader", "shown_to_functions"]
 
 _PAGE: Final = 500
 _MOST: Final = 5000
@@ -30,16 +30,16 @@ def shown_to_functions(obj: Object) -> Object:
     return {**obj, "metadata": metadata}
 
 
-class Looking:
+class RequiredResourceReader:
     """Looks on an API server."""
 
     def __init__(self, client: Client, kinds: Kinds) -> None:
         self._client = client
         self._kinds = kinds
 
-    async def look(self, wanted: Requirements) -> Found:
+    async def look(self, wanted: Requirements) -> FoundRequirements:
         """What there is of it; Refusal if that cannot be told."""
-        return Found(
+        return FoundRequirements(
             await self._all(wanted.resources, "resources"),
             await self._all(wanted.extra_resources, "extra_resources"),
             {name: await self._schema(each) for name, each in wanted.schemas.items()},
@@ -78,7 +78,7 @@ class Looking:
         return await self._labelled(kind, namespace, selector.match_labels, at)
 
     async def _labelled(
-        self, kind: Kind, namespace: str, labels: Mapping[str, str], at: str
+        self, kind: ResourceKind, namespace: str, labels: Mapping[str, str], at: str
     ) -> list[Object]:
         asked = str(Labels.of(labels)) if labels else ""
         place, typed = Place.of(kind), {"apiVersion": kind.api_version, "kind": kind.kind}

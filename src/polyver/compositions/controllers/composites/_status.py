@@ -10,14 +10,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from polyver.client import Client, Clock, Resource, timestamp
-from polyver.compositions._conditions import Fact
+from polyver.client import Client, Clock, GroupVersionResource, timestamp
+from polyver.compositions._conditions import DesiredCondition
 from polyver.compositions.controllers.composites._apply import MANAGER
 from polyver.compositions.controllers.composites._dependents import CompositeKey
 from polyver.compositions.names import PAUSED
 from polyver.compositions.pipeline import (
-    Event,
-    Outcome,
+    PipelineEvent,
+    PipelineOutcome,
     composite_conditions,
     deleting_conditions,
     paused_conditions,
@@ -26,7 +26,7 @@ from polyver.compositions.pipeline import (
 from polyver.controllers.events import Events
 from polyver.core.plain import Object
 
-__all__ = ["Telling", "is_paused", "is_synced"]
+__all__ = ["CompositeStatusWriter", "is_paused", "is_synced"]
 
 _SYSTEM = ("Synced", "Ready")
 
@@ -44,19 +44,19 @@ def is_synced(composite: Object) -> bool:
     return bool(seen and synced.get("status") == "True")
 
 
-class Telling:
+class CompositeStatusWriter:
     """Writes statuses and Events."""
 
     def __init__(self, client: Client, clock: Clock, events: Events) -> None:
         self._client = client
         self._clock = clock
         self._events = events
-        self._told: dict[CompositeKey, frozenset[Event]] = {}
+        self._told: dict[CompositeKey, frozenset[PipelineEvent]] = {}
 
     def forget(self, key: CompositeKey) -> None:
         self._told.pop(key, None)
 
-    async def events(self, key: CompositeKey, about: Object, told: Iterable[Event]) -> None:
+    async def events(self, key: CompositeKey, about: Object, told: Iterable[PipelineEvent]) -> None:
         """Tell what was not told when the composite resource was looked at last."""
         now = frozenset(told)
         before = self._told.get(key, frozenset())
@@ -67,31 +67,35 @@ class Telling:
         else:
             self._told.pop(key, None)
 
-    async def paused(self, resource: Resource, found: Object) -> Object:
+    async def paused(self, resource: GroupVersionResource, found: Object) -> Object:
         conditions = paused_conditions(found, now=timestamp(self._clock))
         return await self._say(resource, found, _kept(found), conditions, {"Synced"})
 
-    async def deleting(self, resource: Resource, found: Object) -> Object:
+    async def deleting(self, resource: GroupVersionResource, found: Object) -> Object:
         conditions = deleting_conditions(found, now=timestamp(self._clock))
         return await self._say(resource, found, _kept(found), conditions, {"Ready"})
 
-    async def failed(self, resource: Resource, found: Object, outcome: Outcome) -> Object:
+    async def failed(
+        self, resource: GroupVersionResource, found: Object, outcome: PipelineOutcome
+    ) -> Object:
         """Nothing came of it: all but conditions, and what is told anyway, stays as it was."""
         conditions = composite_conditions(found, outcome, now=timestamp(self._clock))
         told = {"Synced", *outcome.types}
         status = {**_kept(found), **outcome.status}
         return await self._say(resource, found, status, conditions, told)
 
-    async def stayed(self, resource: Resource, found: Object, updated: Fact) -> Object:
+    async def stayed(
+        self, resource: GroupVersionResource, found: Object, updated: DesiredCondition
+    ) -> Object:
         """Set only the condition `updated`: the resource keeps what another release composed."""
         conditions = stayed_conditions(found, updated, now=timestamp(self._clock))
         return await self._say(resource, found, _kept(found), conditions, {updated.type})
 
     async def composed(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         found: Object,
-        outcome: Outcome,
+        outcome: PipelineOutcome,
         unsynced: Sequence[str],
         *,
         published: bool,
@@ -108,7 +112,7 @@ class Telling:
 
     async def _say(
         self,
-        resource: Resource,
+        resource: GroupVersionResource,
         found: Object,
         status: Object,
         conditions: Iterable[Object],

@@ -11,12 +11,12 @@ from typing import Any, Generic, TypeVar
 
 from polyver.core.plain import Object
 
-__all__ = ["News", "others_in"]
+__all__ = ["OwnWriteFilter", "others_in"]
 
 K = TypeVar("K", bound=Hashable)
 
 
-class News(Generic[K]):
+class OwnWriteFilter(Generic[K]):
     """Which states were read or written here."""
 
     def __init__(self, wake: Callable[[K], None]) -> None:

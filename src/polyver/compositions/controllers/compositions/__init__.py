@@ -6,14 +6,14 @@ from polyver.compositions.controllers.compositions._snapshot import (
     COMPOSITION_REVISIONS,
     COMPOSITIONS,
     DEFINITIONS,
-    ComposedOn,
+    ClientCompositionLookup,
 )
 
 __all__ = [
     "COMPOSITIONS",
     "COMPOSITION_REVISIONS",
     "DEFINITIONS",
-    "ComposedOn",
+    "ClientCompositionLookup",
     "CompositeDefinitionController",
     "CompositionController",
 ]

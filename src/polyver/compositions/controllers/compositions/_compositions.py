@@ -9,18 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.client import Change, Client, Clock, Resource, SystemClock, find
+from polyver.client import Change, Client, Clock, GroupVersionResource, SystemClock, find
 from polyver.compositions.controllers.compositions._snapshot import (
     COMPOSITION_REVISIONS,
     COMPOSITIONS,
-    ComposedOn,
+    ClientCompositionLookup,
     state_of,
 )
 from polyver.compositions.controllers.compositions._users import CompositeUsers
 from polyver.compositions.controllers.packages import composites, keep_revision
 from polyver.compositions.decisions import (
     Changes,
-    KnownRevision,
+    KnownCompositionRevision,
     check_composition,
     composition_changes,
     composition_of,
@@ -32,13 +32,13 @@ from polyver.compositions.decisions import (
 )
 from polyver.compositions.names import ALLOW_DELETION, USED
 from polyver.compositions.pipeline import allows_deletion
-from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.finalizers import hold, release
 from polyver.core import listed
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["CompositionController"]
@@ -64,7 +64,7 @@ class CompositionController(Controller[str]):
         """`several` is the switch FunctionRevisions."""
         self._client = client
         self._several = several
-        self._composed = ComposedOn(client)
+        self._composed = ClientCompositionLookup(client)
         self._events = Events(client, clock or SystemClock(), log or Log(), component="polyver")
         self._users = CompositeUsers()
         self._compositions: dict[str, str] = {}
@@ -88,7 +88,7 @@ class CompositionController(Controller[str]):
             ),
         ]
 
-    async def reconcile(self, key: str) -> Result | None:
+    async def reconcile(self, key: str) -> Requeue | None:
         obj = await find(self._client, COMPOSITIONS, key)
         found = await self._composed.revisions(key)
         revisions = {each["metadata"]["name"]: each for each in found}
@@ -96,7 +96,7 @@ class CompositionController(Controller[str]):
             obj = await self._hold(obj, revisions)
         if obj is not None and not is_going(obj):
             await self._revise(obj, revisions)
-        return None if self.synced else Result(_LATER)
+        return None if self.synced else Requeue(_LATER)
 
     async def _revise(self, obj: Object, revisions: dict[str, Object]) -> None:
         refusals = check_composition(obj, several=self._several)
@@ -113,7 +113,7 @@ class CompositionController(Controller[str]):
         self,
         obj: Object,
         changes: Changes,
-        known: Sequence[KnownRevision],
+        known: Sequence[KnownCompositionRevision],
         revisions: Mapping[str, Object],
     ) -> list[Refusal]:
         if changes.create is not None:
@@ -126,7 +126,7 @@ class CompositionController(Controller[str]):
             await self._change(revisions[each.name], change)
         return []
 
-    async def _create(self, obj: Object, known: KnownRevision) -> list[Refusal]:
+    async def _create(self, obj: Object, known: KnownCompositionRevision) -> list[Refusal]:
         made = composition_revision_object(known, obj)
         try:
             await self._client.create(COMPOSITION_REVISIONS, made, manager=_MANAGER)
@@ -167,7 +167,9 @@ class CompositionController(Controller[str]):
             revisions[name] = await self._set(COMPOSITION_REVISIONS, each, users)
         return await self._set(COMPOSITIONS, obj, used) if obj is not None else None
 
-    async def _set(self, resource: Resource, obj: Object, used: Iterable[str]) -> Object:
+    async def _set(
+        self, resource: GroupVersionResource, obj: Object, used: Iterable[str]
+    ) -> Object:
         if not used or (is_going(obj) and is_by_force(obj)):
             await self._record(obj, used)
             return await release(self._client, resource, obj, USED)
@@ -183,7 +185,9 @@ class CompositionController(Controller[str]):
 
     # What wakes it.
 
-    def _observe_revision(self, kind: Kind, change: Change[tuple[str, Any]]) -> Iterable[str]:
+    def _observe_revision(
+        self, kind: ResourceKind, change: Change[tuple[str, Any]]
+    ) -> Iterable[str]:
         del kind
         if change.before == change.after:
             return ()
@@ -193,10 +197,10 @@ class CompositionController(Controller[str]):
             self._compositions[change.key.name] = change.after[0]
         return {each[0] for each in (change.before, change.after) if each is not None and each[0]}
 
-    def _observe_composite(self, kind: Kind, change: Change[str]) -> Iterable[str]:
+    def _observe_composite(self, kind: ResourceKind, change: Change[str]) -> Iterable[str]:
         return self._touched(self._users.observe(kind, change))
 
-    def _forget(self, kind: Kind, known: Iterable[str]) -> Iterable[str]:
+    def _forget(self, kind: ResourceKind, known: Iterable[str]) -> Iterable[str]:
         del known
         return self._touched(self._users.forget(kind))
 
@@ -205,10 +209,10 @@ class CompositionController(Controller[str]):
         return found - {""}
 
 
-def _observe(kind: Kind, change: Change[Any]) -> Iterable[str]:
+def _observe(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
     del kind
     return (change.key.name,) if change.before != change.after else ()
 
 
-def _revision(kind: Kind, obj: Object) -> tuple[str, Any]:
+def _revision(kind: ResourceKind, obj: Object) -> tuple[str, Any]:
     return composition_of(obj), (*state_of(kind, obj), str(obj["metadata"].get("ownerReferences")))

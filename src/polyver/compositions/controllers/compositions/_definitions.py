@@ -11,10 +11,19 @@ from typing import Any
 
 from polyver.apis.conversion_kind import CONVERSIONS
 from polyver.capability import Refusal
-from polyver.client import CRDS, Change, Client, Clock, Resource, SystemClock, find, timestamp
+from polyver.client import (
+    CRDS,
+    Change,
+    Client,
+    Clock,
+    GroupVersionResource,
+    SystemClock,
+    find,
+    timestamp,
+)
 from polyver.compositions.controllers.compositions._snapshot import (
     DEFINITIONS,
-    ComposedOn,
+    ClientCompositionLookup,
     state_of,
 )
 from polyver.compositions.controllers.packages import composites, keep_revision
@@ -32,18 +41,20 @@ from polyver.compositions.decisions import (
     no_longer_defined,
 )
 from polyver.compositions.names import DEFINED
-from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.finalizers import hold, release
 from polyver.core import listed
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["CompositeDefinitionController"]
 
-_CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
+_CONVERSIONS = GroupVersionResource(
+    CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
+)
 _LATER = 10.0
 """When to look again at what was refused, or waits for objects that cannot be watched."""
 _ORPHAN = "orphan"
@@ -60,7 +71,7 @@ class CompositeDefinitionController(Controller[str]):
     ) -> None:
         self._client = client
         self._clock: Clock = clock or SystemClock()
-        self._composed = ComposedOn(client)
+        self._composed = ClientCompositionLookup(client)
         self._events = Events(client, self._clock, log or Log(), component="polyver")
         self._known: set[str] = set()
 
@@ -82,7 +93,7 @@ class CompositeDefinitionController(Controller[str]):
             ),
         ]
 
-    def _observe(self, kind: Kind, change: Change[Any]) -> Iterable[str]:
+    def _observe(self, kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
         del kind
         if change.after is None:
             self._known.discard(change.key.name)
@@ -90,17 +101,17 @@ class CompositeDefinitionController(Controller[str]):
             self._known.add(change.key.name)
         return (change.key.name,) if change.before != change.after else ()
 
-    def _observe_crd(self, kind: Kind, change: Change[Any]) -> Iterable[str]:
+    def _observe_crd(self, kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
         del kind
         changed = change.before != change.after and change.key.name in self._known
         return (change.key.name,) if changed else ()
 
-    def _observe_composite(self, kind: Kind, change: Change[str]) -> Iterable[str]:
+    def _observe_composite(self, kind: ResourceKind, change: Change[str]) -> Iterable[str]:
         """One that is gone may have been the last that a definition waits for."""
         gone = change.after is None and kind.resource in self._known
         return (kind.resource,) if gone else ()
 
-    async def reconcile(self, key: str) -> Result | None:
+    async def reconcile(self, key: str) -> Requeue | None:
         obj = await find(self._client, DEFINITIONS, key)
         if obj is None:
             return None
@@ -113,7 +124,7 @@ class CompositeDefinitionController(Controller[str]):
             obj = await hold(self._client, DEFINITIONS, obj, DEFINED)
             crd, refusals = await self._define(obj, crd)
         await self._tell(obj, crd, refusals)
-        return Result(_LATER) if refusals else None
+        return Requeue(_LATER) if refusals else None
 
     # The kind as its definition says.
 
@@ -192,7 +203,7 @@ class CompositeDefinitionController(Controller[str]):
 
     # When it is deleted.
 
-    async def _remove(self, obj: Object, crd: Object | None) -> Result | None:
+    async def _remove(self, obj: Object, crd: Object | None) -> Requeue | None:
         if crd is None or not is_owned(crd, obj):
             await release(self._client, DEFINITIONS, obj, DEFINED)
             return None
@@ -201,7 +212,7 @@ class CompositeDefinitionController(Controller[str]):
         there = [] if is_going(crd) else await self._composed.composites(crd)
         if there and not is_by_force(obj):
             await self._tell(obj, crd, (), there)
-            return Result(_LATER)
+            return Requeue(_LATER)
         if not is_going(crd):
             await self._delete(obj, crd, there)
         await self._tell(obj, await self._composed.crd(crd["metadata"]["name"]), ())
@@ -220,6 +231,6 @@ class CompositeDefinitionController(Controller[str]):
                 raise
 
 
-def _resource_version(kind: Kind, obj: Object) -> Any:
+def _resource_version(kind: ResourceKind, obj: Object) -> Any:
     del kind
     return obj["metadata"]["resourceVersion"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
-from polyver.client import CRDS, Client, Resource, find, preferred
+from polyver.client import CRDS, Client, GroupVersionResource, find, preferred
 from polyver.compositions.kinds import COMPOSITION_GROUP, COMPOSITION_KINDS, COMPOSITION_STORED
 from polyver.compositions.names import COMPOSITION
 from polyver.compositions.packages import revision_used
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.languages.values.names import label_value_problems
 
@@ -18,7 +18,7 @@ __all__ = [
     "COMPOSITIONS",
     "COMPOSITION_REVISIONS",
     "DEFINITIONS",
-    "ComposedOn",
+    "ClientCompositionLookup",
     "shown",
     "state_of",
 ]
@@ -28,7 +28,7 @@ _SOME = 20
 
 
 DEFINITIONS, COMPOSITIONS, COMPOSITION_REVISIONS = (
-    Resource(COMPOSITION_GROUP, COMPOSITION_STORED, kind.names.plural, namespaced=False)
+    GroupVersionResource(COMPOSITION_GROUP, COMPOSITION_STORED, kind.names.plural, namespaced=False)
     for kind in COMPOSITION_KINDS
 )
 
@@ -42,7 +42,7 @@ def shown(kind: str, name: str, namespace: str = "") -> str:
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
-def state_of(kind: Kind, obj: Object) -> tuple[Any, ...]:
+def state_of(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     """What of an object's metadata tells whether there is something to do."""
     del kind
     metadata = obj["metadata"]
@@ -50,7 +50,7 @@ def state_of(kind: Kind, obj: Object) -> tuple[Any, ...]:
     return (*seen, *(str(metadata.get(n)) for n in ("labels", "annotations", "finalizers")))
 
 
-class ComposedOn:
+class ClientCompositionLookup:
     """What an API server has of compositions, read when somebody asks."""
 
     def __init__(self, client: Client) -> None:
@@ -77,7 +77,9 @@ class ComposedOn:
             return []  # there never were any
         namespaced = spec["scope"] == "Namespaced"
         for version in [each["name"] for each in spec["versions"] if each["served"]]:
-            resource = Resource(spec["group"], version, spec["names"]["plural"], namespaced)
+            resource = GroupVersionResource(
+                spec["group"], version, spec["names"]["plural"], namespaced
+            )
             try:
                 found = await self._client.list(resource, limit=_SOME, metadata=True)
             except ApiError as error:
@@ -98,12 +100,12 @@ class ComposedOn:
         for kind in served:
             if (kind.group, kind.kind) not in targets:
                 continue
-            async for each in self._all(Resource.of(kind)):
+            async for each in self._all(GroupVersionResource.of(kind)):
                 if (name := revision_used(each)) in wanted:
                     found.setdefault(name, []).append(_shown(kind.kind, each))
         return found
 
-    async def _all(self, resource: Resource) -> AsyncIterator[Object]:
+    async def _all(self, resource: GroupVersionResource) -> AsyncIterator[Object]:
         more = ""
         while True:
             page = await self._client.list(resource, limit=_PAGE, more=more)

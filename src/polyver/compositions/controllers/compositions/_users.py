@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from polyver.client import Change, Key
 from polyver.compositions.controllers.compositions._snapshot import shown
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
 __all__ = ["CompositeUsers"]
 
@@ -24,7 +24,7 @@ class CompositeUsers:
         """Those that use a revision, as sentences name them."""
         return [shown(kind, *reversed(key)) for _, kind, key in self._users.get(revision, ())]
 
-    def observe(self, kind: Kind, change: Change[str]) -> set[str]:
+    def observe(self, kind: ResourceKind, change: Change[str]) -> set[str]:
         """Take note of a change; the revisions that are used from now on, or no longer."""
         user = kind.group, kind.kind, change.key
         touched = {self._drop(change.before or "", user)}
@@ -34,7 +34,7 @@ class CompositeUsers:
             users[user] = None
         return touched - {""}
 
-    def forget(self, kind: Kind) -> set[str]:
+    def forget(self, kind: ResourceKind) -> set[str]:
         """A kind is no longer served: nobody of it uses anything, as far as can be told."""
         gone = [
             (revision, user)

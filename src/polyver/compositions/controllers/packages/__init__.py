@@ -15,19 +15,19 @@ from polyver.compositions.controllers.packages._revisions import FunctionRevisio
 from polyver.compositions.controllers.packages._snapshot import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
-    InstalledOn,
+    ClientFunctionLookup,
 )
 
 __all__ = [
     "FUNCTIONS",
     "FUNCTION_REVISIONS",
+    "ClientFunctionLookup",
     "Compositions",
     "CompositionsOn",
     "Dependents",
     "DigestLimits",
     "FunctionController",
     "FunctionRevisionController",
-    "InstalledOn",
     "NoDependents",
     "Users",
     "composites",

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from polyver.client import Change, Client, Discovery, Key, Resource, preferred
-from polyver.compositions.packages import Pipeline, Use, pipeline_of, revision_used, uses_in
+from polyver.client import Change, Client, Discovery, GroupVersionResource, Key, preferred
+from polyver.compositions.packages import (
+    CompositionPipeline,
+    StepFunctionUse,
+    pipeline_of,
+    revision_used,
+    uses_in,
+)
 from polyver.controllers.controller import Watch, exactly
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 __all__ = [
@@ -22,7 +28,9 @@ __all__ = [
     "keep_revision",
 ]
 
-_REVISIONS = Resource("apiextensions.crossplane.io", "v1", "compositionrevisions", namespaced=False)
+_REVISIONS = GroupVersionResource(
+    "apiextensions.crossplane.io", "v1", "compositionrevisions", namespaced=False
+)
 _CATEGORY = "composite"
 _PAGE = 500
 
@@ -30,7 +38,7 @@ _PAGE = 500
 class Users(Protocol):
     """Those who can tell who uses functions."""
 
-    async def uses(self, function: str) -> Sequence[Use]:
+    async def uses(self, function: str) -> Sequence[StepFunctionUse]:
         """The steps that call a function and are not to lose it."""
         ...
 
@@ -51,7 +59,7 @@ class NoDependents:
     def watches(self) -> Sequence[Watch[Any, str]]:
         return ()
 
-    async def uses(self, function: str) -> Sequence[Use]:
+    async def uses(self, function: str) -> Sequence[StepFunctionUse]:
         del function
         return ()
 
@@ -60,7 +68,7 @@ class Compositions:
     """CompositionRevisions and the composite resources that use them, kept up to date."""
 
     def __init__(self) -> None:
-        self._pipelines: dict[str, Pipeline] = {}
+        self._pipelines: dict[str, CompositionPipeline] = {}
         self._used: dict[tuple[str, str], dict[Key, str]] = {}
 
     @property
@@ -75,12 +83,14 @@ class Compositions:
             ),
         ]
 
-    async def uses(self, function: str) -> Sequence[Use]:
+    async def uses(self, function: str) -> Sequence[StepFunctionUse]:
         used = {name for each in self._used.values() for name in each.values()}
         found = uses_in(self._pipelines.values(), used)
         return [use for use in found if use.function == function]
 
-    def _observe_revision(self, kind: Kind, change: Change[Pipeline]) -> Iterable[str]:
+    def _observe_revision(
+        self, kind: ResourceKind, change: Change[CompositionPipeline]
+    ) -> Iterable[str]:
         del kind
         if change.before == change.after:
             return ()
@@ -94,7 +104,7 @@ class Compositions:
         told |= {each for each in self._pipelines.values() if each.composition in compositions}
         return {function for each in told for function in each.functions}
 
-    def _observe_composite(self, kind: Kind, change: Change[str]) -> Iterable[str]:
+    def _observe_composite(self, kind: ResourceKind, change: Change[str]) -> Iterable[str]:
         used = self._used.setdefault((kind.group, kind.plural), {})
         if change.after is None:
             used.pop(change.key, None)
@@ -102,7 +112,7 @@ class Compositions:
             used[change.key] = change.after
         return self._functions({change.before or "", change.after or ""})
 
-    def _forget(self, kind: Kind, known: Iterable[str]) -> Iterable[str]:
+    def _forget(self, kind: ResourceKind, known: Iterable[str]) -> Iterable[str]:
         self._used.pop((kind.group, kind.plural), None)
         return self._functions(known)
 
@@ -117,7 +127,7 @@ class CompositionsOn:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def uses(self, function: str) -> Sequence[Use]:
+    async def uses(self, function: str) -> Sequence[StepFunctionUse]:
         found = [pipeline_of(each) for each in await self._all(_REVISIONS)]
         if not any(function in each.functions for each in found):
             return ()
@@ -125,11 +135,11 @@ class CompositionsOn:
         used = {
             revision_used(each)
             for kind in composites(discovery)
-            for each in await self._all(Resource.of(kind))
+            for each in await self._all(GroupVersionResource.of(kind))
         }
         return [use for use in uses_in(found, used) if use.function == function]
 
-    async def _all(self, resource: Resource) -> list[Object]:
+    async def _all(self, resource: GroupVersionResource) -> list[Object]:
         found: list[Object] = []
         more = ""
         while True:
@@ -145,18 +155,18 @@ class CompositionsOn:
                 return found
 
 
-def composites(discovery: Discovery) -> list[Kind]:
+def composites(discovery: Discovery) -> list[ResourceKind]:
     """The kinds of composite resources, by the category that all of them have."""
     found = preferred(discovery.kinds, verbs=("list", "watch"))
     return [kind for kind in found if _CATEGORY in kind.categories]
 
 
-def _pipeline(kind: Kind, obj: Object) -> Pipeline:
+def _pipeline(kind: ResourceKind, obj: Object) -> CompositionPipeline:
     del kind
     return pipeline_of(obj)
 
 
-def keep_revision(kind: Kind, obj: Object) -> str:
+def keep_revision(kind: ResourceKind, obj: Object) -> str:
     """What is kept of a composite resource: the revision that it uses, empty if it uses none."""
     del kind
     return revision_used(obj)

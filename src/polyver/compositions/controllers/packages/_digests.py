@@ -11,7 +11,7 @@ from polyver.compositions.runtimes import Runtime
 from polyver.core import PolyverError
 from polyver.kube.http.logs import Log
 
-__all__ = ["Answer", "DigestLimits", "Digests", "Question"]
+__all__ = ["DigestLimits", "DigestLookup", "DigestRequest", "Digests"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class DigestLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DigestRequest:
     """What is asked about."""
 
     package: str
@@ -37,7 +37,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DigestLookup:
     """What is known of a digest; neither digest nor problem while it is being found out."""
 
     digest: str | None = None
@@ -50,7 +50,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Asked:
-    question: Question
+    question: DigestRequest
     digest: str | None = None
     problem: str = ""
     reason: str = ""
@@ -79,7 +79,7 @@ class Digests:
         self._free = asyncio.Semaphore(limits.at_once)
         self._asked: dict[str, _Asked] = {}
 
-    def answer(self, function: str, question: Question) -> Answer:
+    def answer(self, function: str, question: DigestRequest) -> DigestLookup:
         """What is known so far; what is not known yet is asked for."""
         asked = self._asked.get(function)
         if asked is None or asked.question != question:
@@ -90,7 +90,7 @@ class Digests:
             asked.due = None
             asked.task = asyncio.create_task(self._ask(function, asked))
         again = asked.due - now if asked.due is not None else None
-        return Answer(asked.digest, asked.problem, asked.reason, again)
+        return DigestLookup(asked.digest, asked.problem, asked.reason, again)
 
     def forget(self, function: str) -> None:
         """Nobody wants to know any more."""

@@ -12,23 +12,23 @@ from polyver.capability import Refusal
 from polyver.client import Change, Client, Clock, SystemClock, find, timestamp
 from polyver.compositions.controllers.packages._dependents import Dependents, NoDependents
 from polyver.compositions.controllers.packages._digests import (
-    Answer,
     DigestLimits,
+    DigestLookup,
+    DigestRequest,
     Digests,
-    Question,
 )
 from polyver.compositions.controllers.packages._snapshot import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
-    InstalledOn,
+    ClientFunctionLookup,
 )
 from polyver.compositions.names import ALLOW_DELETION, COPIED, ENDPOINT, IN_USE
 from polyver.compositions.packages import (
     UNPACKING,
-    Function,
-    Known,
-    Plan,
-    Seen,
+    DesiredFunction,
+    FunctionPackageState,
+    FunctionPlan,
+    KnownFunctionRevision,
     check_package,
     condition_of,
     decide,
@@ -41,12 +41,12 @@ from polyver.compositions.packages import (
 )
 from polyver.compositions.pipeline import allows_deletion
 from polyver.compositions.runtimes import Runtime
-from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.finalizers import hold, release
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["FunctionController"]
@@ -77,7 +77,7 @@ class FunctionController(Controller[str]):
         self._several = several
         self._clock: Clock = clock or SystemClock()
         self._dependents = dependents or NoDependents()
-        self._installed = InstalledOn(client, self._dependents)
+        self._installed = ClientFunctionLookup(client, self._dependents)
         log = log or Log()
         self._events = Events(client, self._clock, log, component="polyver")
         self._digests = Digests(
@@ -102,7 +102,7 @@ class FunctionController(Controller[str]):
     def _wake(self, key: str) -> None:
         self.wake(key)  # whatever the loop has made of it by now
 
-    async def reconcile(self, key: str) -> Result | None:
+    async def reconcile(self, key: str) -> Requeue | None:
         obj = await self._installed.function(key)
         if obj is None:
             self._digests.forget(key)
@@ -112,7 +112,7 @@ class FunctionController(Controller[str]):
         }
         function, known = read_function(obj), [*map(known_revision, revisions.values())]
         refusals = check_package(obj, several=self._several)
-        answer = Answer() if refusals else self._answer(function, obj, known)
+        answer = DigestLookup() if refusals else self._answer(function, obj, known)
         # Users that are not known yet would look as if they used nothing.
         uses = await self._installed.uses(key) if self.synced else None
         plan = decide(function, known, answer.digest, uses)
@@ -126,9 +126,11 @@ class FunctionController(Controller[str]):
             await self._allow_deletion(obj, revisions.get(plan.current or ""))
         await self._tell(obj, plan, refusals, _seen(obj, answer, plan, revisions))
         later = [each for each in (answer.again, _LATER if uses is None else None) if each]
-        return Result(min(later)) if later else None
+        return Requeue(min(later)) if later else None
 
-    def _answer(self, function: Function, obj: Object, known: Sequence[Known]) -> Answer:
+    def _answer(
+        self, function: DesiredFunction, obj: Object, known: Sequence[KnownFunctionRevision]
+    ) -> DigestLookup:
         """The digest that is noted already for this very reference, else what the runtime says."""
         status = obj.get("status") or {}
         if function.pull != "Always" and status.get("currentIdentifier") == function.package:
@@ -136,8 +138,8 @@ class FunctionController(Controller[str]):
                 is_current = each.name == status.get("currentRevision") and not each.deleting
                 if is_current and each.is_copied_address is bool(function.address):
                     self._digests.forget(function.name)
-                    return Answer(each.digest)
-        question = Question(function.package, function.address, function.pull == "Always")
+                    return DigestLookup(each.digest)
+        question = DigestRequest(function.package, function.address, function.pull == "Always")
         return self._digests.answer(function.name, question)
 
     async def _hold(
@@ -156,7 +158,11 @@ class FunctionController(Controller[str]):
         return obj
 
     async def _perform(
-        self, obj: Object, plan: Plan, known: Sequence[Known], revisions: dict[str, Object]
+        self,
+        obj: Object,
+        plan: FunctionPlan,
+        known: Sequence[KnownFunctionRevision],
+        revisions: dict[str, Object],
     ) -> list[Refusal]:
         if plan.create is not None:
             refusals = await self._create(obj, plan.create, revisions)
@@ -172,7 +178,7 @@ class FunctionController(Controller[str]):
         return []
 
     async def _create(
-        self, obj: Object, known: Known, revisions: dict[str, Object]
+        self, obj: Object, known: KnownFunctionRevision, revisions: dict[str, Object]
     ) -> list[Refusal]:
         made = revision_object(known, obj)
         try:
@@ -214,7 +220,13 @@ class FunctionController(Controller[str]):
             if error.code != 404:
                 raise
 
-    async def _tell(self, obj: Object, plan: Plan, refusals: Sequence[Refusal], seen: Seen) -> None:
+    async def _tell(
+        self,
+        obj: Object,
+        plan: FunctionPlan,
+        refusals: Sequence[Refusal],
+        seen: FunctionPackageState,
+    ) -> None:
         status = function_status(obj, plan, refusals, seen, now=timestamp(self._clock))
         if status == obj.get("status"):
             return
@@ -225,7 +237,9 @@ class FunctionController(Controller[str]):
             await self._events.tell(obj, reason, message, type="Warning")
 
 
-def _troubles(plan: Plan, refusals: Sequence[Refusal], seen: Seen) -> Iterable[tuple[str, str]]:
+def _troubles(
+    plan: FunctionPlan, refusals: Sequence[Refusal], seen: FunctionPackageState
+) -> Iterable[tuple[str, str]]:
     for refusal in refusals:
         yield refusal.reason, str(refusal)
     if seen.problem:
@@ -234,15 +248,17 @@ def _troubles(plan: Plan, refusals: Sequence[Refusal], seen: Seen) -> Iterable[t
         yield "InUse", str(postponed)
 
 
-def _seen(obj: Object, answer: Answer, plan: Plan, revisions: Mapping[str, Object]) -> Seen:
+def _seen(
+    obj: Object, answer: DigestLookup, plan: FunctionPlan, revisions: Mapping[str, Object]
+) -> FunctionPackageState:
     """What is known; of the revision that was current as long as none else is."""
     current = plan.current or (obj.get("status") or {}).get("currentRevision", "")
     asking = answer.digest is None and not answer.problem
     reason = answer.reason or UNPACKING
-    return Seen(answer.problem, reason, asking, revisions.get(current))
+    return FunctionPackageState(answer.problem, reason, asking, revisions.get(current))
 
 
-def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
+def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     del kind
     metadata, status = obj["metadata"], obj.get("status") or {}
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
@@ -250,12 +266,12 @@ def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
     return (*seen, *texts, status.get("currentIdentifier"), status.get("currentRevision"))
 
 
-def _observe(kind: Kind, change: Change[Any]) -> Iterable[str]:
+def _observe(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
     del kind
     return (change.key.name,) if change.before != change.after else ()
 
 
-def _revision(kind: Kind, obj: Object) -> tuple[str, Any]:
+def _revision(kind: ResourceKind, obj: Object) -> tuple[str, Any]:
     del kind
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     annotations = metadata.get("annotations") or {}
@@ -267,7 +283,7 @@ def _revision(kind: Kind, obj: Object) -> tuple[str, Any]:
     return function_of(obj), (*texts, *noted, *said, *state)
 
 
-def _observe_revision(kind: Kind, change: Change[tuple[str, Any]]) -> Iterable[str]:
+def _observe_revision(kind: ResourceKind, change: Change[tuple[str, Any]]) -> Iterable[str]:
     del kind
     if change.before == change.after:
         return set()

@@ -10,13 +10,13 @@ from polyver.client import Change, Client, Clock, SystemClock, find, timestamp
 from polyver.compositions.controllers.packages._snapshot import FUNCTION_REVISIONS
 from polyver.compositions.names import ENDPOINT, IN_USE, SERVED
 from polyver.compositions.packages import known_revision, revision_status
-from polyver.compositions.runtimes import Runtime, Served, Wanted
+from polyver.compositions.runtimes import DesiredRevision, Runtime, ServingStatus
 from polyver.compositions.runtimes.metrics import collector
-from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.finalizers import hold, release
 from polyver.core import PolyverError
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class FunctionRevisionController(Controller[str]):
     def _wake(self, name: str) -> None:
         self.wake(name)  # whatever the loop has made of it by now
 
-    async def reconcile(self, key: str) -> Result | None:
+    async def reconcile(self, key: str) -> Requeue | None:
         obj = await find(self._client, FUNCTION_REVISIONS, key)
         if obj is None:
             await self._runtime.end(key)
@@ -73,16 +73,16 @@ class FunctionRevisionController(Controller[str]):
         try:
             served = await self._runtime.serve(_wanted(obj))
         except PolyverError as error:
-            served = Served(reason="NotServed", message=str(error))
+            served = ServingStatus(reason="NotServed", message=str(error))
         await self._tell(obj, served)
 
     async def _end(self, obj: Object) -> None:
         await self._runtime.end(obj["metadata"]["name"])
         if "deletionTimestamp" not in obj["metadata"]:
-            obj = await self._tell(obj, Served())
+            obj = await self._tell(obj, ServingStatus())
         await release(self._client, FUNCTION_REVISIONS, obj, SERVED)
 
-    async def _tell(self, obj: Object, served: Served) -> Object:
+    async def _tell(self, obj: Object, served: ServingStatus) -> Object:
         status = revision_status(
             obj,
             endpoint=served.endpoint,
@@ -113,12 +113,14 @@ def _is_wanted(obj: Object) -> bool:
     return active and (held or "deletionTimestamp" not in metadata)
 
 
-def _wanted(obj: Object) -> Wanted:
+def _wanted(obj: Object) -> DesiredRevision:
     known, metadata = known_revision(obj), obj["metadata"]
-    return Wanted(known.name, obj["spec"]["image"], known.digest, known.address, metadata["uid"])
+    return DesiredRevision(
+        known.name, obj["spec"]["image"], known.digest, known.address, metadata["uid"]
+    )
 
 
-def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
+def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     del kind
     metadata = obj["metadata"]
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
@@ -126,6 +128,6 @@ def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
     return (*seen, address, str(metadata.get("finalizers")))
 
 
-def _observe(kind: Kind, change: Change[Any]) -> Iterable[str]:
+def _observe(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
     del kind
     return (change.key.name,) if change.before != change.after else ()

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyver.client import Client, Resource, find
+from polyver.client import Client, GroupVersionResource, find
 from polyver.compositions import kinds
 from polyver.compositions.controllers.packages._dependents import NoDependents, Users
 from polyver.compositions.kinds import GROUP, STORED
 from polyver.compositions.names import PACKAGE
-from polyver.compositions.packages import Use
+from polyver.compositions.packages import StepFunctionUse
 from polyver.core.plain import Object
 from polyver.languages.values.names import label_value_problems
 
-__all__ = ["FUNCTIONS", "FUNCTION_REVISIONS", "InstalledOn"]
+__all__ = ["FUNCTIONS", "FUNCTION_REVISIONS", "ClientFunctionLookup"]
 
-FUNCTIONS = Resource(GROUP, STORED, kinds.FUNCTIONS.names.plural, namespaced=False)
-FUNCTION_REVISIONS = Resource(
+FUNCTIONS = GroupVersionResource(GROUP, STORED, kinds.FUNCTIONS.names.plural, namespaced=False)
+FUNCTION_REVISIONS = GroupVersionResource(
     GROUP, STORED, kinds.FUNCTION_REVISIONS.names.plural, namespaced=False
 )
 
 
-class InstalledOn:
+class ClientFunctionLookup:
     """Functions, their revisions and their users on an API server."""
 
     def __init__(self, client: Client, users: Users | None = None) -> None:
@@ -39,6 +39,6 @@ class InstalledOn:
         labels = f"{PACKAGE}={function}"
         return (await self._client.list(FUNCTION_REVISIONS, labels=labels)).items
 
-    async def uses(self, function: str) -> Sequence[Use]:
+    async def uses(self, function: str) -> Sequence[StepFunctionUse]:
         """The steps of compositions that call a function."""
         return await self._users.uses(function)

@@ -8,7 +8,7 @@ import binascii
 from datetime import datetime
 
 from polyver.client import Client, Clock, find
-from polyver.compositions.calls import Authorities, Issued, Trust, renewal, server_names
+from polyver.compositions.calls import Authorities, IssuedCertificate, Trust, renewal, server_names
 from polyver.compositions.runtimes.kubernetes._manifests import SECRETS
 from polyver.core import PolyverError
 from polyver.core.plain import Object
@@ -24,7 +24,7 @@ _READ_EVERY = 60.0
 _MANAGER = "polyver"
 
 
-class Unreadable(PolyverError):
+class _UnreadableSecret(PolyverError):
     """A Secret that holds something else."""
 
 
@@ -37,10 +37,10 @@ class ClusterCertificates:
         self._clock = clock
         self._known: Authorities | None = None
         self._read_at = float("-inf")
-        self._caller: Issued | None = None
+        self._caller: IssuedCertificate | None = None
         self._one_at_a_time = asyncio.Lock()
 
-    async def fitting(self, revision: str, before: Issued | None) -> Issued:
+    async def fitting(self, revision: str, before: IssuedCertificate | None) -> IssuedCertificate:
         """The certificates for a revision: those that it has, unless they are to be replaced."""
         authorities, now = await self._authorities(), self._clock.now()
         names = server_names(revision, namespace=self._namespace)
@@ -67,7 +67,7 @@ class ClusterCertificates:
                     self._known, self._read_at = found, self._clock.time()
                     return found
             fact = f"the Secret {self._namespace}/{AUTHORITIES} is changed by others all the time"
-            raise Unreadable(fact)
+            raise _UnreadableSecret(fact)
 
     async def _advanced(self, now: datetime) -> Authorities | None:
         """One try; None if somebody else was quicker."""
@@ -96,4 +96,4 @@ class ClusterCertificates:
             return Authorities.decode(base64.b64decode(text, validate=True))
         except (ValueError, TypeError, binascii.Error):
             fact = f"the Secret {self._namespace}/{AUTHORITIES} is not what was written there"
-            raise Unreadable(fact, hint="delete it: functions get a new authority") from None
+            raise _UnreadableSecret(fact, hint="delete it: functions get a new authority") from None

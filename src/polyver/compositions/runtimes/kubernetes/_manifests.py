@@ -8,9 +8,9 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from polyver.client import Resource
-from polyver.compositions.calls import Issued
-from polyver.compositions.runtimes.interface import Served, Wanted
+from polyver.client import GroupVersionResource
+from polyver.compositions.calls import IssuedCertificate
+from polyver.compositions.runtimes.interface import DesiredRevision, ServingStatus
 from polyver.core.plain import Object
 from polyver.kube.http.tls import Pair
 
@@ -36,9 +36,9 @@ _PORT = 9443
 _TLS = "/tls/server"
 _USER = 2000
 
-DEPLOYMENTS = Resource("apps", "v1", "deployments")
-SERVICES = Resource("", "v1", "services")
-SECRETS = Resource("", "v1", "secrets")
+DEPLOYMENTS = GroupVersionResource("apps", "v1", "deployments")
+SERVICES = GroupVersionResource("", "v1", "services")
+SECRETS = GroupVersionResource("", "v1", "secrets")
 
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -64,7 +64,9 @@ def endpoint_of(name: str, namespace: str) -> str:
     return f"dns:///{name}.{namespace}:{_PORT}"
 
 
-def objects_of(wanted: Wanted, namespace: str, issued: Issued) -> list[tuple[Resource, Object]]:
+def objects_of(
+    wanted: DesiredRevision, namespace: str, issued: IssuedCertificate
+) -> list[tuple[GroupVersionResource, Object]]:
     """All that serves a revision, in the order in which it is applied."""
     return [
         (SECRETS, secret_of(wanted, namespace, issued)),
@@ -73,7 +75,7 @@ def objects_of(wanted: Wanted, namespace: str, issued: Issued) -> list[tuple[Res
     ]
 
 
-def secret_of(wanted: Wanted, namespace: str, issued: Issued) -> Object:
+def secret_of(wanted: DesiredRevision, namespace: str, issued: IssuedCertificate) -> Object:
     """The certificates of a revision, as functions read them."""
     content = {
         "tls.crt": issued.pair.certificate,
@@ -85,7 +87,7 @@ def secret_of(wanted: Wanted, namespace: str, issued: Issued) -> Object:
     return made | {"type": "Opaque", "data": data}
 
 
-def issued_in(secret: Object | None) -> Issued | None:
+def issued_in(secret: Object | None) -> IssuedCertificate | None:
     """The certificates in a Secret, if they are there."""
     data: Mapping[str, str] = (secret or {}).get("data") or {}
     try:
@@ -94,7 +96,7 @@ def issued_in(secret: Object | None) -> Issued | None:
         )
     except (KeyError, TypeError, ValueError, binascii.Error):
         return None
-    return Issued(Pair(crt, key), ca)
+    return IssuedCertificate(Pair(crt, key), ca)
 
 
 def is_ours(found: Object, name: str) -> bool:
@@ -104,26 +106,26 @@ def is_ours(found: Object, name: str) -> bool:
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
-def served_of(deployment: Object | None, name: str, namespace: str) -> Served:
+def served_of(deployment: Object | None, name: str, namespace: str) -> ServingStatus:
     """What has become of a revision, by what its Deployment says of itself."""
     status = (deployment or {}).get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     if _is(conditions, "Available", "True"):
         endpoint = endpoint_of(name, namespace)
-        return Served(endpoint, "Serving", f"{status.get('availableReplicas', 1)} available")
+        return ServingStatus(endpoint, "Serving", f"{status.get('availableReplicas', 1)} available")
     for kind, failing in (("ReplicaFailure", "True"), ("Progressing", "False")):
         if _is(conditions, kind, failing):
             said = conditions[kind].get("message") or conditions[kind].get("reason", kind)
-            return Served(reason="NotStarting", message=said)
+            return ServingStatus(reason="NotStarting", message=said)
     said = (conditions.get("Available") or {}).get("message", "")
-    return Served(reason="Starting", message=said or "its Deployment has no replica yet")
+    return ServingStatus(reason="Starting", message=said or "its Deployment has no replica yet")
 
 
 def _is(conditions: Mapping[str, Mapping[str, str]], kind: str, status: str) -> bool:
     return kind in conditions and conditions[kind].get("status") == status
 
 
-def _object(api_version: str, kind: str, wanted: Wanted, namespace: str) -> Object:
+def _object(api_version: str, kind: str, wanted: DesiredRevision, namespace: str) -> Object:
     metadata: Object = {
         "name": wanted.name,
         "namespace": namespace,
@@ -141,13 +143,13 @@ def _object(api_version: str, kind: str, wanted: Wanted, namespace: str) -> Obje
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
 
-def _service(wanted: Wanted, namespace: str) -> Object:
+def _service(wanted: DesiredRevision, namespace: str) -> Object:
     port = {"name": "grpc", "port": _PORT, "protocol": "TCP", "targetPort": "grpc"}
     spec = {"selector": {REVISION: wanted.name}, "ports": [port]}
     return _object("v1", "Service", wanted, namespace) | {"spec": spec}
 
 
-def _deployment(wanted: Wanted, namespace: str, issued: Issued) -> Object:
+def _deployment(wanted: DesiredRevision, namespace: str, issued: IssuedCertificate) -> Object:
     # Functions read their certificates once: others need another pod.
     mark = hashlib.sha256(issued.pair.certificate + issued.bundle).hexdigest()[:16]
     template = {
@@ -169,7 +171,7 @@ def _deployment(wanted: Wanted, namespace: str, issued: Issued) -> Object:
     return _object("apps/v1", "Deployment", wanted, namespace) | {"spec": spec}
 
 
-def _pod(wanted: Wanted) -> Object:
+def _pod(wanted: DesiredRevision) -> Object:
     container = {
         "name": "package-runtime",
         "image": wanted.package,

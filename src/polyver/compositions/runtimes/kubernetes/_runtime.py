@@ -11,8 +11,8 @@ from polyver.client import (
     Change,
     Client,
     Clock,
+    GroupVersionResource,
     Informer,
-    Resource,
     SystemClock,
     chance,
     find,
@@ -21,7 +21,7 @@ from polyver.client import (
 from polyver.compositions._manifests import content_digest
 from polyver.compositions.calls import Endpoint
 from polyver.compositions.runtimes.external import reached
-from polyver.compositions.runtimes.interface import Reason, Served, Wanted
+from polyver.compositions.runtimes.interface import DesiredRevision, Reason, ServingStatus
 from polyver.compositions.runtimes.kubernetes._certificates import ClusterCertificates
 from polyver.compositions.runtimes.kubernetes._manifests import (
     DEPLOYMENTS,
@@ -56,8 +56,8 @@ class NotOurs(PolyverError):
 class _Served:
     """A revision that is wanted."""
 
-    wanted: Wanted
-    served: Served = field(default_factory=Served)
+    wanted: DesiredRevision
+    served: ServingStatus = field(default_factory=ServingStatus)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
@@ -86,9 +86,9 @@ class KubernetesRuntime:
         del address
         return content_digest(package)
 
-    async def serve(self, wanted: Wanted) -> Served:
+    async def serve(self, wanted: DesiredRevision) -> ServingStatus:
         if problem := name_problem(wanted.name):
-            return Served(reason="InvalidName", message=problem)
+            return ServingStatus(reason="InvalidName", message=problem)
         known = self._revisions.get(wanted.name)
         if known is not None and known.wanted == wanted:
             return known.served
@@ -140,11 +140,13 @@ class KubernetesRuntime:
             except PolyverError as error:
                 failures += 1
                 reason: Reason = "NotOurs" if isinstance(error, NotOurs) else "NotApplied"
-                served = Served(reason=reason, message=str(error))
+                served = ServingStatus(reason=reason, message=str(error))
             except Exception as error:
                 failures += 1
                 self._log.failure("a revision is not served", error, revision=known.wanted.name)
-                served = Served(reason="NotApplied", message=f"{type(error).__name__}: {error}")
+                served = ServingStatus(
+                    reason="NotApplied", message=f"{type(error).__name__}: {error}"
+                )
             self._tell(known, served)
             pause = _BACKOFF.delay(failures, spread=chance()) if failures else _LOOK_EVERY
             await self._news(known, pause)
@@ -160,7 +162,7 @@ class KubernetesRuntime:
             for each in waits:
                 each.cancel()
 
-    async def _brought_about(self, wanted: Wanted) -> Served:
+    async def _brought_about(self, wanted: DesiredRevision) -> ServingStatus:
         """Apply what serves a revision, and tell what its Deployment says."""
         secret = await self._ours(SECRETS, wanted.name)
         issued = await self._certificates.fitting(wanted.name, issued_in(secret))
@@ -175,7 +177,7 @@ class KubernetesRuntime:
             )
         return served_of(applied, wanted.name, self._namespace)
 
-    async def _ours(self, resource: Resource, name: str) -> Object | None:
+    async def _ours(self, resource: GroupVersionResource, name: str) -> Object | None:
         """What is there of that name; NotOurs if it was not made here."""
         found = await find(self._client, resource, name, self._namespace)
         if found is not None and not is_ours(found, name):
@@ -183,7 +185,7 @@ class KubernetesRuntime:
             raise NotOurs(fact, hint="delete it, or have polyver use another namespace")
         return found
 
-    async def _delete(self, resource: Resource, name: str) -> None:
+    async def _delete(self, resource: GroupVersionResource, name: str) -> None:
         found = await find(self._client, resource, name, self._namespace)
         if found is None or not is_ours(found, name):
             return
@@ -217,7 +219,7 @@ class KubernetesRuntime:
             known.task.cancel()
             await asyncio.wait([known.task])
 
-    def _tell(self, known: _Served, served: Served) -> None:
+    def _tell(self, known: _Served, served: ServingStatus) -> None:
         if served != known.served:
             known.served = served
             for each in self._observers:

@@ -13,13 +13,13 @@ from polyver.compositions.runtimes.process._packages import (
     read_packages,
 )
 from polyver.compositions.runtimes.process._restarts import Timing, without_again
-from polyver.compositions.runtimes.process._runtime import Changed, ProcessRuntime
+from polyver.compositions.runtimes.process._runtime import PackageChanged, ProcessRuntime
 
 __all__ = [
-    "Changed",
     "Folder",
     "InvalidMemory",
     "NotAllowed",
+    "PackageChanged",
     "PackageUnusable",
     "Packages",
     "ProcessRuntime",

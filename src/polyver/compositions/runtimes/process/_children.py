@@ -14,28 +14,28 @@ from typing import Any
 from polyver.client import Clock, sleep
 from polyver.compositions.calls import (
     CertificateFolder,
-    Certificates,
     Endpoint,
+    FunctionCertificates,
     FunctionFailed,
     probe,
 )
-from polyver.compositions.runtimes.process._environments import Environment
+from polyver.compositions.runtimes.process._environments import FunctionEnvironment
 from polyver.compositions.runtimes.process._projects import filled
 from polyver.compositions.runtimes.process._restarts import Ending, Life, Outlook, Timing, outlook
-from polyver.compositions.runtimes.process._subprocesses import Order, Supervised
+from polyver.compositions.runtimes.process._subprocesses import ProcessSpec, Supervised
 from polyver.core import PolyverError
 from polyver.kube.http.addresses import LOOPBACK
 from polyver.kube.http.files import private_folder
 from polyver.kube.http.logs import Log
-from polyver.kube.http.worker_threads import Aside
+from polyver.kube.http.worker_threads import DaemonThreadPool
 
-__all__ = ["Child", "Children", "Surroundings"]
+__all__ = ["Child", "Children", "ProcessRuntimeContext"]
 
 _LONGEST_BETWEEN = 1.0
 
 
 @dataclass(eq=False)
-class Surroundings:
+class ProcessRuntimeContext:
     """What all revisions share."""
 
     certificates: CertificateFolder
@@ -46,7 +46,7 @@ class Surroundings:
     look: float
     clock: Clock
     log: Log
-    aside: Aside
+    aside: DaemonThreadPool
     ports: set[int] = field(default_factory=set)
     """Those of children: gRPC lets two processes listen at one, and each would get half."""
 
@@ -57,7 +57,7 @@ class Child:
 
     program: Supervised
     port: int
-    certificates: Certificates
+    certificates: FunctionCertificates
     work: Path
     life: Life
 
@@ -69,18 +69,18 @@ class Child:
 class Children:
     """Starts, asks and ends the children of a revision."""
 
-    def __init__(self, revision: str, surroundings: Surroundings) -> None:
+    def __init__(self, revision: str, surroundings: ProcessRuntimeContext) -> None:
         self._revision = revision
         self._at = surroundings
-        self._certificates: Certificates | None = None
+        self._certificates: FunctionCertificates | None = None
 
-    async def start(self, environment: Environment) -> Child:
+    async def start(self, environment: FunctionEnvironment) -> Child:
         """Have another child started."""
         certificates, port = await self._issued(), _free_port(self._at.ports)
         work = self._at.work / f"{self._revision}-{port}"
         address = f"{LOOPBACK}:{port}"
         argv, more = filled(environment.command, address=address, tls=str(certificates.folder))
-        order = Order(
+        order = ProcessSpec(
             argv,
             _variables(environment, work) | dict(more),
             str(environment.source or work),
@@ -100,7 +100,7 @@ class Children:
             raise PolyverError(f"{argv[0]} cannot be started: {why}") from None
         return Child(program, port, certificates, work, Life(self._at.clock.time()))
 
-    async def _issued(self) -> Certificates:
+    async def _issued(self) -> FunctionCertificates:
         """The same certificates for one start after the other, as long as they are good."""
         known, now = self._certificates, self._at.clock.now()
         if known is None or self._at.certificates.renewal(known, now=now):
@@ -181,7 +181,7 @@ class Children:
         return ""
 
 
-def _variables(environment: Environment, work: Path) -> dict[str, str]:
+def _variables(environment: FunctionEnvironment, work: Path) -> dict[str, str]:
     """What every child gets: nothing that polyver knows is in it."""
     path = os.environ.get("PATH", os.defpath)
     if environment.programs is not None:

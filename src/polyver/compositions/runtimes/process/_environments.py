@@ -22,19 +22,19 @@ import msgspec
 
 from polyver.compositions.runtimes.process._locks import FileLock
 from polyver.compositions.runtimes.process._packages import PackageUnusable
-from polyver.compositions.runtimes.process._pip import Installer, bin_of, libraries_of
+from polyver.compositions.runtimes.process._pip import EnvironmentInstaller, bin_of, libraries_of
 from polyver.compositions.runtimes.process._projects import (
-    Command,
-    Project,
+    FunctionCommand,
+    FunctionProject,
     command_of,
     read_project,
 )
 from polyver.compositions.runtimes.process._sources import hex_of
 from polyver.kube.http.files import private_folder, write_file
-from polyver.kube.http.worker_threads import Aside
+from polyver.kube.http.worker_threads import DaemonThreadPool
 from polyver.kube.objects.codec import encode_json
 
-__all__ = ["Environment", "Environments"]
+__all__ = ["Environments", "FunctionEnvironment"]
 
 _ASK_EVERY = 0.1
 _AT_A_TIME = 2
@@ -48,18 +48,18 @@ class _Record(msgspec.Struct, frozen=True):
     """Its folder; environments cannot be moved."""
     python: str
     """What it was made with; empty if nothing was installed."""
-    command: Command
+    command: FunctionCommand
 
 
 _record = msgspec.json.Decoder(_Record)
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class FunctionEnvironment:
     """What a function runs in, held for as long as it is used."""
 
     folder: Path
-    command: Command
+    command: FunctionCommand
     _lock: FileLock
 
     @property
@@ -82,14 +82,16 @@ class Environment:
 class Environments:
     """A folder with environments."""
 
-    def __init__(self, folder: Path, logs: Path, installer: Installer, aside: Aside) -> None:
+    def __init__(
+        self, folder: Path, logs: Path, installer: EnvironmentInstaller, aside: DaemonThreadPool
+    ) -> None:
         self._folder = folder
         self._logs = logs
         self._installer = installer
         self._aside = aside
         self._builds = asyncio.Semaphore(_AT_A_TIME)
 
-    async def take(self, digest: str, source: Path | None) -> Environment | None:
+    async def take(self, digest: str, source: Path | None) -> FunctionEnvironment | None:
         """The environment for a digest, built if need be; None if there is nothing to build from.
 
         Whoever asks while it is built waits for that.
@@ -110,7 +112,7 @@ class Environments:
             finally:
                 lock.release()
 
-    def _use(self, digest: str) -> Environment | None:
+    def _use(self, digest: str) -> FunctionEnvironment | None:
         lock = FileLock.take(self._lock_of(digest), shared=True)
         if lock is None:
             return None
@@ -120,7 +122,7 @@ class Environments:
             return None
         with suppress(OSError):
             os.utime(self._record_of(digest))  # those that nobody asks for go first
-        return Environment(Path(record.at), record.command, lock)
+        return FunctionEnvironment(Path(record.at), record.command, lock)
 
     def _lock_of(self, digest: str) -> Path:
         return self._folder / f"{hex_of(digest)}.lock"
@@ -155,9 +157,9 @@ class Environments:
                 raise
             raise PackageUnusable(f"{folder} cannot be made: {error.strerror or error}") from None
 
-    async def _filled(self, folder: Path, source: Path, log: Path) -> tuple[Command, bool]:
+    async def _filled(self, folder: Path, source: Path, log: Path) -> tuple[FunctionCommand, bool]:
         is_wheel = source.suffix == ".whl" and source.is_file()
-        project = Project(is_python=True) if is_wheel else read_project(source)
+        project = FunctionProject(is_python=True) if is_wheel else read_project(source)
         if project.command is not None:
             await self._aside.run(lambda: shutil.copytree(source, folder / "source"))
         if not project.is_python:
@@ -236,7 +238,7 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _command_in(environment: Path, installed: Path) -> Command:
+def _command_in(environment: Path, installed: Path) -> FunctionCommand:
     """How the distribution is run that was installed from a folder or a wheel."""
     libraries = libraries_of(environment)
     has_module = (libraries / "function" / "main.py").is_file()

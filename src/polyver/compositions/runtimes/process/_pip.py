@@ -14,9 +14,9 @@ from pathlib import Path
 from polyver.compositions.runtimes.process._locks import FileLock
 from polyver.compositions.runtimes.process._packages import PackageUnusable
 from polyver.compositions.runtimes.process._restarts import Ending
-from polyver.compositions.runtimes.process._subprocesses import Order, Supervised
+from polyver.compositions.runtimes.process._subprocesses import ProcessSpec, Supervised
 
-__all__ = ["InstallFailed", "Installer", "bin_of", "libraries_of"]
+__all__ = ["EnvironmentInstaller", "InstallFailed", "bin_of", "libraries_of"]
 
 _PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _PASSED_TOO = re.compile(r"PIP_\w+|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy", re.IGNORECASE)
@@ -45,7 +45,7 @@ def libraries_of(environment: Path) -> Path:
     return Path(sysconfig.get_path("purelib", "venv", found))
 
 
-class Installer:
+class EnvironmentInstaller:
     """Makes environments and installs into them."""
 
     def __init__(self, folder: Path, *, timeout: float) -> None:
@@ -88,7 +88,7 @@ class Installer:
         return [str(bin_of(own) / "python"), "-m", "pip"]
 
     async def _run(self, argv: Sequence[str], log: Path, failing: str) -> None:
-        order = Order(argv, _environment(), str(self._folder), str(log))
+        order = ProcessSpec(argv, _environment(), str(self._folder), str(log))
         program = await Supervised.start(order)
         try:
             async with asyncio.timeout(self._timeout):

@@ -14,7 +14,7 @@ from polyver.compositions.runtimes.process._packages import PackageUnusable
 from polyver.kube.objects.codec import prepare
 from polyver.languages.values.manifests import Document, load_manifests
 
-__all__ = ["FILE", "Command", "Project", "command_of", "filled", "read_project"]
+__all__ = ["FILE", "FunctionCommand", "FunctionProject", "command_of", "filled", "read_project"]
 
 FILE = "polyver-function.yaml"
 _PYTHON = ("pyproject.toml", "setup.py", "setup.cfg")
@@ -24,7 +24,7 @@ _LARGEST = 1 << 20
 _USUAL = ("--address", "{address}", "--tls-certs-dir", "{tls}")
 
 
-class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FunctionCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `polyver-function.yaml` says, and what is noted of each environment."""
 
     command: list[str]
@@ -34,31 +34,31 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Variables beside the few that every child gets; the same places are filled in."""
 
 
-prepare(Command)
+prepare(FunctionCommand)
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class FunctionProject:
     """What a folder holds."""
 
-    command: Command | None = None
+    command: FunctionCommand | None = None
     """What it says itself."""
     is_python: bool = False
     """Whether there is something to install."""
 
 
-def read_project(folder: Path) -> Project:
+def read_project(folder: Path) -> FunctionProject:
     """What a folder says of how it is run."""
     is_python = any((folder / name).is_file() for name in _PYTHON)
     if (folder / FILE).is_file():
-        return Project(_read(folder / FILE), is_python)
+        return FunctionProject(_read(folder / FILE), is_python)
     if not is_python:
         hint = f"add a {FILE} that names a command, or a pyproject.toml"
         raise PackageUnusable("the folder does not say how its function is run", hint=hint)
-    return Project(is_python=True)
+    return FunctionProject(is_python=True)
 
 
-def _read(file: Path) -> Command:
+def _read(file: Path) -> FunctionCommand:
     content = file.read_bytes()
     if len(content) > _LARGEST:
         raise PackageUnusable(f"{FILE} is larger than {_LARGEST >> 20} MiB")
@@ -69,7 +69,7 @@ def _read(file: Path) -> Command:
     if len(documents) != 1:
         raise PackageUnusable("one document is expected", at=FILE, hint="name a command in it")
     _check_arguments(documents[0])
-    found = documents[0].read(Command)
+    found = documents[0].read(FunctionCommand)
     if not found.command or not found.command[0]:
         raise documents[0].error("there is no program to run", "command")
     for number, each in enumerate(found.command):
@@ -91,7 +91,7 @@ def _check_arguments(document: Document) -> None:
             raise document.error("an argument is a mapping", "command", number, hint=hint)
 
 
-def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> Command:
+def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> FunctionCommand:
     """How an installed distribution is run: as Crossplane's template has it, or by its script.
 
     >>> command_of("greet", ["greet"], has_module=False).command
@@ -100,24 +100,26 @@ def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> Comm
     ['python', '-m', 'function.main']
     """
     if has_module:
-        return Command(["python", "-m", _MODULE])
+        return FunctionCommand(["python", "-m", _MODULE])
     for script in ("function", name):
         if script in scripts:
-            return Command([script])
+            return FunctionCommand([script])
     if len(scripts) == 1:
-        return Command([*scripts])
+        return FunctionCommand([*scripts])
     hint = f"it needs a module {_MODULE}, or a script called function or {name}"
     raise PackageUnusable(f"{name} does not say how its function is run", hint=hint)
 
 
-def filled(command: Command, *, address: str, tls: str) -> tuple[Sequence[str], Mapping[str, str]]:
+def filled(
+    command: FunctionCommand, *, address: str, tls: str
+) -> tuple[Sequence[str], Mapping[str, str]]:
     """The arguments and variables of one start; what names no place gets the usual flags.
 
-    >>> filled(Command(["run"]), address="127.0.0.1:1", tls="/tls")[0]
+    >>> filled(FunctionCommand(["run"]), address="127.0.0.1:1", tls="/tls")[0]
     ['run', '--address', '127.0.0.1:1', '--tls-certs-dir', '/tls']
-    >>> filled(Command(["run", "--at={address}"]), address="127.0.0.1:1", tls="/tls")[0]
+    >>> filled(FunctionCommand(["run", "--at={address}"]), address="127.0.0.1:1", tls="/tls")[0]
     ['run', '--at=127.0.0.1:1']
-    >>> filled(Command(["{python}", "serve.py"]), address="127.0.0.1:1", tls="/tls")[0][1:]
+    >>> filled(FunctionCommand(["{python}", "serve.py"]), address="127.0.0.1:1", tls="/tls")[0][1:]
     ['serve.py', '--address', '127.0.0.1:1', '--tls-certs-dir', '/tls']
     """
     places = {"{address}": address, "{tls}": tls}

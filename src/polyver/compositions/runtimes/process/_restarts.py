@@ -8,9 +8,18 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from polyver.client import Backoff
-from polyver.compositions.runtimes.interface import Served
+from polyver.compositions.runtimes.interface import ServingStatus
 
-__all__ = ["Ending", "Life", "Outlook", "Timing", "Tries", "ended", "outlook", "without_again"]
+__all__ = [
+    "Ending",
+    "FailureCount",
+    "Life",
+    "Outlook",
+    "Timing",
+    "ended",
+    "outlook",
+    "without_again",
+]
 
 _AGAIN = re.compile(r"; (?:it is started|tried) again in \d+ s")
 _LINES = 5
@@ -115,31 +124,33 @@ def outlook(life: Life, timing: Timing, now: float) -> Outlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Tries:
+class FailureCount:
     """Failures in a row, of children or of builds."""
 
     failures: int = 0
 
-    def after(self, served: float, timing: Timing) -> Tries:
+    def after(self, served: float, timing: Timing) -> FailureCount:
         """One more has failed, after so many seconds of service.
 
-        >>> Tries(4).after(29, Timing()), Tries(4).after(30, Timing())
+        >>> FailureCount(4).after(29, Timing()), FailureCount(4).after(30, Timing())
         (Tries(failures=5), Tries(failures=1))
         """
-        return Tries(1 if served >= timing.stable else self.failures + 1)
+        return FailureCount(1 if served >= timing.stable else self.failures + 1)
 
 
-def ended(life: Life, why: Outlook, ending: Ending, timing: Timing, *, again: float) -> Served:
+def ended(
+    life: Life, why: Outlook, ending: Ending, timing: Timing, *, again: float
+) -> ServingStatus:
     """What is told of a child that is no longer there."""
     next_step = f"it is started again in {again:.0f} s"
     if why == "overdue":
         said = f": {life.problem}" if life.problem else ""
         fact = f"it did not answer within {timing.start:.0f} s after its start{said}"
-        return Served(reason="NotStarting", message=_told(fact, ending, next_step))
+        return ServingStatus(reason="NotStarting", message=_told(fact, ending, next_step))
     if why == "hung":
         fact = f"it has not answered for {timing.silence:.0f} s: {life.problem}"
-        return Served(reason="NotAnswering", message=_told(fact, ending, next_step))
-    return Served(reason="Crashed", message=_told(f"it {ending.fact}", ending, next_step))
+        return ServingStatus(reason="NotAnswering", message=_told(fact, ending, next_step))
+    return ServingStatus(reason="Crashed", message=_told(f"it {ending.fact}", ending, next_step))
 
 
 def _told(fact: str, ending: Ending, next_step: str) -> str:

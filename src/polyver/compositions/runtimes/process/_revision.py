@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from polyver.client import chance, sleep
-from polyver.compositions.runtimes.interface import Reason, Served, Wanted
-from polyver.compositions.runtimes.process._children import Child, Children, Surroundings
-from polyver.compositions.runtimes.process._environments import Environment
+from polyver.compositions.runtimes.interface import DesiredRevision, Reason, ServingStatus
+from polyver.compositions.runtimes.process._children import Child, Children, ProcessRuntimeContext
+from polyver.compositions.runtimes.process._environments import FunctionEnvironment
 from polyver.compositions.runtimes.process._packages import PackageUnusable
-from polyver.compositions.runtimes.process._restarts import Outlook, Tries, ended
+from polyver.compositions.runtimes.process._restarts import FailureCount, Outlook, ended
 from polyver.core import PolyverError
 
 __all__ = ["Serving"]
@@ -26,22 +26,22 @@ class Serving:
 
     def __init__(
         self,
-        wanted: Wanted,
-        surroundings: Surroundings,
-        environment: Callable[[Wanted], Awaitable[Environment]],
+        wanted: DesiredRevision,
+        surroundings: ProcessRuntimeContext,
+        environment: Callable[[DesiredRevision], Awaitable[FunctionEnvironment]],
         changed: Callable[[str], None],
     ) -> None:
         self.wanted = wanted
-        self.served = Served()
+        self.served = ServingStatus()
         self.restarts = 0
         self._at = surroundings
         self._make = environment
         self._changed = changed
         self._children = Children(wanted.name, surroundings)
-        self._environment: Environment | None = None
+        self._environment: FunctionEnvironment | None = None
         self._child: Child | None = None
         self._successor: asyncio.Task[Child | None] | None = None
-        self._renewals = Tries()
+        self._renewals = FailureCount()
         self._renews_at = 0.0
         self._leaving: set[asyncio.Task[None]] = set()
         self._task = asyncio.create_task(self._run())
@@ -75,7 +75,7 @@ class Serving:
     # What goes on.
 
     async def _run(self) -> None:
-        tries = Tries()
+        tries = FailureCount()
         while True:
             try:
                 tries = await self._once(tries)
@@ -88,15 +88,15 @@ class Serving:
                 tries = tries.after(0, self._at.timing)
                 await self._wait_after(f"{type(error).__name__}: {error}", "Failed", tries)
 
-    async def _wait_after(self, problem: str, reason: Reason, tries: Tries) -> None:
+    async def _wait_after(self, problem: str, reason: Reason, tries: FailureCount) -> None:
         delay = self._at.timing.rebuilds.delay(tries.failures, spread=chance())
-        self._tell(Served(reason=reason, message=f"{problem}; tried again in {delay:.0f} s"))
+        self._tell(ServingStatus(reason=reason, message=f"{problem}; tried again in {delay:.0f} s"))
         await sleep(self._at.clock, delay)
 
-    async def _once(self, tries: Tries) -> Tries:
+    async def _once(self, tries: FailureCount) -> FailureCount:
         """Serve until the child has ended, and wait for as long as is due then."""
         if self._environment is None:
-            self._tell(Served(reason="Building", message="what it runs in is being made"))
+            self._tell(ServingStatus(reason="Building", message="what it runs in is being made"))
             self._environment = await self._make(self.wanted)
         if self._child is None:
             self._child = await self._children.start(self._environment)
@@ -120,14 +120,14 @@ class Serving:
         """Watch over a child, and over those that take its place, until one is of no use."""
         while True:
             if child.life.answered is None:
-                self._tell(Served(reason="Starting", message="it is started"))
+                self._tell(ServingStatus(reason="Starting", message="it is started"))
                 why = await self._children.first_answer(child)
             else:
                 successor = [] if self._successor is None else [self._successor]
                 why = await self._children.next_answer(child, *successor)
             if not child.program.runs or why in ("overdue", "hung"):
                 return child, why
-            self._tell(Served(child.address, "Serving", f"it answers at {child.address}"))
+            self._tell(ServingStatus(child.address, "Serving", f"it answers at {child.address}"))
             child = self._child = self._renewed(child)
 
     # Functions read their certificates once: other certificates need another child.
@@ -151,8 +151,10 @@ class Serving:
             delay = self._at.timing.rebuilds.delay(self._renewals.failures, spread=chance())
             self._renews_at = self._at.clock.time() + delay
             return child
-        self._renewals = Tries()
-        self._tell(Served(successor.address, "Serving", f"it answers at {successor.address}"))
+        self._renewals = FailureCount()
+        self._tell(
+            ServingStatus(successor.address, "Serving", f"it answers at {successor.address}")
+        )
         self._leave(child, drain=self._at.timing.drain)
         return successor
 
@@ -193,7 +195,7 @@ class Serving:
                 await sleep(self._at.clock, drain)
         await self._children.end(child)
 
-    def _tell(self, served: Served) -> None:
+    def _tell(self, served: ServingStatus) -> None:
         if served != self.served:
             self.served = served
             self._changed(self._name)

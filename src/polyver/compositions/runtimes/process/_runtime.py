@@ -13,28 +13,28 @@ from polyver.client import Clock, SystemClock
 from polyver.compositions._manifests import content_digest
 from polyver.compositions.calls import CertificateFolder, Endpoint
 from polyver.compositions.runtimes.external import reached
-from polyver.compositions.runtimes.interface import Served, Wanted
+from polyver.compositions.runtimes.interface import DesiredRevision, ServingStatus
 from polyver.compositions.runtimes.metrics import Figures
-from polyver.compositions.runtimes.process._children import Surroundings
-from polyver.compositions.runtimes.process._environments import Environment, Environments
+from polyver.compositions.runtimes.process._children import ProcessRuntimeContext
+from polyver.compositions.runtimes.process._environments import Environments, FunctionEnvironment
 from polyver.compositions.runtimes.process._locks import FileLock
 from polyver.compositions.runtimes.process._memory import usual_memory
 from polyver.compositions.runtimes.process._packages import Packages, PackageUnusable
-from polyver.compositions.runtimes.process._pip import Installer
+from polyver.compositions.runtimes.process._pip import EnvironmentInstaller
 from polyver.compositions.runtimes.process._restarts import Timing
 from polyver.compositions.runtimes.process._revision import Serving
-from polyver.compositions.runtimes.process._sources import Sources
+from polyver.compositions.runtimes.process._sources import PackageCopies
 from polyver.kube.http.files import FolderFailed, private_folder, refusal
 from polyver.kube.http.logs import Log
-from polyver.kube.http.worker_threads import Aside
+from polyver.kube.http.worker_threads import DaemonThreadPool
 
-__all__ = ["Changed", "ProcessRuntime"]
+__all__ = ["PackageChanged", "ProcessRuntime"]
 
 _KEPT = 16
 _LOGS_KEPT = 200
 
 
-class Changed(PackageUnusable):
+class PackageChanged(PackageUnusable):
     """A package whose content is no longer that of the revision."""
 
     reason = "Changed"
@@ -64,14 +64,14 @@ class ProcessRuntime:
         self._packages = packages
         self._kept = kept
         self._log = log or Log()
-        self._aside = aside = Aside()
+        self._aside = aside = DaemonThreadPool()
         self._logs = folder / "logs"
         self._sources_at = folder / "sources"
         self._lock = _prepared(folder)
-        installer = Installer(folder, timeout=timing.build)
-        self._sources = Sources(self._sources_at, self._logs, installer, aside)
+        installer = EnvironmentInstaller(folder, timeout=timing.build)
+        self._sources = PackageCopies(self._sources_at, self._logs, installer, aside)
         self._environments = Environments(folder / "environments", self._logs, installer, aside)
-        self._surroundings = Surroundings(
+        self._surroundings = ProcessRuntimeContext(
             certificates,
             self._logs,
             self._lock.folder,
@@ -94,14 +94,14 @@ class ProcessRuntime:
             return content_digest(package)
         return await self._sources.keep(self._packages.find(package))
 
-    async def serve(self, wanted: Wanted) -> Served:
+    async def serve(self, wanted: DesiredRevision) -> ServingStatus:
         known = self._serving.get(wanted.name)
         if known is not None and _content(known.wanted) == _content(wanted):
             return known.served
         if known is not None:
             await self.end(wanted.name)
         if self._closed:
-            return Served(reason="Ending", message="polyver is ending")
+            return ServingStatus(reason="Ending", message="polyver is ending")
         found = Serving(wanted, self._surroundings, self._environment, self._changed)
         self._serving[wanted.name] = found
         if self._tidied is None:
@@ -145,7 +145,7 @@ class ProcessRuntime:
                 self._surroundings.certificates.forget(serving.wanted.name)
             self._tidy_soon()
 
-    async def _environment(self, wanted: Wanted) -> Environment:
+    async def _environment(self, wanted: DesiredRevision) -> FunctionEnvironment:
         """What a revision runs in: its own content, whatever has become of its package since."""
         self._packages.locate(wanted.package)
         found = await self._environments.take(wanted.digest, None)
@@ -157,7 +157,7 @@ class ProcessRuntime:
             source = self._sources.kept(wanted.digest)
             if source is None:
                 fact = f"the package {wanted.package} has other content by now: {digest}"
-                raise Changed(fact, hint=f"the revision needs that with {wanted.digest}")
+                raise PackageChanged(fact, hint=f"the revision needs that with {wanted.digest}")
         built = await self._environments.take(wanted.digest, source)
         assert built is not None
         return built
@@ -182,7 +182,7 @@ class ProcessRuntime:
             each(name)
 
 
-def _content(wanted: Wanted) -> tuple[str, str]:
+def _content(wanted: DesiredRevision) -> tuple[str, str]:
     return wanted.package, wanted.digest
 
 

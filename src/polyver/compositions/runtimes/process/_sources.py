@@ -20,12 +20,12 @@ from polyver.compositions.runtimes.process._packages import (
     Source,
     Wheel,
 )
-from polyver.compositions.runtimes.process._pip import Installer
+from polyver.compositions.runtimes.process._pip import EnvironmentInstaller
 from polyver.kube.http.files import FolderFailed, private_folder, write_file
-from polyver.kube.http.worker_threads import Aside
+from polyver.kube.http.worker_threads import DaemonThreadPool
 from polyver.kube.objects.codec import encode_json
 
-__all__ = ["Sources", "hex_of"]
+__all__ = ["PackageCopies", "hex_of"]
 
 _UNFINISHED_FOR = 3600.0
 
@@ -48,10 +48,12 @@ def hex_of(digest: str) -> str:
     return found
 
 
-class Sources:
+class PackageCopies:
     """A folder with copies of packages."""
 
-    def __init__(self, folder: Path, logs: Path, installer: Installer, aside: Aside) -> None:
+    def __init__(
+        self, folder: Path, logs: Path, installer: EnvironmentInstaller, aside: DaemonThreadPool
+    ) -> None:
         self._folder = folder
         self._logs = logs
         self._installer = installer

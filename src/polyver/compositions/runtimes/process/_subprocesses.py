@@ -14,14 +14,14 @@ from pathlib import Path
 
 from polyver.compositions.runtimes.process._restarts import Ending
 
-__all__ = ["Order", "Supervised"]
+__all__ = ["ProcessSpec", "Supervised"]
 
 _SCRIPT = Path(__file__).with_name("_supervisor.py")
 _LONGEST_REPORT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ProcessSpec:
     """What is to run, and what it may take."""
 
     argv: Sequence[str]
@@ -48,7 +48,7 @@ class Supervised:
     _done: asyncio.Task[Ending] = field(init=False)
 
     @classmethod
-    async def start(cls, order: Order) -> Supervised:
+    async def start(cls, order: ProcessSpec) -> Supervised:
         """Have a program started; one that cannot be has ended at once, and says why."""
         pipe = asyncio.subprocess.PIPE
         supervisor = await asyncio.create_subprocess_exec(

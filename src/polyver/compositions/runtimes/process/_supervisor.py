@@ -37,9 +37,9 @@ def main(owner: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     order = json.loads(_first_line())
     woken = _woken_by_signals()
-    log = Log(order["log"], order["log_bytes"])
+    log = _ProgramLog(order["log"], order["log_bytes"])
     try:
-        program = Program(order, log)
+        program = _SupervisedProgram(order, log)
     except (OSError, ValueError) as error:
         _report({"code": 127, "why": f"cannot be run: {error}", "said": ""})
         return
@@ -50,10 +50,10 @@ def main(owner: int) -> None:
     _report({"code": program.code, "why": program.why, "said": log.said})
 
 
-class Program:
+class _SupervisedProgram:
     """The program, what it prints, and all processes that come of it."""
 
-    def __init__(self, order: dict[str, Any], log: Log) -> None:
+    def __init__(self, order: dict[str, Any], log: _ProgramLog) -> None:
         self.code: int | None = None
         self.why = ""
         self._order = order
@@ -137,7 +137,7 @@ class Program:
         return bool(self.why)
 
 
-class Log:
+class _ProgramLog:
     """What the program prints, in two files of bounded size, and its end for whoever asked."""
 
     def __init__(self, path: str, most: int) -> None:

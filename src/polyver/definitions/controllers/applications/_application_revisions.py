@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver import __version__
-from polyver.client import Client, Clock, Key, Resource, find, timestamp
+from polyver.client import Client, Clock, GroupVersionResource, Key, find, timestamp
 from polyver.core.plain import Object
-from polyver.definitions.controllers.applications._dependents import Following
-from polyver.definitions.controllers.applications._revisions import Revisions
-from polyver.definitions.controllers.applications._status import MANAGER, Telling
+from polyver.definitions.controllers.applications._dependents import DefinitionUseIndex
+from polyver.definitions.controllers.applications._revisions import ApplicationRevisionIndex
+from polyver.definitions.controllers.applications._status import MANAGER, ApplicationStatusWriter
 from polyver.definitions.kinds import APPLICATION_REVISIONS, GROUP, STORED
-from polyver.definitions.moves import Choice, Target, choice_of, inputs_of
+from polyver.definitions.moves import MoveTarget, ReleaseChoice, choice_of, inputs_of
 from polyver.definitions.rendered_objects import inputs_digest, rendered_from
 from polyver.definitions.resolution import (
     application_status,
@@ -27,14 +27,14 @@ from polyver.definitions.support import unsupported_fields
 from polyver.definitions.uses import is_failing, is_held
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["REVISIONS", "Options", "Recording", "Wanted"]
+__all__ = ["REVISIONS", "ApplicationRecorder", "DesiredApplication", "MoveOptions"]
 
-REVISIONS = Resource(GROUP, STORED, APPLICATION_REVISIONS.names.plural)
+REVISIONS = GroupVersionResource(GROUP, STORED, APPLICATION_REVISIONS.names.plural)
 _PATIENCE: Final = 5.0
 
 
 @dataclass(slots=True)
-class Wanted:
+class DesiredApplication:
     """What an application is to be."""
 
     application: Object
@@ -47,41 +47,45 @@ class Wanted:
     status: dict[str, Any]
     """As far as it is known before anything is rendered."""
     digest: str
-    options: Options | None = None
+    options: MoveOptions | None = None
     """What else it could be; None if there is no choice."""
-    taken: Collection[Target] = ()
+    taken: Collection[MoveTarget] = ()
     """The releases that it moves to, and could do without."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class MoveOptions:
     """An application that moves to other releases, if they work for it."""
 
     application: Object
     """With the pins that are recorded."""
     newest: Object | None
-    choice: Choice
+    choice: ReleaseChoice
     inputs: str
     """Of what decides whether it can."""
 
     @property
-    def targets(self) -> tuple[Target, ...]:
+    def targets(self) -> tuple[MoveTarget, ...]:
         return self.choice.targets
 
 
-class Recording:
+class ApplicationRecorder:
     """Chooses versions, and keeps the revisions that say which."""
 
     def __init__(
-        self, client: Client, clock: Clock, following: Following, telling: Telling
+        self,
+        client: Client,
+        clock: Clock,
+        following: DefinitionUseIndex,
+        telling: ApplicationStatusWriter,
     ) -> None:
         self._client = client
         self._clock = clock
         self._following = following
         self._telling = telling
-        self.revisions = Revisions()
+        self.revisions = ApplicationRevisionIndex()
 
-    async def wanted(self, found: Object, key: Key) -> Wanted | None:
+    async def wanted(self, found: Object, key: Key) -> DesiredApplication | None:
         """What an application is to be; None if it cannot be told, which its status says then."""
         newest = await self._newest(found, key)
         if newest is not None and is_held(found) and _resolutions(found):
@@ -96,21 +100,21 @@ class Recording:
             facts.append(supported_fact(unsupported_fields(application)))
             await self._telling.tell(found, self._telling.with_facts(status, facts, found))
             return None
-        choice = Choice(chosen)
+        choice = ReleaseChoice(chosen)
         # Where nothing was applied yet, or nothing can be, there is nothing to stay with.
         if not is_failing(found.get("status") or {}) and not unsupported_fields(found):
             choice = choice_of(chosen, self._following.homes)
         inputs = inputs_of(found, choice.targets, by=__version__)
-        options = Options(application, newest, choice, inputs)
+        options = MoveOptions(application, newest, choice, inputs)
         return self.variant(found, options, choice.targets)
 
     def variant(
         self,
         found: Object,
-        options: Options,
-        taken: Collection[Target],
-        failed: Mapping[Target, Mapping[str, Any]] | None = None,
-    ) -> Wanted:
+        options: MoveOptions,
+        taken: Collection[MoveTarget],
+        failed: Mapping[MoveTarget, Mapping[str, Any]] | None = None,
+    ) -> DesiredApplication:
         """Return the desired state of an application that moves to the `taken` targets only."""
         now = timestamp(self._clock)
         resolutions = options.choice.resolutions(taken, failed or {}, now=now)
@@ -121,9 +125,11 @@ class Recording:
             status = self._telling.with_facts(status, [fact], found)
         digest = inputs_digest(found, status["latestRevision"])
         shown = rendered_from(found)
-        return Wanted(shown, resolutions, revision, is_new, status, digest, options, taken)
+        return DesiredApplication(
+            shown, resolutions, revision, is_new, status, digest, options, taken
+        )
 
-    async def _held(self, found: Object, newest: Object) -> Wanted | None:
+    async def _held(self, found: Object, newest: Object) -> DesiredApplication | None:
         """An application that keeps what it was published with, whatever it says now."""
         content = await self._content(newest)
         if content is None:
@@ -133,7 +139,7 @@ class Recording:
         digest = status.get("appliedDigest") or inputs_digest(found, status["latestRevision"])
         shown = rendered_from({**found, "spec": spec})
         used = content["spec"].get("resolutions") or _resolutions(found)
-        return Wanted(shown, used, newest, False, status, digest)
+        return DesiredApplication(shown, used, newest, False, status, digest)
 
     async def _newest(self, found: Object, key: Key) -> Object | None:
         """The newest revision; a watch may be behind what the status knows already."""
@@ -149,7 +155,7 @@ class Recording:
         metadata = revision["metadata"]
         return await find(self._client, REVISIONS, metadata["name"], metadata["namespace"])
 
-    async def record(self, found: Object, wanted: Wanted, key: Key) -> bool:
+    async def record(self, found: Object, wanted: DesiredApplication, key: Key) -> bool:
         """Have the revision that records what is wanted; whether nobody knows better."""
         if not wanted.is_new:
             return True

@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 from typing import Final
 from weakref import WeakValueDictionary
 
-from polyver.client import Client, Key, Resource
-from polyver.controllers.applied_annotation import Part, part_of
+from polyver.client import Client, GroupVersionResource, Key
+from polyver.controllers.applied_annotation import AppliedObject, part_of
 from polyver.core.plain import Object
-from polyver.definitions.controllers.applications._outputs import Outputs
+from polyver.definitions.controllers.applications._outputs import ApplicationOutputs
 from polyver.definitions.names import APPLIED_BY
 from polyver.definitions.rendered_objects import Placed, name_of, others_in, stranger
 from polyver.definitions.status import applied_resource
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["Applied", "Applier", "Problem", "problem_of"]
+__all__ = ["ApplicationApplier", "ApplicationApplyProblem", "ApplicationApplyResult", "problem_of"]
 
 _TRIED_AGAIN: Final = (408, 429)
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ApplicationApplyProblem:
     """Why an object could not be applied."""
 
     reason: str
@@ -36,34 +36,34 @@ class Problem:
 
 
 @dataclass(slots=True)
-class Applied:
+class ApplicationApplyResult:
     """What became of the objects of an application."""
 
     resources: list[dict[str, str]] = field(default_factory=list)
     """As the status has them."""
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[ApplicationApplyProblem] = field(default_factory=list)
     taken_back: list[str] = field(default_factory=list)
     """Fields that others had changed."""
     is_over: bool = True
     """Whether nobody has changed any of them since."""
 
 
-class Applier:
+class ApplicationApplier:
     """Applies by the server, and tells `outputs` what came of it."""
 
-    def __init__(self, client: Client, outputs: Outputs) -> None:
+    def __init__(self, client: Client, outputs: ApplicationOutputs) -> None:
         self._client = client
         self._outputs = outputs
-        self._locks: WeakValueDictionary[Part, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[AppliedObject, asyncio.Lock] = WeakValueDictionary()
         """All applications have one field manager, so that the API server would let the second of
         two that name the same object take it: one at a time looks for an object and applies it."""
         self.count = 0
         """How many objects were applied so far."""
 
-    async def apply(self, application: Object, placed: Sequence[Placed]) -> Applied:
+    async def apply(self, application: Object, placed: Sequence[Placed]) -> ApplicationApplyResult:
         """Have all objects as they were rendered; one that fails does not keep others back."""
         self._outputs.use({(each.kind.group, each.kind.kind) for each in placed})
-        found = Applied()
+        found = ApplicationApplyResult()
         for each in placed:
             lock = self._locks.setdefault(part_of(each.object), asyncio.Lock())
             try:
@@ -76,7 +76,9 @@ class Applier:
                 found.resources.append(applied_resource(each, made))
         return found
 
-    async def rehearse(self, application: Object, placed: Sequence[Placed]) -> list[Problem]:
+    async def rehearse(
+        self, application: Object, placed: Sequence[Placed]
+    ) -> list[ApplicationApplyProblem]:
         """Why the server would refuse some objects; nothing is changed."""
         found = []
         made = {each.object["metadata"]["name"] for each in placed if each.kind.kind == "Namespace"}
@@ -91,8 +93,10 @@ class Applier:
                 found.append(problem)
         return found
 
-    async def _rehearse(self, application: Object, placed: Placed) -> Problem | None:
-        resource, part = Resource.of(placed.kind), part_of(placed.object)
+    async def _rehearse(
+        self, application: Object, placed: Placed
+    ) -> ApplicationApplyProblem | None:
+        resource, part = GroupVersionResource.of(placed.kind), part_of(placed.object)
         if not self._is_known(application, part):
             there = await self._there(resource, part)
             whose = stranger(there, application) if there is not None else ""
@@ -108,8 +112,10 @@ class Applier:
                 raise
         return None
 
-    async def _one(self, application: Object, placed: Placed, found: Applied) -> Object | None:
-        resource, part = Resource.of(placed.kind), part_of(placed.object)
+    async def _one(
+        self, application: Object, placed: Placed, found: ApplicationApplyResult
+    ) -> Object | None:
+        resource, part = GroupVersionResource.of(placed.kind), part_of(placed.object)
         is_there = self._is_known(application, part)
         if not is_there:
             there = await self._there(resource, part)
@@ -132,12 +138,12 @@ class Applier:
         found.is_over &= self._outputs.note(part, made)
         return made
 
-    def _is_known(self, application: Object, part: Part) -> bool:
+    def _is_known(self, application: Object, part: AppliedObject) -> bool:
         metadata, seen = application["metadata"], self._outputs.of(part)
         key = Key(metadata["namespace"], metadata["name"])
         return seen is not None and seen.application == key and seen.owner in ("", metadata["uid"])
 
-    async def _there(self, resource: Resource, part: Part) -> Object | None:
+    async def _there(self, resource: GroupVersionResource, part: AppliedObject) -> Object | None:
         try:
             return await self._client.get(resource, part.name, part.namespace, metadata=True)
         except ApiError as error:
@@ -145,7 +151,9 @@ class Applier:
                 raise
             return None
 
-    async def _apply(self, resource: Resource, placed: Placed, found: Applied) -> Object:
+    async def _apply(
+        self, resource: GroupVersionResource, placed: Placed, found: ApplicationApplyResult
+    ) -> Object:
         try:
             return await self._client.apply(resource, placed.object, manager=APPLIED_BY)
         except ApiError as error:
@@ -155,13 +163,15 @@ class Applier:
         return await self._client.apply(resource, placed.object, manager=APPLIED_BY, force=True)
 
 
-def _taken(placed: Placed, whose: str) -> Problem:
+def _taken(placed: Placed, whose: str) -> ApplicationApplyProblem:
     fact = f"{name_of(placed.object)} ({placed.at}) is there already and belongs to {whose}"
-    return Problem("Taken", f"{fact}; give it another name, or delete what is there")
+    return ApplicationApplyProblem(
+        "Taken", f"{fact}; give it another name, or delete what is there"
+    )
 
 
-def problem_of(what: str, error: ApiError) -> Problem:
+def problem_of(what: str, error: ApiError) -> ApplicationApplyProblem:
     """What a refusal means for an object."""
     message = f"{what}: {error.message}"
     passing = error.code >= 500 or error.code in _TRIED_AGAIN
-    return Problem(error.reason or "Refused", message, error if passing else None)
+    return ApplicationApplyProblem(error.reason or "Refused", message, error if passing else None)

@@ -13,53 +13,60 @@ from polyver.client import (
     Client,
     Clock,
     Discovery,
+    GroupVersionResource,
     Key,
-    Resource,
     SystemClock,
     find,
     sleep,
     timestamp,
 )
-from polyver.controllers.applied_annotation import Part, noted, part_of, unwanted
-from polyver.controllers.applied_objects import Keeping
-from polyver.controllers.controller import Controller, Result, Watch, exactly
-from polyver.controllers.revert_backoff import Patience
+from polyver.controllers.applied_annotation import AppliedObject, noted, part_of, unwanted
+from polyver.controllers.applied_objects import Inventory
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
+from polyver.controllers.revert_backoff import RevertBackoff
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.definitions.controllers.applications._application_revisions import (
     REVISIONS,
-    Options,
-    Recording,
-    Wanted,
+    ApplicationRecorder,
+    DesiredApplication,
+    MoveOptions,
 )
 from polyver.definitions.controllers.applications._apply import (
-    Applied,
-    Applier,
-    Problem,
+    ApplicationApplier,
+    ApplicationApplyProblem,
+    ApplicationApplyResult,
     problem_of,
 )
-from polyver.definitions.controllers.applications._dependents import Following, published_in
-from polyver.definitions.controllers.applications._outputs import Outputs, part_in
-from polyver.definitions.controllers.applications._render import DEADLINE, Renderer, TookTooLong
+from polyver.definitions.controllers.applications._dependents import (
+    DefinitionUseIndex,
+    published_in,
+)
+from polyver.definitions.controllers.applications._outputs import ApplicationOutputs, part_in
+from polyver.definitions.controllers.applications._render import (
+    DEADLINE,
+    Renderer,
+    RenderingTimeout,
+)
 from polyver.definitions.controllers.applications._revisions import revision_in
 from polyver.definitions.controllers.applications._status import (
     MANAGER,
     RESOURCE,
-    State,
-    Telling,
+    ApplicationState,
+    ApplicationStatusWriter,
     applied_before,
     state_in,
 )
 from polyver.definitions.controllers.applications._trials import (
     PASSING,
-    Failure,
-    Trial,
-    Trials,
+    MoveFailure,
+    MoveTrial,
+    MoveTrials,
     failure_of,
 )
 from polyver.definitions.cue import engines as all_engines
 from polyver.definitions.kinds import DEFINITIONS, GROUP, VERSIONED
-from polyver.definitions.moves import Target, failed_before
+from polyver.definitions.moves import MoveTarget, failed_before
 from polyver.definitions.names import APPLYING, RECORDED
 from polyver.definitions.rendered_objects import Placed, UnknownKind, is_prunable, place_all
 from polyver.definitions.rendering import Engines, Rendered
@@ -75,13 +82,13 @@ from polyver.definitions.status import (
     supported_fact,
 )
 from polyver.definitions.support import Unsupported
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["ApplicationController"]
 
 _Data = Mapping[str, Any]
-_DEFINITIONS = [Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS]
+_DEFINITIONS = [GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS]
 _SOON, _LATER, _SLOW = 0.05, 60.0, 1.0
 _GOING = frozenset({"Forbidden", "MethodNotAllowed", "NotFound"})
 """How API servers refuse objects of a kind whose definition is being deleted."""
@@ -110,20 +117,24 @@ class ApplicationController(Controller[Key]):
     ) -> None:
         self._client = client
         self._clock: Clock = clock or SystemClock()
-        self._following = Following()
-        self._telling = Telling(client, self._clock)
-        self._recording = Recording(client, self._clock, self._following, self._telling)
-        self._outputs = Outputs(self._watch_other_kinds)
+        self._following = DefinitionUseIndex()
+        self._telling = ApplicationStatusWriter(client, self._clock)
+        self._recording = ApplicationRecorder(client, self._clock, self._following, self._telling)
+        self._outputs = ApplicationOutputs(self._watch_other_kinds)
         there = engines if engines is not None else all_engines()
         self._renderer = Renderer(client, there, self._clock, deadline=deadline)
-        self._applier = Applier(client, self._outputs)
-        self._keeping = Keeping(client, RESOURCE, MANAGER)
-        self._patience = Patience[Key](self._clock, Backoff(first=1.0, most=300.0), quiet=600.0)
-        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._applier = ApplicationApplier(client, self._outputs)
+        self._keeping = Inventory(client, RESOURCE, MANAGER)
+        self._patience = RevertBackoff[Key](
+            self._clock, Backoff(first=1.0, most=300.0), quiet=600.0
+        )
+        self._kinds: dict[tuple[str, str], ResourceKind] = {}
         self._waiting: set[Key] = set()
         """Those that need a kind that is not served."""
-        self._trials = Trials(self._rendered_objects, self._recording, self._applier)
-        self._retries = Patience[Key](self._clock, Backoff(first=60.0, most=3600.0), quiet=7200.0)
+        self._trials = MoveTrials(self._rendered_objects, self._recording, self._applier)
+        self._retries = RevertBackoff[Key](
+            self._clock, Backoff(first=60.0, most=3600.0), quiet=7200.0
+        )
         """When moves are tried again that failed and may work by now."""
         self._due: set[Key] = set()
         """Those whose moves are tried again whatever they were tried with before."""
@@ -158,7 +169,7 @@ class ApplicationController(Controller[Key]):
     def _watch_other_kinds(self) -> None:
         self.watch_anew()
 
-    def _observe(self, kind: Kind, change: Change[State]) -> Iterable[Key]:
+    def _observe(self, kind: ResourceKind, change: Change[ApplicationState]) -> Iterable[Key]:
         del kind
         key, before, after = change.key, change.before, change.after
         if before == after:
@@ -171,10 +182,10 @@ class ApplicationController(Controller[Key]):
         self._outputs.use({(part.group, part.kind) for part in after.parts})
         return () if self._telling.is_own_word(key, after) else (key,)
 
-    async def reconcile(self, key: Key) -> Result | None:
+    async def reconcile(self, key: Key) -> Requeue | None:
         if not await self._is_synced():
             # What is not known yet would look as if it were not there.
-            return Result(_SOON)
+            return Requeue(_SOON)
         found = await find(self._client, RESOURCE, key.name, key.namespace)
         if found is None:
             return None
@@ -194,11 +205,11 @@ class ApplicationController(Controller[Key]):
 
     # Whether it moves.
 
-    async def _move(self, found: Object, options: Options, key: Key) -> Result | None:
+    async def _move(self, found: Object, options: MoveOptions, key: Key) -> Requeue | None:
         """Move an application to the releases that work for it; it stays where they do not."""
-        failed: Mapping[Target, _Data] = failed_before(found, options.targets, options.inputs)
+        failed: Mapping[MoveTarget, _Data] = failed_before(found, options.targets, options.inputs)
         again = self._is_due(key, failed) or len(failed) < len(options.targets)
-        trial = Trial()
+        trial = MoveTrial()
         if again:
             self._due.discard(key)
             trial = await self._trials.best(found, options)
@@ -212,7 +223,7 @@ class ApplicationController(Controller[Key]):
             )
         return self._sooner(result, failed, key, tried=again)
 
-    def _is_due(self, key: Key, failed: Mapping[Target, _Data]) -> bool:
+    def _is_due(self, key: Key, failed: Mapping[MoveTarget, _Data]) -> bool:
         """Return True if failed moves are due for a retry: new kinds, or the back-off is over."""
         if key in self._due:
             return True
@@ -220,19 +231,19 @@ class ApplicationController(Controller[Key]):
         return passing and not self._retries.left(key)
 
     def _sooner(
-        self, result: Result | None, failed: Mapping[Target, _Data], key: Key, *, tried: bool
-    ) -> Result | None:
+        self, result: Requeue | None, failed: Mapping[MoveTarget, _Data], key: Key, *, tried: bool
+    ) -> Requeue | None:
         """When an application is looked at again, at the latest when a move is tried again."""
         if not any(each["reason"] in PASSING for each in failed.values()):
             return result
         if tried:
             self._retries.spend(key)
         left = self._retries.left(key)
-        return Result(min(left, result.after) if result is not None else left)
+        return Requeue(min(left, result.after) if result is not None else left)
 
     def _failed(
-        self, found: Object, options: Options, failed: Mapping[Target, Failure]
-    ) -> dict[Target, _Data]:
+        self, found: Object, options: MoveOptions, failed: Mapping[MoveTarget, MoveFailure]
+    ) -> dict[MoveTarget, _Data]:
         """Return the entry `failedMove` of the status for each move that failed."""
         known = (found.get("status") or {}).get("resolutions") or ()
         before = {
@@ -240,7 +251,7 @@ class ApplicationController(Controller[Key]):
             for each in known
             if each.get("failedMove")
         }
-        told: dict[Target, _Data] = {}
+        told: dict[MoveTarget, _Data] = {}
         for target, failure in failed.items():
             since = before.get(failure.message, {}).get("since") or timestamp(self._clock)
             about = {name: getattr(target, name) for name in ("version", "revision", "digest")}
@@ -249,8 +260,12 @@ class ApplicationController(Controller[Key]):
         return told
 
     async def _take_back(
-        self, found: Object, wanted: Wanted, problems: Sequence[Problem], key: Key
-    ) -> Result | None:
+        self,
+        found: Object,
+        wanted: DesiredApplication,
+        problems: Sequence[ApplicationApplyProblem],
+        key: Key,
+    ) -> Requeue | None:
         """Return to what an application had: the server refused a part of what it was to be."""
         options, failure = wanted.options, failure_of(problems)
         assert options is not None
@@ -268,8 +283,8 @@ class ApplicationController(Controller[Key]):
         return self.synced
 
     async def _bring(
-        self, found: Object, wanted: Wanted, key: Key, *, due: bool = False
-    ) -> Result | None:
+        self, found: Object, wanted: DesiredApplication, key: Key, *, due: bool = False
+    ) -> Requeue | None:
         """Bring what is on the server to what is wanted; without back-off if it is due."""
         before = found.get("status") or {}
         annotations = found["metadata"].get("annotations") or {}
@@ -278,9 +293,9 @@ class ApplicationController(Controller[Key]):
             applied = applied_before(found)
             await self._look(applied)
             if all(self._outputs.is_as_applied(each, key) for each in applied):
-                return await self._tell_health(found, wanted, Applied(applied))
+                return await self._tell_health(found, wanted, ApplicationApplyResult(applied))
             if not due and (left := self._patience.left(key)):
-                return Result(left)
+                return Requeue(left)
             self._patience.spend(key)
         rendering = asyncio.create_task(self._rendered(wanted))
         try:
@@ -290,23 +305,25 @@ class ApplicationController(Controller[Key]):
 
     # What is rendered.
 
-    async def _rendered_objects(self, wanted: Wanted) -> tuple[list[Placed], list[PolyverError]]:
+    async def _rendered_objects(
+        self, wanted: DesiredApplication
+    ) -> tuple[list[Placed], list[PolyverError]]:
         metadata = wanted.application["metadata"]
         key = Key(metadata["namespace"], metadata["name"])
         return self._placed(wanted, await self._rendered(wanted), key)
 
-    async def _rendered(self, wanted: Wanted) -> Rendered:
+    async def _rendered(self, wanted: DesiredApplication) -> Rendered:
         name = wanted.revision["metadata"]["name"]
         return await self._renderer.render(wanted.application, wanted.resolutions, revision=name)
 
     async def _render(
-        self, found: Object, wanted: Wanted, rendering: asyncio.Task[Rendered], key: Key
-    ) -> Result | None:
+        self, found: Object, wanted: DesiredApplication, rendering: asyncio.Task[Rendered], key: Key
+    ) -> Requeue | None:
         done, _ = await asyncio.wait({rendering}, timeout=_SLOW)
         if not done:
             found = await self._hold(found)
             if not await self._recording.record(found, wanted, key):
-                return Result(_SOON)
+                return Requeue(_SOON)
             found = await self._telling.tell(found, _unproven(found, wanted))
         placed, errors = self._placed(wanted, await rendering, key)
         if any(not isinstance(each, UnknownKind) for each in errors):
@@ -314,7 +331,7 @@ class ApplicationController(Controller[Key]):
         return await self._apply(found, wanted, placed, errors, key)
 
     def _placed(
-        self, wanted: Wanted, rendered: Rendered, key: Key
+        self, wanted: DesiredApplication, rendered: Rendered, key: Key
     ) -> tuple[list[Placed], list[PolyverError]]:
         if rendered.errors:
             return [], [*rendered.errors]
@@ -330,28 +347,28 @@ class ApplicationController(Controller[Key]):
     async def _apply(
         self,
         found: Object,
-        wanted: Wanted,
+        wanted: DesiredApplication,
         placed: Sequence[Placed],
         unknown: Sequence[PolyverError],
         key: Key,
-    ) -> Result | None:
+    ) -> Requeue | None:
         parts = [part_of(each.object) for each in placed]
         before = sorted({*noted(found), *map(part_in, applied_before(found))})
         # Noted first: what is applied without a note would stay when it is wanted no longer.
         found = await self._hold(found, [*before, *parts], wanted.digest)
         # A move is recorded when it is made: until then the newest revision is what is applied.
         if not wanted.taken and not await self._recording.record(found, wanted, key):
-            return Result(_SOON)
+            return Requeue(_SOON)
         applied = await self._applier.apply(found, placed)
         if any(each.reason in _GOING for each in applied.problems):
             # A kind may have gone since it was discovered: the next discovery says so.
             if not all(self._is_served(each.object) for each in placed):
-                return Result(_SOON)
+                return Requeue(_SOON)
             self._waiting.add(key)
         if wanted.taken and failure_of(applied.problems) is not None:
             return await self._take_back(found, wanted, applied.problems, key)
         await self._recording.record(found, wanted, key)
-        applied.problems += [Problem("NotServed", str(each)) for each in unknown]
+        applied.problems += [ApplicationApplyProblem("NotServed", str(each)) for each in unknown]
         if not applied.problems:
             left = await self._prune(found, unwanted(before, parts), applied)
             found = await self._hold(found, [*parts, *left], wanted.digest)
@@ -362,7 +379,9 @@ class ApplicationController(Controller[Key]):
     def _is_served(self, obj: Object) -> bool:
         return (obj["apiVersion"], obj["kind"]) in self._kinds
 
-    async def _prune(self, found: Object, parts: Sequence[Part], applied: Applied) -> list[Part]:
+    async def _prune(
+        self, found: Object, parts: Sequence[AppliedObject], applied: ApplicationApplyResult
+    ) -> list[AppliedObject]:
         """Delete what is wanted no longer; what could not be deleted is given back."""
         left = []
         for part in parts:
@@ -376,7 +395,7 @@ class ApplicationController(Controller[Key]):
         return left
 
     async def _hold(
-        self, found: Object, parts: Sequence[Part] | None = None, digest: str = ""
+        self, found: Object, parts: Sequence[AppliedObject] | None = None, digest: str = ""
     ) -> Object:
         """Have an application say what is applied, and wait for what has to go before it."""
         finalizers = found["metadata"].get("finalizers") or []
@@ -389,7 +408,7 @@ class ApplicationController(Controller[Key]):
             finalizers=finalizers,
         )
 
-    async def _release(self, found: Object, key: Key) -> Result | None:
+    async def _release(self, found: Object, key: Key) -> Requeue | None:
         """Let an application go, after what was applied and recorded for it.
 
         What it owns goes by itself.
@@ -399,14 +418,14 @@ class ApplicationController(Controller[Key]):
             return None
         parts = {*noted(found), *map(part_in, applied_before(found))}
         elsewhere = [each for each in sorted(parts) if each.namespace != key.namespace]
-        applied = Applied()
+        applied = ApplicationApplyResult()
         if "orphan" not in finalizers:
             await self._prune(found, elsewhere, applied)
         if applied.problems:
             facts = [failed_fact("Applied", applied.problems[0].reason, applied.problems)]
             status = self._telling.with_facts(found.get("status") or {}, facts, found)
             await self._telling.tell(found, status)
-            return Result(_LATER)
+            return Requeue(_LATER)
         await self._recording.delete_all(found, key)
         rest = [each for each in finalizers if each != RECORDED]
         await self._keeping.note(found, noted(found), finalizers=rest)
@@ -424,9 +443,9 @@ class ApplicationController(Controller[Key]):
                 await sleep(self._clock, _SOON)
             kind = self._kinds.get((each["apiVersion"], each["kind"]))
             if kind is not None and not self._outputs.is_followed(part):
-                await self._ask_for(part, Resource.of(kind))
+                await self._ask_for(part, GroupVersionResource.of(kind))
 
-    async def _ask_for(self, part: Part, resource: Resource) -> None:
+    async def _ask_for(self, part: AppliedObject, resource: GroupVersionResource) -> None:
         try:
             obj = await find(self._client, resource, part.name, part.namespace)
         except ApiError as error:
@@ -436,8 +455,13 @@ class ApplicationController(Controller[Key]):
         self._outputs.note(part, obj)
 
     async def _tell_health(
-        self, found: Object, wanted: Wanted, applied: Applied, *, anew: bool = False
-    ) -> Result | None:
+        self,
+        found: Object,
+        wanted: DesiredApplication,
+        applied: ApplicationApplyResult,
+        *,
+        anew: bool = False,
+    ) -> Requeue | None:
         """All is applied: tell how it does."""
         resources = applied.resources
         services = services_of(wanted.application, resources, self._outputs.health)
@@ -455,27 +479,33 @@ class ApplicationController(Controller[Key]):
         facts.append(ready_fact(services))
         await self._telling.tell(found, self._telling.with_facts(status, facts, found))
         if not applied.is_over:
-            return Result(_SOON)
+            return Requeue(_SOON)
         followed = all(self._outputs.is_followed(part_in(each)) for each in resources)
-        return None if followed else Result(_POLLED)
+        return None if followed else Requeue(_POLLED)
 
     async def _tell_unrendered(
-        self, found: Object, wanted: Wanted, errors: Sequence[PolyverError], key: Key
-    ) -> Result | None:
+        self, found: Object, wanted: DesiredApplication, errors: Sequence[PolyverError], key: Key
+    ) -> Requeue | None:
         """It keeps what it had applied."""
         found = await self._hold(found)
         if not await self._recording.record(found, wanted, key):
-            return Result(_SOON)
+            return Requeue(_SOON)
         facts = [failed_fact(kind, reason_of(errors[0]), errors) for kind in ("Rendered", "Ready")]
-        if not any(isinstance(each, TookTooLong) for each in errors):  # then nothing was looked at
+        if not any(
+            isinstance(each, RenderingTimeout) for each in errors
+        ):  # then nothing was looked at
             facts.append(supported_fact(errors))
         # References are resolved and reported even if the application has unsupported fields.
         refused = any(isinstance(each, Unsupported) for each in errors)
         status = {**(wanted.status if refused else _unproven(found, wanted)), "status": "failed"}
         await self._telling.tell(found, self._telling.with_facts(status, facts, found))
-        return Result(_LATER) if any(isinstance(each, TookTooLong) for each in errors) else None
+        return (
+            Requeue(_LATER) if any(isinstance(each, RenderingTimeout) for each in errors) else None
+        )
 
-    async def _tell_unapplied(self, found: Object, wanted: Wanted, applied: Applied) -> Result:
+    async def _tell_unapplied(
+        self, found: Object, wanted: DesiredApplication, applied: ApplicationApplyResult
+    ) -> Requeue:
         problems, reason = applied.problems, applied.problems[0].reason
         facts = [supported_fact(()), rendered_fact(len(applied.resources) + len(problems))]
         facts += [failed_fact(kind, reason, problems) for kind in ("Applied", "Ready")]
@@ -484,10 +514,10 @@ class ApplicationController(Controller[Key]):
         passing = next((each.error for each in problems if each.error is not None), None)
         if passing is not None:
             raise passing
-        return Result(_LATER)
+        return Requeue(_LATER)
 
 
-def _unproven(found: Object, wanted: Wanted) -> dict[str, Any]:
+def _unproven(found: Object, wanted: DesiredApplication) -> dict[str, Any]:
     """The status of an application before what is wanted is applied.
 
     Its resolutions are the releases whose objects are applied, as long as there are any.
@@ -508,5 +538,5 @@ def _pin(resolution: Object) -> tuple[str, ...]:
     return tuple(resolution[name] for name in ("kind", "component", "definition", "digest"))
 
 
-def _called(part: Part) -> str:
+def _called(part: AppliedObject) -> str:
     return f"{part.kind} {'/'.join(filter(None, (part.namespace, part.name)))}"

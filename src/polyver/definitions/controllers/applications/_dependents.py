@@ -13,10 +13,10 @@ from polyver.client import Change, Key
 from polyver.core import Index, Lineage, Loss, Move, Pin, PolyverError, Release, Serial, affected
 from polyver.core.plain import Object
 from polyver.definitions.resolution import Homes, lineage_in
-from polyver.definitions.uses import Use, home_of, question_of, settled
-from polyver.kube.objects.kinds import Kind
+from polyver.definitions.uses import DefinitionUse, home_of, question_of, settled
+from polyver.kube.objects.kinds import ResourceKind
 
-__all__ = ["Following", "Published", "published_in"]
+__all__ = ["ComparableLineage", "DefinitionUseIndex", "published_in"]
 
 _Named = tuple[str, str]
 """The kind and the name of a definition."""
@@ -28,13 +28,13 @@ class _Followed:
 
     lineages: dict[str, Lineage] = field(default_factory=dict)
     """By the namespaces that have one."""
-    uses: dict[Key, list[Use]] = field(default_factory=dict)
+    uses: dict[Key, list[DefinitionUse]] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
     failed: dict[Pin, set[Key]] = field(default_factory=dict)
     """Who could not take which release."""
 
 
-class Following:
+class DefinitionUseIndex:
     """Who uses what, kept up to date by what is observed."""
 
     def __init__(self) -> None:
@@ -44,7 +44,9 @@ class Following:
         known = self._known.get((kind, name))
         return known.lineages if known is not None else {}
 
-    def observe_definition(self, kind: Kind, change: Change[Published]) -> Iterable[Key]:
+    def observe_definition(
+        self, kind: ResourceKind, change: Change[ComparableLineage]
+    ) -> Iterable[Key]:
         if change.before == change.after:
             return ()
         known = self._known.setdefault((kind.kind, change.key.name), _Followed())
@@ -66,14 +68,16 @@ class Following:
                 keys |= known.failed.get(release.pin, set())
         return keys
 
-    def use(self, key: Key, before: Iterable[Use], after: Iterable[Use]) -> None:
+    def use(
+        self, key: Key, before: Iterable[DefinitionUse], after: Iterable[DefinitionUse]
+    ) -> None:
         """Take note of what an application asks for now, and what it asked for before."""
         for use in before:
             self._forget(use, key)
         for use in after:
             self._note(use, key)
 
-    def _forget(self, use: Use, key: Key) -> None:
+    def _forget(self, use: DefinitionUse, key: Key) -> None:
         known = self._known.setdefault((use.kind, use.definition), _Followed())
         known.uses.pop(key, None)
         failed = use.dependent.failed_move
@@ -84,7 +88,7 @@ class Following:
         for index in known.indexes.values():
             index.remove(use.dependent)
 
-    def _note(self, use: Use, key: Key) -> None:
+    def _note(self, use: DefinitionUse, key: Key) -> None:
         known = self._known.setdefault((use.kind, use.definition), _Followed())
         known.uses.setdefault(key, []).append(use)
         if use.dependent.failed_move is not None:
@@ -99,7 +103,7 @@ def _index(known: _Followed) -> None:
             _put(known, use)
 
 
-def _put(known: _Followed, use: Use) -> None:
+def _put(known: _Followed, use: DefinitionUse) -> None:
     home = home_of(use, known.lineages)
     if home is None:
         return
@@ -119,12 +123,12 @@ def _key(dependent: str) -> Key:
     return Key(*dependent.removeprefix("Application ").split("/"))
 
 
-def published_in(kind: Kind, obj: Object) -> Published:
+def published_in(kind: ResourceKind, obj: Object) -> ComparableLineage:
     del kind
-    return Published(lineage_in(obj))
+    return ComparableLineage(lineage_in(obj))
 
 
-class Published:
+class ComparableLineage:
     """A lineage that equals another with the same releases."""
 
     __slots__ = ("lineage",)
@@ -133,7 +137,7 @@ class Published:
         self.lineage = lineage
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Published) and self._releases == other._releases
+        return isinstance(other, ComparableLineage) and self._releases == other._releases
 
     def __hash__(self) -> int:
         return hash(self._releases)

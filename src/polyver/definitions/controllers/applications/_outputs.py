@@ -11,22 +11,22 @@ from typing import Any, Final
 from msgspec import Struct
 
 from polyver.client import Key
-from polyver.controllers.applied_annotation import Part
-from polyver.controllers.outputs import Outputs as _Outputs
+from polyver.controllers.applied_annotation import AppliedObject
+from polyver.controllers.outputs import AppliedObjects as _Outputs
 from polyver.controllers.outputs import number_of
 from polyver.core.plain import Object
 from polyver.definitions.names import APP_NAME, APP_NAMESPACE, RENDERED
 from polyver.definitions.rendered_objects import fields_digest
 from polyver.kube.objects.health import Health, health_of
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.owners import controller_of
 
-__all__ = ["Outputs", "Seen", "part_in", "seen_in"]
+__all__ = ["ApplicationOutputs", "ObservedApplicationObject", "part_in", "seen_in"]
 
 _GONE: Final = Health(False, "is not there")
 
 
-class Seen(Struct, frozen=True, gc=False):
+class ObservedApplicationObject(Struct, frozen=True, gc=False):
     """What is worth knowing of an object that was applied."""
 
     application: Key
@@ -37,7 +37,7 @@ class Seen(Struct, frozen=True, gc=False):
     health: Health
     revision: int
 
-    def differs(self, other: Seen | None) -> bool:
+    def differs(self, other: ObservedApplicationObject | None) -> bool:
         """Whether another state means something else for the application."""
         if other is None:
             return True
@@ -45,12 +45,12 @@ class Seen(Struct, frozen=True, gc=False):
         return mine != theirs
 
 
-def seen_in(kind: Kind, obj: Object) -> Seen:
+def seen_in(kind: ResourceKind, obj: Object) -> ObservedApplicationObject:
     """Of an object, what is worth knowing."""
     del kind
     metadata = obj["metadata"]
     labels: Mapping[str, str] = metadata.get("labels") or {}
-    return Seen(
+    return ObservedApplicationObject(
         application=Key(labels.get(APP_NAMESPACE, ""), labels.get(APP_NAME, "")),
         owner=controller_of(obj),
         uid=metadata.get("uid", ""),
@@ -60,13 +60,13 @@ def seen_in(kind: Kind, obj: Object) -> Seen:
     )
 
 
-def part_in(applied: Mapping[str, Any]) -> Part:
+def part_in(applied: Mapping[str, Any]) -> AppliedObject:
     """What the status of an application says was applied."""
     group = applied["apiVersion"].rpartition("/")[0]
-    return Part(group, applied["kind"], applied.get("namespace", ""), applied["name"])
+    return AppliedObject(group, applied["kind"], applied.get("namespace", ""), applied["name"])
 
 
-class Outputs(_Outputs[Seen, Key]):
+class ApplicationOutputs(_Outputs[ObservedApplicationObject, Key]):
     """What is known of all objects that were applied."""
 
     def __init__(self, changed: Callable[[], None]) -> None:

@@ -10,21 +10,21 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
-from polyver.client import Client, Clock, Resource, find
+from polyver.client import Client, Clock, GroupVersionResource, find
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.definitions.kinds import GROUP, REVISIONS, STORED
 from polyver.definitions.publishing import known_revision
 from polyver.definitions.rendering import Engines, Rendered, cluster_version, render, revisions_of
-from polyver.kube.http.worker_threads import Aside
+from polyver.kube.http.worker_threads import DaemonThreadPool
 
-__all__ = ["DEADLINE", "Renderer", "TookTooLong"]
+__all__ = ["DEADLINE", "Renderer", "RenderingTimeout"]
 
 DEADLINE: Final = 20.0
 """How many seconds a component with its traits may take."""
 _PAUSE: Final = 60.0
 """For how many seconds a version that took too long is not rendered again, for anybody."""
-_REVISIONS = Resource(GROUP, STORED, REVISIONS.names.plural)
+_REVISIONS = GroupVersionResource(GROUP, STORED, REVISIONS.names.plural)
 _KEPT: Final = 1000
 _HERE, _PROGRAMS = 2, 4
 """How many at once: those in this process keep the API from the processor, programs do not."""
@@ -35,7 +35,7 @@ _Name = tuple[str, str]
 """The namespace and the name of a DefinitionRevision."""
 
 
-class TookTooLong(PolyverError):
+class RenderingTimeout(PolyverError):
     """A rendering that was given up, or not begun because its template was slow just now."""
 
     reason = "TookTooLong"
@@ -77,7 +77,7 @@ class Renderer:
         self._engines = engines
         self._clock = clock
         self._deadline = deadline
-        self._here, self._programs = Aside(_HERE), Aside(_PROGRAMS)
+        self._here, self._programs = DaemonThreadPool(_HERE), DaemonThreadPool(_PROGRAMS)
         self._kept: OrderedDict[tuple[str, str, str], Object] = OrderedDict()
         self._slow: dict[_Name, tuple[float, str]] = {}
         """Templates that took too long: until when they are left alone, and what was measured.
@@ -119,11 +119,11 @@ class Renderer:
         except TimeoutError:
             return Rendered(errors=(self._too_long(application, *stopwatch.slowest()),))
 
-    def _too_long(self, application: Object, at: str, resolution: _Data | None) -> TookTooLong:
+    def _too_long(self, application: Object, at: str, resolution: _Data | None) -> RenderingTimeout:
         """Note the template that took longest as slow: it alone, not all of the application's."""
         limit = f"took longer than {self._deadline:g} seconds to render"
         if resolution is None:
-            return TookTooLong(f"the component {limit}", at=at, hint=_HINT)
+            return RenderingTimeout(f"the component {limit}", at=at, hint=_HINT)
         namespace, _, name = resolution["definition"].rpartition("/")
         label = f"{name} {resolution['version']}"
         metadata = application["metadata"]
@@ -131,9 +131,9 @@ class Renderer:
         measured = f"{label} {limit} a moment ago, for {at} of {user}"
         until = self._clock.time() + _PAUSE
         self._slow[namespace, resolution["revision"]] = until, measured
-        return TookTooLong(f"the component {limit}, most of it {label}", at=at, hint=_HINT)
+        return RenderingTimeout(f"the component {limit}, most of it {label}", at=at, hint=_HINT)
 
-    def _slow_of(self, resolutions: Sequence[Object]) -> Iterator[TookTooLong]:
+    def _slow_of(self, resolutions: Sequence[Object]) -> Iterator[RenderingTimeout]:
         """For each place whose template is known to be slow, what was measured."""
         if not self._slow:
             return
@@ -141,7 +141,7 @@ class Renderer:
         self._slow = {name: known for name, known in self._slow.items() if now < known[0]}
         for each in resolutions:
             for name in revisions_of([each]) & self._slow.keys():
-                yield TookTooLong(self._slow[name][1], at=each["at"], hint=_HINT)
+                yield RenderingTimeout(self._slow[name][1], at=each["at"], hint=_HINT)
 
     async def _revisions(self, resolutions: Sequence[Object]) -> dict[_Name, Object]:
         digests = {each["revision"]: each["digest"] for each in resolutions}

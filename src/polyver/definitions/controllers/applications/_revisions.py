@@ -14,14 +14,14 @@ from polyver.client import Change, Key
 from polyver.core.plain import Object
 from polyver.definitions.names import APP_NAME
 from polyver.definitions.resolution import newest_revision, surplus_revisions
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
-__all__ = ["Revisions", "revision_in"]
+__all__ = ["ApplicationRevisionIndex", "revision_in"]
 
 _Kept = tuple[str, Object]
 
 
-def revision_in(kind: Kind, obj: Object) -> _Kept:
+def revision_in(kind: ResourceKind, obj: Object) -> _Kept:
     """The application that a revision is of, and of the revision its name and annotations."""
     del kind
     metadata = obj["metadata"]
@@ -29,7 +29,7 @@ def revision_in(kind: Kind, obj: Object) -> _Kept:
     return (metadata.get("labels") or {}).get(APP_NAME, ""), {"metadata": about}
 
 
-class Revisions:
+class ApplicationRevisionIndex:
     """By their applications."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Revisions:
         self._observed: set[Key] = set()
         self._awaited: dict[Key, asyncio.Event] = {}
 
-    def observe(self, kind: Kind, change: Change[_Kept]) -> Iterable[Key]:
+    def observe(self, kind: ResourceKind, change: Change[_Kept]) -> Iterable[Key]:
         del kind
         if change.before is not None:
             self._observed.discard(change.key)

@@ -6,33 +6,40 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.client import Client, Clock, Key, Resource, timestamp
-from polyver.controllers.applied_annotation import APPLIED, Part
+from polyver.client import Client, Clock, GroupVersionResource, Key, timestamp
+from polyver.controllers.applied_annotation import APPLIED, AppliedObject
 from polyver.core.plain import Object
 from polyver.definitions.controllers.applications._outputs import part_in
 from polyver.definitions.kinds import APPLICATIONS, GROUP, STORED
 from polyver.definitions.names import APPLYING
-from polyver.definitions.status import Fact, with_facts
-from polyver.definitions.uses import Use, uses_of
-from polyver.kube.objects.kinds import Kind
+from polyver.definitions.status import ApplicationCondition, with_facts
+from polyver.definitions.uses import DefinitionUse, uses_of
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["MANAGER", "RESOURCE", "State", "Telling", "applied_before", "state_in"]
+__all__ = [
+    "MANAGER",
+    "RESOURCE",
+    "ApplicationState",
+    "ApplicationStatusWriter",
+    "applied_before",
+    "state_in",
+]
 
-RESOURCE = Resource(GROUP, STORED, APPLICATIONS.names.plural)
+RESOURCE = GroupVersionResource(GROUP, STORED, APPLICATIONS.names.plural)
 MANAGER = "polyver"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ApplicationState:
     """What is worth knowing of an application; what is noted on it makes no difference."""
 
-    uses: tuple[Use, ...]
-    parts: tuple[Part, ...]
+    uses: tuple[DefinitionUse, ...]
+    parts: tuple[AppliedObject, ...]
     seen: tuple[Any, ...]
 
 
-def state_in(kind: Kind | None, obj: Object) -> State:
+def state_in(kind: ResourceKind | None, obj: Object) -> ApplicationState:
     """What is kept of an application."""
     del kind
     metadata = obj["metadata"]
@@ -47,7 +54,7 @@ def state_in(kind: Kind | None, obj: Object) -> State:
         status.get("appliedDigest"),
         status.get("status"),
     )
-    return State(tuple(uses_of(obj)), tuple(map(part_in, applied_before(obj))), seen)
+    return ApplicationState(tuple(uses_of(obj)), tuple(map(part_in, applied_before(obj))), seen)
 
 
 def applied_before(found: Object) -> list[Any]:
@@ -55,21 +62,23 @@ def applied_before(found: Object) -> list[Any]:
     return (found.get("status") or {}).get("appliedResources") or []
 
 
-class Telling:
+class ApplicationStatusWriter:
     """Writes statuses, and knows its own words when a watch repeats them."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._told: dict[Key, State] = {}
+        self._told: dict[Key, ApplicationState] = {}
 
-    def is_own_word(self, key: Key, state: State) -> bool:
+    def is_own_word(self, key: Key, state: ApplicationState) -> bool:
         return self._told.get(key) == state
 
     def forget(self, key: Key) -> None:
         self._told.pop(key, None)
 
-    def with_facts(self, status: Object, facts: Iterable[Fact], found: Object) -> dict[str, Any]:
+    def with_facts(
+        self, status: Object, facts: Iterable[ApplicationCondition], found: Object
+    ) -> dict[str, Any]:
         """A status with these conditions, as of now."""
         generation = found["metadata"].get("generation", 1)
         return with_facts(status, facts, generation=generation, now=timestamp(self._clock))

@@ -15,19 +15,22 @@ from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.core.replacement import without_replacement
 from polyver.definitions.controllers.applications._application_revisions import (
-    Options,
-    Recording,
-    Wanted,
+    ApplicationRecorder,
+    DesiredApplication,
+    MoveOptions,
 )
-from polyver.definitions.controllers.applications._apply import Applier, Problem
+from polyver.definitions.controllers.applications._apply import (
+    ApplicationApplier,
+    ApplicationApplyProblem,
+)
 from polyver.definitions.controllers.applications._outputs import part_in
 from polyver.definitions.controllers.applications._status import applied_before
-from polyver.definitions.moves import Piece, Target, WouldDelete, role_of
+from polyver.definitions.moves import MoveTarget, Piece, WouldDelete, role_of
 from polyver.definitions.rendered_objects import Placed, UnknownKind
 from polyver.definitions.status import reason_of
 from polyver.definitions.uses import WOULD_DELETE
 
-__all__ = ["PASSING", "Failure", "Trial", "Trials", "failure_of"]
+__all__ = ["PASSING", "MoveFailure", "MoveTrial", "MoveTrials", "failure_of"]
 
 _LONGEST: Final = 8
 PASSING: Final = frozenset(
@@ -37,7 +40,7 @@ PASSING: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class MoveFailure:
     """Why an application cannot move to a release."""
 
     reason: str
@@ -45,43 +48,45 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Trial:
+class MoveTrial:
     """The releases that work for an application, of those that it would move to."""
 
-    wanted: Wanted | None = None
+    wanted: DesiredApplication | None = None
     """None if nothing works."""
     placed: Sequence[Placed] = ()
     unknown: Sequence[PolyverError] = ()
     """Objects of kinds that it defines itself."""
-    failed: dict[Target, Failure] = field(default_factory=dict)
+    failed: dict[MoveTarget, MoveFailure] = field(default_factory=dict)
 
 
-Render = Callable[[Wanted], Awaitable[tuple[list[Placed], list[PolyverError]]]]
+Render = Callable[[DesiredApplication], Awaitable[tuple[list[Placed], list[PolyverError]]]]
 
 
-class Trials:
+class MoveTrials:
     """Finds the releases that work for an application."""
 
-    def __init__(self, render: Render, recording: Recording, applier: Applier) -> None:
+    def __init__(
+        self, render: Render, recording: ApplicationRecorder, applier: ApplicationApplier
+    ) -> None:
         self._render = render
         self._recording = recording
         self._applier = applier
 
-    async def best(self, found: Object, options: Options) -> Trial:
+    async def best(self, found: Object, options: MoveOptions) -> MoveTrial:
         """All releases that an application would move to, else those that work one by one."""
         targets = options.targets
-        trial = await self._try(found, options, Trial(), targets)
+        trial = await self._try(found, options, MoveTrial(), targets)
         if not trial.failed or len(targets) == 1:
             return trial
-        trial = Trial()
+        trial = MoveTrial()
         for each in targets:
             taken = trial.wanted.taken if trial.wanted is not None else ()
             trial = await self._try(found, options, trial, (*taken, each))
         return trial
 
     async def _try(
-        self, found: Object, options: Options, so_far: Trial, targets: Sequence[Target]
-    ) -> Trial:
+        self, found: Object, options: MoveOptions, so_far: MoveTrial, targets: Sequence[MoveTarget]
+    ) -> MoveTrial:
         """The trial so far, and with these targets if they work."""
         known = so_far.wanted.taken if so_far.wanted is not None else ()
         new = [each for each in targets if each not in known]
@@ -96,16 +101,16 @@ class Trials:
         if failure is not None:
             failed = so_far.failed | {each: _about(failure, new) for each in new}
             return replace(so_far, failed=failed)
-        return Trial(wanted, placed, errors, so_far.failed)
+        return MoveTrial(wanted, placed, errors, so_far.failed)
 
     async def _deleting(
         self,
         found: Object,
-        options: Options,
-        so_far: Trial,
-        new: Sequence[Target],
+        options: MoveOptions,
+        so_far: MoveTrial,
+        new: Sequence[MoveTarget],
         placed: Sequence[Placed],
-    ) -> Failure | None:
+    ) -> MoveFailure | None:
         """Why the new targets would delete objects, with nothing in their place."""
         after = {each.identity: each for each in _pieces(placed)}
         there = {tuple(each) for each in noted(found)}
@@ -117,9 +122,9 @@ class Trials:
         made = {each.identity for each in before}
         added = [x for name, x in after.items() if name not in made]
         lost = without_replacement(gone, added, role_of)
-        return Failure(WOULD_DELETE, str(WouldDelete(new, lost))) if lost else None
+        return MoveFailure(WOULD_DELETE, str(WouldDelete(new, lost))) if lost else None
 
-    async def _without(self, found: Object, options: Options, so_far: Trial) -> list[Piece]:
+    async def _without(self, found: Object, options: MoveOptions, so_far: MoveTrial) -> list[Piece]:
         """Return the objects of the application as its spec is now, without the new targets.
 
         Objects that the user's own edit removes are not among them. If this variant cannot be
@@ -139,18 +144,18 @@ def _pieces(placed: Iterable[Placed]) -> list[Piece]:
     return [Piece(*part_of(each.object), each.component) for each in placed]
 
 
-def _unrendered(errors: Sequence[PolyverError]) -> Failure:
+def _unrendered(errors: Sequence[PolyverError]) -> MoveFailure:
     first = errors[0]
     reason = "NotServed" if isinstance(first, UnknownKind) else reason_of(first)
-    return Failure(reason, _joined(errors))
+    return MoveFailure(reason, _joined(errors))
 
 
-def failure_of(problems: Sequence[Problem]) -> Failure | None:
+def failure_of(problems: Sequence[ApplicationApplyProblem]) -> MoveFailure | None:
     """Return the failure for objects that cannot be applied; raise an error that is transient."""
     passing = next((each.error for each in problems if each.error is not None), None)
     if passing is not None:
         raise passing
-    return Failure("NotApplied", _joined(problems)) if problems else None
+    return MoveFailure("NotApplied", _joined(problems)) if problems else None
 
 
 def _joined(errors: Sequence[object]) -> str:
@@ -158,9 +163,9 @@ def _joined(errors: Sequence[object]) -> str:
     return "; ".join(map(str, errors[:_LONGEST])) + more
 
 
-def _about(failure: Failure, targets: Sequence[Target]) -> Failure:
+def _about(failure: MoveFailure, targets: Sequence[MoveTarget]) -> MoveFailure:
     """A failure that names the release."""
     if failure.reason == WOULD_DELETE:
         return failure
     names = " and ".join(map(str, targets))
-    return Failure(failure.reason, f"{names} cannot be used: {failure.message}")
+    return MoveFailure(failure.reason, f"{names} cannot be used: {failure.message}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from polyver.core.plain import Object
 from polyver.kube.objects._printing.ages import age_of
-from polyver.kube.objects._printing.columns import Cell, CellOf, Column
+from polyver.kube.objects._printing.columns import Cell, CellOf, TableColumn
 
 __all__ = [
     "at",
@@ -43,17 +43,17 @@ def at(obj: Any, path: str) -> Any:
 
 def column(
     name: str, cell: CellOf, description: str, *, holds: str = "string", priority: int = 0
-) -> tuple[Column, CellOf]:
+) -> tuple[TableColumn, CellOf]:
     """A column and the cell that an object has in it."""
-    return Column(name, holds, description=description, priority=priority), cell
+    return TableColumn(name, holds, description=description, priority=priority), cell
 
 
-def integer(name: str, cell: CellOf, description: str) -> tuple[Column, CellOf]:
+def integer(name: str, cell: CellOf, description: str) -> tuple[TableColumn, CellOf]:
     """A column of whole numbers."""
     return column(name, cell, description, holds="integer")
 
 
-def wide(name: str, cell: CellOf, description: str) -> tuple[Column, CellOf]:
+def wide(name: str, cell: CellOf, description: str) -> tuple[TableColumn, CellOf]:
     """A column that kubectl shows with `-o wide` alone."""
     return column(name, cell, description, priority=1)
 

@@ -8,14 +8,14 @@ from datetime import datetime
 
 from polyver.core.plain import Object
 
-__all__ = ["Cell", "CellOf", "Column", "Printer", "printer"]
+__all__ = ["Cell", "CellOf", "Printer", "TableColumn", "printer"]
 
 Cell = str | int | float | bool | None
 CellOf = Callable[[Object, datetime], Cell]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """The head of a column; kubectl shows those of priority 0, and all with `-o wide`."""
 
     name: str
@@ -39,7 +39,7 @@ class Column:
 class Printer:
     """How objects of one kind become rows."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     cells: Callable[[Object, datetime], list[Cell]]
     conditions: Callable[[Object], list[dict[str, str]]] | None = None
     """What a row says of itself beside its cells, so that clients can hide it."""
@@ -49,7 +49,7 @@ class Printer:
     """Whether a table of nothing has null for its rows, as the oldest kinds do."""
 
 
-def printer(*columns: tuple[Column, CellOf]) -> Printer:
+def printer(*columns: tuple[TableColumn, CellOf]) -> Printer:
     """A printer from columns that each know their cell."""
     makers = tuple(cell for _, cell in columns)
 

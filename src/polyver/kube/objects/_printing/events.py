@@ -8,13 +8,13 @@ from datetime import datetime
 from polyver.core.plain import Object
 from polyver.kube.objects._printing.ages import age_of
 from polyver.kube.objects._printing.cells import column, maker, text, wide
-from polyver.kube.objects._printing.columns import Cell, Column, Printer, printer
+from polyver.kube.objects._printing.columns import Cell, Printer, TableColumn, printer
 
 __all__ = ["CORE", "NEW", "event_printer"]
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class _EventFieldNames:
     """What a group calls the parts of an event."""
 
     about: str
@@ -26,7 +26,7 @@ class Names:
     reporter: str
 
 
-CORE = Names(
+CORE = _EventFieldNames(
     about="involvedObject",
     message="message",
     first="firstTimestamp",
@@ -35,7 +35,7 @@ CORE = Names(
     source="source",
     reporter="reportingComponent",
 )
-NEW = Names(
+NEW = _EventFieldNames(
     about="regarding",
     message="note",
     first="deprecatedFirstTimestamp",
@@ -46,7 +46,7 @@ NEW = Names(
 )
 
 
-def event_printer(names: Names) -> Printer:
+def event_printer(names: _EventFieldNames) -> Printer:
     """How events of one group are printed."""
 
     def first(event: Object, now: datetime) -> Cell:
@@ -85,5 +85,8 @@ def event_printer(names: Names) -> Printer:
         ),
         wide("First Seen", first, "The time since it happened first."),
         wide("Count", maker(how_often), "How often it happened."),
-        (Column("Name", format="name", description="Its name.", priority=1), text("metadata.name")),
+        (
+            TableColumn("Name", format="name", description="Its name.", priority=1),
+            text("metadata.name"),
+        ),
     )

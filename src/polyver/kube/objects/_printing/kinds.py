@@ -21,14 +21,14 @@ from polyver.kube.objects._printing.cells import (
     text,
     wide,
 )
-from polyver.kube.objects._printing.columns import CellOf, Column, Printer, printer
+from polyver.kube.objects._printing.columns import CellOf, Printer, TableColumn, printer
 from polyver.kube.objects._printing.events import CORE, NEW, event_printer
 from polyver.kube.objects._printing.pods import PODS
 
 __all__ = ["builtin_printer"]
 
-Shown = tuple[Column, CellOf]
-_NAME = Column("Name", format="name", description="The name of the object.")
+Shown = tuple[TableColumn, CellOf]
+_NAME = TableColumn("Name", format="name", description="The name of the object.")
 NAME: Shown = _NAME, text("metadata.name")
 AGE = column("Age", since("metadata.creationTimestamp"), "The time since its creation.")
 CREATED = column(

@@ -10,7 +10,7 @@ from typing import Any
 from polyver.core.plain import Object
 from polyver.kube.objects._printing.ages import age_of
 from polyver.kube.objects._printing.cells import at
-from polyver.kube.objects._printing.columns import Cell, Column, Printer
+from polyver.kube.objects._printing.columns import Cell, Printer, TableColumn
 
 __all__ = ["PODS"]
 
@@ -184,15 +184,17 @@ def _row_conditions(pod: Object) -> list[dict[str, str]]:
 
 PODS = Printer(
     columns=(
-        Column("Name", format="name", description="The name, unique in its namespace."),
-        Column("Ready", description="How many containers are ready, of how many."),
-        Column("Status", description="How the pod fares, in a word."),
-        Column("Restarts", description="How often containers were started again, and when last."),
-        Column("Age", description="The time since its creation."),
-        Column("IP", description="Its first address.", priority=1),
-        Column("Node", description="The node that it is meant for.", priority=1),
-        Column("Nominated Node", description="The node that makes room for it.", priority=1),
-        Column("Readiness Gates", description="How many gates are passed.", priority=1),
+        TableColumn("Name", format="name", description="The name, unique in its namespace."),
+        TableColumn("Ready", description="How many containers are ready, of how many."),
+        TableColumn("Status", description="How the pod fares, in a word."),
+        TableColumn(
+            "Restarts", description="How often containers were started again, and when last."
+        ),
+        TableColumn("Age", description="The time since its creation."),
+        TableColumn("IP", description="Its first address.", priority=1),
+        TableColumn("Node", description="The node that it is meant for.", priority=1),
+        TableColumn("Nominated Node", description="The node that makes room for it.", priority=1),
+        TableColumn("Readiness Gates", description="How many gates are passed.", priority=1),
     ),
     cells=_cells,
     conditions=_row_conditions,

@@ -10,8 +10,8 @@ from polyver.core.plain import Object
 from polyver.kube.objects.apply._check import misfits
 from polyver.kube.objects.apply._entries import (
     Entry,
-    Identity,
-    Owned,
+    ManagerIdentifier,
+    OwnedFields,
     Owners,
     stored_entries,
     write_entries,
@@ -27,11 +27,11 @@ from polyver.kube.objects.apply._fields import (
     union,
 )
 from polyver.kube.objects.apply._merge import merge, named, remove
-from polyver.kube.objects.apply._types import Mistyped, Type, type_of
+from polyver.kube.objects.apply._types import ApplySchema, Mistyped, type_of
 from polyver.kube.objects.apply._update import (
+    ApplyConflict,
     Conflicts,
     Scope,
-    Taken,
     bare,
     known_owners,
     settle,
@@ -83,7 +83,7 @@ def _outcome(
 ) -> tuple[Object, Owners]:
     try:
         return applying.outcome(manager, force=force)
-    except Taken as taken:
+    except ApplyConflict as taken:
         conflicts = taken.conflicts
     if manager == KUBECTL:
         conflicts = _not_last_applied(conflicts, live, scope)
@@ -132,7 +132,7 @@ def _owners_of(live: Object | None, there: Object, scope: Scope, now: str) -> Ow
     return updated(scope.empty, there, {}, scope=scope, manager=BEFORE, now=now)
 
 
-def _timed(owners: Owners, owner: Identity, now: str) -> Owners:
+def _timed(owners: Owners, owner: ManagerIdentifier, now: str) -> Owners:
     mine = owners.get(owner)
     return owners if mine is None else {**owners, owner: mine._replace(time=now)}
 
@@ -149,14 +149,14 @@ class _Applying:
         last = self._owners.get(owner)
         mine = scope.reset(owned(self._config, scope.place))
         time = last.time if last else None
-        owners = {**self._owners, owner: Owned(scope.api_version, mine, time)}
+        owners = {**self._owners, owner: OwnedFields(scope.api_version, mine, time)}
         merged = merge(self._live, self._config, scope.place)
         if last is not None and self._drops(last, mine):
             merged = _Pruning(scope, owners, last).pruned(merged)
         owners, _ = settle(self._live, merged, owners, scope=scope, force=force, writer=owner)
         return merged, _without_identity(owners, owner)
 
-    def _drops(self, last: Owned, mine: Fields) -> bool:
+    def _drops(self, last: OwnedFields, mine: Fields) -> bool:
         """Whether anything may be gone: it was applied last time, and is not now.
 
         Where several versions are in play, conversions have to tell.
@@ -167,7 +167,7 @@ class _Applying:
         return bool(difference(last.fields, mine))
 
 
-def _without_identity(owners: Owners, owner: Identity) -> Owners:
+def _without_identity(owners: Owners, owner: ManagerIdentifier) -> Owners:
     if owner not in owners:
         return owners
     mine = owners[owner]._replace(fields=stripped(owners[owner].fields))
@@ -178,7 +178,7 @@ def _without_identity(owners: Owners, owner: Identity) -> Owners:
 class _Pruning:
     """Taking out what somebody applied last time, does not apply now, and nobody else owns."""
 
-    def __init__(self, scope: Scope, owners: Owners, last: Owned) -> None:
+    def __init__(self, scope: Scope, owners: Owners, last: OwnedFields) -> None:
         self._scope, self._owners, self._last = scope, owners, last
 
     def pruned(self, merged: Object) -> Object:
@@ -200,7 +200,7 @@ class _Pruning:
         found = remove(whole, common(gone, last), place)
         return self._converted(found, self._scope.api_version, "pruned object") or merged
 
-    def _place(self, version: str) -> Type:
+    def _place(self, version: str) -> ApplySchema:
         return type_of(self._scope.shapes[version])
 
     def _converted(self, value: Object, version: str, what: str) -> Object | None:
@@ -231,7 +231,7 @@ class _Pruning:
         return there, remove(there, difference(_named_fields(there, place), stays), place)
 
 
-def _named_fields(value: Object, place: Type) -> Fields:
+def _named_fields(value: Object, place: ApplySchema) -> Fields:
     return named(owned(value, place), place)
 
 
@@ -257,7 +257,7 @@ def _refusal(conflicts: Conflicts) -> ApiError:
     return ApiError(409, "Conflict", message, details={"causes": causes})
 
 
-def _listed(found: list[tuple[Identity, str]]) -> str:
+def _listed(found: list[tuple[ManagerIdentifier, str]]) -> str:
     lines: list[str] = []
     last = None
     for owner, path in found:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from polyver.kube.objects.apply._fields import element_text
-from polyver.kube.objects.apply._types import Mistyped, Type, element_of
+from polyver.kube.objects.apply._types import ApplySchema, Mistyped, element_of
 
 __all__ = ["misfits"]
 
 
-def misfits(value: object, place: Type) -> str:
+def misfits(value: object, place: ApplySchema) -> str:
     """What is wrong with a configuration; empty if nothing is.
 
-    >>> misfits({"size": "big"}, Type(mapping=True, fields={"size": Type("numeric")}))
+    >>> misfits({"size": "big"}, ApplySchema(mapping=True, fields={"size": ApplySchema("numeric")}))
     '.size: expected numeric (int or float), got string'
     """
     found = [f"{where}: {what}" if where else what for where, what in _misfits(value, place)]
@@ -26,7 +26,7 @@ def misfits(value: object, place: Type) -> str:
 _Misfit = tuple[str, str]
 
 
-def _misfits(value: Any, place: Type) -> Iterator[_Misfit]:
+def _misfits(value: Any, place: ApplySchema) -> Iterator[_Misfit]:
     if value is None:
         return
     if isinstance(value, dict) and place.mapping:
@@ -43,7 +43,7 @@ def _misfits(value: Any, place: Type) -> Iterator[_Misfit]:
         yield "", f"expected list, got &{{{_printed(value)}}}"
 
 
-def _in_map(value: dict[str, Any], place: Type) -> Iterator[_Misfit]:
+def _in_map(value: dict[str, Any], place: ApplySchema) -> Iterator[_Misfit]:
     for key in sorted(value):
         within = place.fields.get(key) or place.values
         if within is None:
@@ -53,7 +53,7 @@ def _in_map(value: dict[str, Any], place: Type) -> Iterator[_Misfit]:
             yield f".{key}{where}", what
 
 
-def _in_list(items: list[Any], place: Type) -> Iterator[_Misfit]:
+def _in_list(items: list[Any], place: ApplySchema) -> Iterator[_Misfit]:
     seen = set()
     for number, item in enumerate(items):
         name = f"i:{number}"

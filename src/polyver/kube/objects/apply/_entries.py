@@ -18,9 +18,9 @@ from polyver.kube.objects.apply._fields import (
 
 __all__ = [
     "Entry",
-    "Identity",
     "InvalidEntries",
-    "Owned",
+    "ManagerIdentifier",
+    "OwnedFields",
     "Owners",
     "capped",
     "read_entries",
@@ -38,7 +38,7 @@ class InvalidEntries(PolyverError):
     """managedFields that cannot be read."""
 
 
-class Identity(NamedTuple):
+class ManagerIdentifier(NamedTuple):
     """What makes one owner: appliers are the same in all API versions, updaters are not."""
 
     manager: str
@@ -63,7 +63,7 @@ class Identity(NamedTuple):
         return f'"{self.manager}"{where}' + ("" if self.applies else f" using {self.api_version}")
 
 
-class Owned(NamedTuple):
+class OwnedFields(NamedTuple):
     """What somebody owns, in the API version that it was written in."""
 
     api_version: str
@@ -71,7 +71,7 @@ class Owned(NamedTuple):
     time: str | None = None
 
 
-Owners = dict[Identity, Owned]
+Owners = dict[ManagerIdentifier, OwnedFields]
 
 
 def stored_entries(entries: Iterable[Entry] | None) -> Owners:
@@ -97,14 +97,16 @@ def read_entries(entries: Iterable[Any]) -> Owners:
     return owners
 
 
-def _identity(entry: Entry) -> Identity:
+def _identity(entry: Entry) -> ManagerIdentifier:
     operation = entry["operation"]
     version = "" if operation == "Apply" else entry["apiVersion"]
-    return Identity(entry.get("manager") or "", operation, version, entry.get("subresource") or "")
+    return ManagerIdentifier(
+        entry.get("manager") or "", operation, version, entry.get("subresource") or ""
+    )
 
 
-def _owned(entry: Entry, fields: Fields) -> Owned:
-    return Owned(entry["apiVersion"], fields, entry.get("time"))
+def _owned(entry: Entry, fields: Fields) -> OwnedFields:
+    return OwnedFields(entry["apiVersion"], fields, entry.get("time"))
 
 
 def _time(given: object) -> str | None:
@@ -131,13 +133,13 @@ def write_entries(owners: Owners) -> list[Entry]:
     return [_entry(*each) for each in sorted(owners.items(), key=_rank)]
 
 
-def _rank(item: tuple[Identity, Owned]) -> tuple[str, ...]:
+def _rank(item: tuple[ManagerIdentifier, OwnedFields]) -> tuple[str, ...]:
     identity, owned = item
     seconds = owned.time or ""
     return identity.operation, seconds, identity.manager, owned.api_version, identity.subresource
 
 
-def _entry(identity: Identity, owned: Owned) -> Entry:
+def _entry(identity: ManagerIdentifier, owned: OwnedFields) -> Entry:
     entry = {
         "manager": identity.manager,
         "operation": identity.operation,
@@ -157,7 +159,7 @@ def capped(owners: Owners) -> Owners:
     if excess <= 0:
         return owners
     updaters.sort(key=lambda identity: (owners[identity].time or "", identity.text))
-    left, first = dict(owners), dict[str, Identity]()
+    left, first = dict(owners), dict[str, ManagerIdentifier]()
     for identity in updaters:
         if excess <= 0:
             break
@@ -167,10 +169,10 @@ def capped(owners: Owners) -> Owners:
     return left
 
 
-def _bury(owners: Owners, first: Identity, identity: Identity) -> None:
+def _bury(owners: Owners, first: ManagerIdentifier, identity: ManagerIdentifier) -> None:
     """Put what an updater owns to the ancient changes, which begin with the first one's."""
     version, fields, time = owners.pop(identity)
-    bucket = Identity(ANCIENT, "Update", identity.api_version, "")
+    bucket = ManagerIdentifier(ANCIENT, "Update", identity.api_version, "")
     if bucket not in owners:
         owners[bucket] = owners.pop(first)
-    owners[bucket] = Owned(version, union(fields, owners[bucket].fields), time)
+    owners[bucket] = OwnedFields(version, union(fields, owners[bucket].fields), time)

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from polyver.kube.objects.apply._fields import SELF, Fields, member
-from polyver.kube.objects.apply._types import DEDUCED, Type, element_of, form_of
+from polyver.kube.objects.apply._types import DEDUCED, ApplySchema, element_of, form_of
 
 __all__ = ["DEDUCED", "merge", "named", "remove"]
 
 _NOTHING: Final = object()
 
 
-def merge(live: Any, config: Any, place: Type) -> Any:
+def merge(live: Any, config: Any, place: ApplySchema) -> Any:
     """An object with a configuration put in: mappings and associative lists merge, others replace.
 
     >>> merge({"a": 1, "b": {"c": 2}}, {"b": {"d": 3}}, DEDUCED)
@@ -36,14 +36,14 @@ def _as(value: Any, kind: type[Any]) -> Any:
     return value if isinstance(value, kind) else kind()
 
 
-def _merge_maps(live: dict[str, Any], config: dict[str, Any], place: Type) -> dict[str, Any]:
+def _merge_maps(live: dict[str, Any], config: dict[str, Any], place: ApplySchema) -> dict[str, Any]:
     merged = dict(live)
     for key, value in config.items():
         merged[key] = merge(live.get(key, _NOTHING), value, place.within(key))
     return merged
 
 
-def _merge_lists(live: list[Any], config: list[Any], place: Type) -> list[Any]:
+def _merge_lists(live: list[Any], config: list[Any], place: ApplySchema) -> list[Any]:
     mine = {element_of(item, place): item for item in config}
     names = [element_of(item, place) for item in live]
     theirs: dict[str, Any] = {}
@@ -89,7 +89,7 @@ def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
             shared.pop()
 
 
-def remove(value: Any, fields: Fields, place: Type) -> Any:
+def remove(value: Any, fields: Fields, place: ApplySchema) -> Any:
     """A value without the fields of a set; what becomes empty by that becomes null.
 
     >>> remove({"a": 1, "b": {"c": 2}}, {"f:a": {}, "f:b": {"f:c": {}}}, DEDUCED)
@@ -105,7 +105,7 @@ def remove(value: Any, fields: Fields, place: Type) -> Any:
     return None
 
 
-def _remove_keys(value: dict[str, Any], fields: Fields, place: Type) -> dict[str, Any]:
+def _remove_keys(value: dict[str, Any], fields: Fields, place: ApplySchema) -> dict[str, Any]:
     left = {}
     for key, each in value.items():
         node = fields.get(f"f:{key}")
@@ -116,7 +116,7 @@ def _remove_keys(value: dict[str, Any], fields: Fields, place: Type) -> dict[str
     return left
 
 
-def _remove_items(items: list[Any], fields: Fields, place: Type) -> list[Any]:
+def _remove_items(items: list[Any], fields: Fields, place: ApplySchema) -> list[Any]:
     left = []
     for item in items:
         node = fields.get(element_of(item, place))
@@ -127,7 +127,7 @@ def _remove_items(items: list[Any], fields: Fields, place: Type) -> list[Any]:
     return left
 
 
-def named(fields: Fields, place: Type | None) -> Fields:
+def named(fields: Fields, place: ApplySchema | None) -> Fields:
     """A set in which fields with a name belong to it themselves if anything below them does."""
     found: Fields = {}
     for element, node in fields.items():
@@ -141,7 +141,7 @@ def named(fields: Fields, place: Type | None) -> Fields:
     return found
 
 
-def _inner(element: str, place: Type | None) -> Type | None:
+def _inner(element: str, place: ApplySchema | None) -> ApplySchema | None:
     if place is None:
         return None
     if element[0] == "f" and place.mapping:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from polyver.kube.objects.apply._entries import (
     Entry,
-    Identity,
-    Owned,
+    ManagerIdentifier,
+    OwnedFields,
     stored_entries,
     write_entries,
 )
@@ -38,8 +38,8 @@ def track_scale(
         for identity, owned in owners.items()
     }
     left = {identity: owned for identity, owned in left.items() if owned.fields}
-    identity = Identity(manager or "unknown", "Update", api_version, "scale")
-    left[identity] = Owned(api_version, _only(places[api_version]))
+    identity = ManagerIdentifier(manager or "unknown", "Update", api_version, "scale")
+    left[identity] = OwnedFields(api_version, _only(places[api_version]))
     return write_entries(left)
 
 

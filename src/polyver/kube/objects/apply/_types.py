@@ -15,7 +15,7 @@ from polyver.core import PolyverError
 from polyver.kube.objects.apply._fields import json_text
 from polyver.kube.objects.type_shapes import Shape
 
-__all__ = ["DEDUCED", "Form", "Mistyped", "Type", "element_of", "form_of", "type_of"]
+__all__ = ["DEDUCED", "ApplySchema", "Form", "Mistyped", "element_of", "form_of", "type_of"]
 
 Scalar = Literal["", "numeric", "string", "boolean", "untyped"]
 Form = Literal["", "map", "scalar", "list"]
@@ -26,18 +26,18 @@ class Mistyped(PolyverError):
 
 
 @dataclass(slots=True, eq=False)
-class Type:
+class ApplySchema:
     """One place: as a mapping, as a list and as a scalar, whichever of them it may be."""
 
     scalar: Scalar = ""
     mapping: bool = False
-    fields: Mapping[str, Type] = field(default_factory=dict)
-    values: Type | None = None
+    fields: Mapping[str, ApplySchema] = field(default_factory=dict)
+    values: ApplySchema | None = None
     """What all keys hold that have no name; None: there may be none."""
     atomic: bool = False
     """Whether a mapping here has one owner as a whole."""
     sequence: bool = False
-    items: Type | None = None
+    items: ApplySchema | None = None
     associative: bool = False
     """Whether the items of a list here have owners of their own."""
     keys: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Type:
     defaults: Mapping[str, object] = field(default_factory=dict)
     """What stands for keys that are missing."""
 
-    def within(self, key: str) -> Type:
+    def within(self, key: str) -> ApplySchema:
         """The place of a key."""
         inner = self.fields.get(key) or self.values
         if inner is None:
@@ -53,9 +53,9 @@ class Type:
         return inner
 
 
-_WHOLE = Type("untyped", mapping=True, atomic=True, sequence=True)
+_WHOLE = ApplySchema("untyped", mapping=True, atomic=True, sequence=True)
 _WHOLE.values = _WHOLE.items = _WHOLE
-DEDUCED = Type("untyped", mapping=True, sequence=True, items=_WHOLE)
+DEDUCED = ApplySchema("untyped", mapping=True, sequence=True, items=_WHOLE)
 """What nobody described: mappings are granular, lists are owned as a whole."""
 DEDUCED.values = DEDUCED
 
@@ -88,30 +88,30 @@ METADATA = Shape(
 
 
 @lru_cache(maxsize=1024)
-def type_of(shape: Shape) -> Type:
+def type_of(shape: Shape) -> ApplySchema:
     """What the shape of a whole object means to server-side apply."""
     return _Reader().whole(shape)
 
 
 class _Reader:
     def __init__(self) -> None:
-        self._read: dict[tuple[int, bool], Type] = {}
+        self._read: dict[tuple[int, bool], ApplySchema] = {}
 
-    def whole(self, shape: Shape) -> Type:
+    def whole(self, shape: Shape) -> ApplySchema:
         """A whole object: it has metadata, whatever its shape says of it."""
         found = self.read(shape)
         return self._with_identity(shape, found, loose=shape.preserves)
 
-    def read(self, shape: Shape, *, loose: bool = False) -> Type:
+    def read(self, shape: Shape, *, loose: bool = False) -> ApplySchema:
         """One place; `loose`: above it unknown fields are kept, so here too nothing is unknown."""
         loose = shape.preserves or (loose and not shape.name)
         known = self._read.get((id(shape), loose))
         if known is None:
-            known = self._read[id(shape), loose] = Type()
+            known = self._read[id(shape), loose] = ApplySchema()
             self._fill(known, shape, loose)
         return known
 
-    def _fill(self, found: Type, shape: Shape, loose: bool) -> None:
+    def _fill(self, found: ApplySchema, shape: Shape, loose: bool) -> None:
         match shape.type:
             case _ if shape.format == "raw":
                 found.scalar, found.mapping, found.sequence = "untyped", True, True
@@ -136,7 +136,7 @@ class _Reader:
             case "string":
                 found.scalar = "string" if shape.format in ("", "byte") else "untyped"
 
-    def _as_mapping(self, found: Type, shape: Shape, loose: bool) -> None:
+    def _as_mapping(self, found: ApplySchema, shape: Shape, loose: bool) -> None:
         found.mapping, found.atomic = True, shape.atomic
         found.fields = {key: self.read(each, loose=loose) for key, each in shape.fields.items()}
         if shape.values is not None:
@@ -146,7 +146,7 @@ class _Reader:
         if shape.embedded:
             found.fields = self._with_identity(shape, found, loose=loose).fields
 
-    def _as_list(self, found: Type, shape: Shape, loose: bool) -> None:
+    def _as_list(self, found: ApplySchema, shape: Shape, loose: bool) -> None:
         found.sequence, found.associative = True, shape.list_type != "atomic"
         found.items = _WHOLE if shape.items is None else self.read(shape.items, loose=loose)
         if shape.list_type != "map":
@@ -157,19 +157,19 @@ class _Reader:
         known = {key: always[key] for key in shape.keys if always.get(key) is not None}
         found.defaults = {**known, **shape.key_defaults}
 
-    def _with_identity(self, shape: Shape, found: Type, *, loose: bool) -> Type:
+    def _with_identity(self, shape: Shape, found: ApplySchema, *, loose: bool) -> ApplySchema:
         described = shape.fields.get("metadata")
         metadata = described if described is not None and described.fields else METADATA
         text = self.read(_TEXT)
         fields = {"apiVersion": text, "kind": text, "metadata": self.read(metadata)}
         # With fields of its own an object takes no others, and now it has some.
         values = found.values if loose or shape.fields or shape.values is not None else None
-        return Type(
+        return ApplySchema(
             mapping=True, fields={**found.fields, **fields}, values=values, atomic=found.atomic
         )
 
 
-def form_of(value: object, place: Type) -> Form:
+def form_of(value: object, place: ApplySchema) -> Form:
     """As what a value stands at a place; a null stands as nothing."""
     kind = type(value)
     if value is None:
@@ -183,10 +183,10 @@ def form_of(value: object, place: Type) -> Form:
     raise Mistyped(f"no place for {kind.__name__}")
 
 
-def element_of(item: object, place: Type) -> str:
+def element_of(item: object, place: ApplySchema) -> str:
     """What an item of an associative list is called in a set of fields.
 
-    >>> ports = Type(sequence=True, associative=True, keys=("name",))
+    >>> ports = ApplySchema(sequence=True, associative=True, keys=("name",))
     >>> element_of({"name": "http", "port": 80}, ports)
     'k:{"name":"http"}'
     """

@@ -10,9 +10,9 @@ from polyver.core.plain import Object
 from polyver.kube.objects.apply._check import misfits
 from polyver.kube.objects.apply._entries import (
     Entry,
-    Identity,
     InvalidEntries,
-    Owned,
+    ManagerIdentifier,
+    OwnedFields,
     Owners,
     capped,
     read_entries,
@@ -21,14 +21,14 @@ from polyver.kube.objects.apply._entries import (
     write_entries,
 )
 from polyver.kube.objects.apply._fields import LEAF, Fields, common, difference, union, without
-from polyver.kube.objects.apply._types import Mistyped, Type, type_of
+from polyver.kube.objects.apply._types import ApplySchema, Mistyped, type_of
 from polyver.kube.objects.apply._walk import Comparison, compare
 from polyver.kube.objects.type_shapes import Shape
 
 __all__ = [
+    "ApplyConflict",
     "Conflicts",
     "Scope",
-    "Taken",
     "bare",
     "known_owners",
     "resets_of",
@@ -86,7 +86,7 @@ class Scope:
     """An object in another API version."""
 
     @property
-    def place(self) -> Type:
+    def place(self) -> ApplySchema:
         return type_of(self.shapes[self.api_version])
 
     @property
@@ -115,9 +115,9 @@ class Scope:
             raise Mistyped(f"failed to convert {what}: {problem}")
         return converted
 
-    def owner(self, manager: str, operation: str) -> Identity:
+    def owner(self, manager: str, operation: str) -> ManagerIdentifier:
         version = "" if operation == "Apply" else self.api_version
-        return Identity(manager or "unknown", operation, version, self.subresource)
+        return ManagerIdentifier(manager or "unknown", operation, version, self.subresource)
 
     def reset(self, fields: Fields) -> Fields:
         """Fields without those that writes through here cannot change."""
@@ -139,7 +139,7 @@ def resets_of(
     return dict.fromkeys(versions, besides)
 
 
-class Taken(PolyverError):
+class ApplyConflict(PolyverError):
     """Fields that others own; who forces takes them."""
 
     def __init__(self, conflicts: Conflicts) -> None:
@@ -147,8 +147,8 @@ class Taken(PolyverError):
         self.conflicts = conflicts
 
 
-Conflicts = dict[Identity, Fields]
-_SELF = Identity("current-operation", "Update", "", "")
+Conflicts = dict[ManagerIdentifier, Fields]
+_SELF = ManagerIdentifier("current-operation", "Update", "", "")
 
 
 def track_update(
@@ -211,7 +211,7 @@ def updated(
         owner = scope.owner(manager, "Update")
         before = owners.get(owner)
         fields = union(mine, before.fields) if before else mine
-        owners[owner] = Owned(scope.api_version, fields, now)
+        owners[owner] = OwnedFields(scope.api_version, fields, now)
     return capped(owners)
 
 
@@ -227,7 +227,7 @@ def settle(
     *,
     scope: Scope,
     force: bool,
-    writer: Identity = _SELF,
+    writer: ManagerIdentifier = _SELF,
 ) -> tuple[Owners, Comparison]:
     """The owners other than the writer after a change, and the change.
 
@@ -249,7 +249,7 @@ def settle(
         fields = difference(difference(owned.fields, taken), change.removed)
         left[identity] = owned if fields is owned.fields else owned._replace(fields=fields)
     if conflicts and not force:
-        raise Taken(conflicts)
+        raise ApplyConflict(conflicts)
     left = {identity: owned for identity, owned in left.items() if owned.fields}
     return left, changes.here
 
@@ -296,7 +296,7 @@ def known_owners(owners: Owners, scope: Scope) -> Owners:
     }
 
 
-def _reconciled(fields: Fields, place: Type) -> Fields:
+def _reconciled(fields: Fields, place: ApplySchema) -> Fields:
     found, changed = {}, False
     for element, node in fields.items():
         within = _within(element, place) if node else None
@@ -306,7 +306,7 @@ def _reconciled(fields: Fields, place: Type) -> Fields:
     return found if changed else fields
 
 
-def _reconciled_node(node: Fields, place: Type) -> Fields:
+def _reconciled_node(node: Fields, place: ApplySchema) -> Fields:
     if place.mapping:
         if not place.fields and place.values is not None and place.values.scalar == "untyped":
             return node  # Nobody said how this is owned, so nobody can have changed it.
@@ -316,7 +316,7 @@ def _reconciled_node(node: Fields, place: Type) -> Fields:
     return node
 
 
-def _within(element: str, place: Type) -> Type | None:
+def _within(element: str, place: ApplySchema) -> ApplySchema | None:
     if place.mapping and element[0] == "f":
         return place.fields.get(element[2:]) or place.values
     return place.items if place.sequence else None

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from polyver.core.plain import Object
 from polyver.kube.objects.apply._fields import LEAF, SELF, Fields, in_order, member
-from polyver.kube.objects.apply._types import Mistyped, Type, element_of, form_of, type_of
+from polyver.kube.objects.apply._types import ApplySchema, Mistyped, element_of, form_of, type_of
 from polyver.kube.objects.type_shapes import Shape
 
 __all__ = ["Comparison", "compare", "fields_of", "owned", "same"]
@@ -38,12 +38,12 @@ def fields_of(value: Object, shape: Shape) -> Fields:
     return owned(value, type_of(shape))
 
 
-def owned(value: Object, place: Type) -> Fields:
+def owned(value: Object, place: ApplySchema) -> Fields:
     """`fields_of`, for a shape that is read already."""
     return _owned_map(value, place)
 
 
-def _owned(value: Any, place: Type) -> Fields | None:
+def _owned(value: Any, place: ApplySchema) -> Fields | None:
     """What is owned at a place and below; None: nothing yet, the place itself may be."""
     form = form_of(value, place) or _form_of_null(place)
     if form == "map" and not place.atomic:
@@ -53,11 +53,11 @@ def _owned(value: Any, place: Type) -> Fields | None:
     return LEAF
 
 
-def _form_of_null(place: Type) -> str:
+def _form_of_null(place: ApplySchema) -> str:
     return "map" if place.mapping else "scalar" if place.scalar else "list"
 
 
-def _owned_map(value: Object, place: Type) -> Fields:
+def _owned_map(value: Object, place: ApplySchema) -> Fields:
     found: Fields = {}
     for key in sorted(value):
         each = value[key]
@@ -69,7 +69,7 @@ def _owned_map(value: Object, place: Type) -> Fields:
     return found
 
 
-def _owned_list(items: list[Any], place: Type) -> Fields:
+def _owned_list(items: list[Any], place: ApplySchema) -> Fields:
     within = _items_type(place)
     found: Fields = {}
     for element, twins in _by_element(items, place).items():
@@ -77,20 +77,20 @@ def _owned_list(items: list[Any], place: Type) -> Fields:
     return in_order(found)
 
 
-def _items_type(place: Type) -> Type:
+def _items_type(place: ApplySchema) -> ApplySchema:
     if place.items is None:
         raise Mistyped("a list that may hold nothing")
     return place.items
 
 
-def _by_element(items: list[Any], place: Type) -> dict[str, list[Any]]:
+def _by_element(items: list[Any], place: ApplySchema) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for item in items:
         found.setdefault(element_of(item, place), []).append(item)
     return found
 
 
-def compare(old: Object, new: Object, place: Type) -> Comparison:
+def compare(old: Object, new: Object, place: ApplySchema) -> Comparison:
     """How an object became another.
 
     >>> sets = compare({"a": 1, "b": 2}, {"b": 3, "c": {"d": 4}}, type_of(Shape(preserves=True)))
@@ -101,7 +101,7 @@ def compare(old: Object, new: Object, place: Type) -> Comparison:
     return Comparison(removed or {}, modified or {}, added or {})
 
 
-def _compare(old: Any, new: Any, place: Type) -> _Nodes:
+def _compare(old: Any, new: Any, place: ApplySchema) -> _Nodes:
     if old is new:
         return _EQUAL
     was, became = form_of(old, place), form_of(new, place)
@@ -115,7 +115,7 @@ def _compare(old: Any, new: Any, place: Type) -> _Nodes:
     return _EQUAL if same(old, new) else _MODIFIED
 
 
-def _compare_forms(old: Any, new: Any, was: str, became: str, place: Type) -> _Nodes:
+def _compare_forms(old: Any, new: Any, was: str, became: str, place: ApplySchema) -> _Nodes:
     """A mapping became a text, or the like: what was below is gone, what is below is new."""
     removed = _below(old, was, place)
     added = _below(new, became, place)
@@ -123,7 +123,7 @@ def _compare_forms(old: Any, new: Any, was: str, became: str, place: Type) -> _N
     return removed, modified, added
 
 
-def _below(value: Any, form: str, place: Type) -> Fields | None:
+def _below(value: Any, form: str, place: ApplySchema) -> Fields | None:
     """All fields below a place; None if it is a leaf."""
     if not value or not (not place.atomic if form == "map" else place.associative):
         return None
@@ -132,7 +132,7 @@ def _below(value: Any, form: str, place: Type) -> Fields | None:
     return {element: node for element, node in _whole(value, place).items() if element != SELF}
 
 
-def _compare_maps(old: Object, new: Object, place: Type) -> _Nodes:
+def _compare_maps(old: Object, new: Object, place: ApplySchema) -> _Nodes:
     removed: Fields = {}
     modified: Fields = {}
     added: Fields = {}
@@ -153,7 +153,7 @@ def _compare_maps(old: Object, new: Object, place: Type) -> _Nodes:
     return _nodes(removed, modified, added)
 
 
-def _compare_lists(old: list[Any], new: list[Any], place: Type) -> _Nodes:
+def _compare_lists(old: list[Any], new: list[Any], place: ApplySchema) -> _Nodes:
     were, are = _by_element(old, place), _by_element(new, place)
     within = _items_type(place)
     removed: Fields = {}
@@ -165,7 +165,7 @@ def _compare_lists(old: list[Any], new: list[Any], place: Type) -> _Nodes:
     return _nodes(removed, modified, added)
 
 
-def _compare_items(old: list[Any], new: list[Any], place: Type) -> _Nodes:
+def _compare_items(old: list[Any], new: list[Any], place: ApplySchema) -> _Nodes:
     """Items of one name; several of it are owned as one, whatever they hold."""
     if len(old) == 1 and len(new) == 1:
         return _compare(old[0], new[0], place)
@@ -189,7 +189,7 @@ def _nodes(*sets: Fields) -> _Nodes:
     return removed, modified, added
 
 
-def _whole(value: Any, place: Type) -> Fields:
+def _whole(value: Any, place: ApplySchema) -> Fields:
     """A place with everything below it, as somebody owns it who adds or removes it."""
     if type(value) is dict and value and place.mapping and not place.atomic:
         return _whole_map(value, place)
@@ -204,7 +204,7 @@ def _whole(value: Any, place: Type) -> Fields:
     return LEAF
 
 
-def _whole_map(value: Object, place: Type) -> Fields:
+def _whole_map(value: Object, place: ApplySchema) -> Fields:
     named, values = place.fields, place.values
     found: Fields = {SELF: LEAF}
     for key in sorted(value):

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import msgspec
 
-from polyver.kube.objects.kinds import VERBS, Kind, Subresource
+from polyver.kube.objects.kinds import VERBS, ResourceKind, Subresource
 
 __all__ = ["builtin_kinds"]
 
@@ -35,8 +35,8 @@ class _Kind(msgspec.Struct):
     verbs: tuple[str, ...] = ()
     subresources: tuple[_Part, ...] = ()
 
-    def as_kind(self) -> Kind:
-        return Kind(
+    def as_kind(self) -> ResourceKind:
+        return ResourceKind(
             self.group,
             self.version,
             self.kind,
@@ -54,7 +54,7 @@ _decoder = msgspec.json.Decoder(list[_Kind])
 
 
 @cache
-def builtin_kinds() -> tuple[Kind, ...]:
+def builtin_kinds() -> tuple[ResourceKind, ...]:
     """All built-in kinds, group by group, as a real server's discovery lists them.
 
     >>> {kind.resource for kind in builtin_kinds() if "deploy" in kind.short_names}

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from polyver.kube.objects.schema._errors import Report
-from polyver.kube.objects.schema._numbers import Numbers, read_numbers
+from polyver.kube.objects.schema._errors import ValidationReport
+from polyver.kube.objects.schema._numbers import NumberConstraints, read_numbers
 from polyver.kube.objects.schema._old import NEW, OldItems, is_unchanged
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.regexp import InvalidPattern, compile_pattern
 from polyver.languages.values.formats import text_format
 from polyver.languages.values.strings import as_number, is_whole, quoted, same
@@ -60,14 +60,14 @@ class Checks:
         "simple_count",
     )
 
-    def __init__(self, schema: Mapping[str, Any], structure: Structure | None) -> None:
+    def __init__(self, schema: Mapping[str, Any], structure: StructuralSchema | None) -> None:
         self._structure = structure
         self._types = _types_of(schema)
         self._format = _format_of(schema, self._types)
         self._right = _RIGHT.get(self._types[0]) if len(self._types) == 1 else None
         self._nullable = bool(schema.get("nullable"))
         self._alternatives = _read_alternatives(schema, structure)
-        self._numbers: Numbers = read_numbers(schema, self._types, self._format)
+        self._numbers: NumberConstraints = read_numbers(schema, self._types, self._format)
         self._read_texts(schema)
         self._read_enum(schema)
         self._read_inside(schema, structure)
@@ -84,10 +84,10 @@ class Checks:
         self._enum = [as_number(each) if type(each) is int else each for each in values]
         self._enum_texts = frozenset(each for each in values if isinstance(each, str))
 
-    def _read_inside(self, schema: Mapping[str, Any], structure: Structure | None) -> None:
+    def _read_inside(self, schema: Mapping[str, Any], structure: StructuralSchema | None) -> None:
         fields, others = schema.get("properties") or {}, schema.get("additionalProperties")
         items = schema.get("items")
-        inner = structure or Structure()
+        inner = structure or StructuralSchema()
         self._fields = {key: Checks(each, inner.fields.get(key)) for key, each in fields.items()}
         self._values = Checks(others, inner.values) if isinstance(others, Mapping) else None
         self._forbids = others is False
@@ -105,7 +105,7 @@ class Checks:
             return None, 0
         return _SIMPLE.get(self._types[0], (None, 0)) if self._numbers.trivial else (None, 0)
 
-    def check(self, value: Any, path: str, old: Any, report: Report) -> int:
+    def check(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
         """Check a value that may be allowed to keep its mistakes because it was like that."""
         before = len(report.causes)
         count = self.run(value, path, old, report)
@@ -113,7 +113,7 @@ class Checks:
             del report.causes[before:]
         return count
 
-    def run(self, value: Any, path: str, old: Any, report: Report) -> int:
+    def run(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
         """Check a value and all that is in it."""
         if value is None:
             return self._run_null(path, report)
@@ -136,7 +136,7 @@ class Checks:
             count += 1 + self._check_fields(value, path, old, report)
         return count
 
-    def _check_other(self, value: Any, path: str, old: Any, report: Report) -> int:
+    def _check_other(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
         if type(value) is str:
             return 1 + self._check_text(value, path, report)
         if type(value) is list:
@@ -146,7 +146,7 @@ class Checks:
         self._numbers.check(value, path, report)
         return 2
 
-    def _run_null(self, path: str, report: Report) -> int:
+    def _run_null(self, path: str, report: ValidationReport) -> int:
         right = not self._types or self._nullable
         if not right:
             report.wrong_type(path, ",".join(self._types), "null")
@@ -154,7 +154,7 @@ class Checks:
             report.unsupported(path, None, self._enum)
         return int(right)
 
-    def _check_type(self, value: Any, path: str, report: Report) -> int:
+    def _check_type(self, value: Any, path: str, report: ValidationReport) -> int:
         name, form = _NAMES[type(value)]
         right = name in self._types or self._is_near(value, name)
         if type(value) in (str, list):
@@ -174,7 +174,7 @@ class Checks:
             return "number" in self._types
         return name == "number" and "integer" in self._types and is_whole(value)
 
-    def _check_text(self, value: str, path: str, report: Report) -> int:
+    def _check_text(self, value: str, path: str, report: ValidationReport) -> int:
         least, most = self._length
         if most is not None and len(value) > most:
             report.too_long(path, most)
@@ -194,7 +194,7 @@ class Checks:
             return value in self._enum_texts
         return any(_equals(value, each) for each in self._enum)
 
-    def _check_items(self, value: list[Any], path: str, old: Any, report: Report) -> int:
+    def _check_items(self, value: list[Any], path: str, old: Any, report: ValidationReport) -> int:
         count = (
             0 if self._items is None else self._check_each(self._items, value, path, old, report)
         )
@@ -206,7 +206,7 @@ class Checks:
         return count
 
     def _check_each(
-        self, items: Checks, value: list[Any], path: str, old: Any, report: Report
+        self, items: Checks, value: list[Any], path: str, old: Any, report: ValidationReport
     ) -> int:
         count = 0
         olds = None if old is NEW else OldItems(old, self._structure)
@@ -219,7 +219,9 @@ class Checks:
                 count += items.check(item, f"{path}[{number}]", olds.like(item), report)
         return count
 
-    def _check_fields(self, value: dict[str, Any], path: str, old: Any, report: Report) -> int:
+    def _check_fields(
+        self, value: dict[str, Any], path: str, old: Any, report: ValidationReport
+    ) -> int:
         if self._sizes is not None:
             _check_size(self._sizes, value, path, report)
         fields, values = self._fields, self._values
@@ -253,7 +255,7 @@ class Checks:
 
 
 def _check_size(
-    sizes: tuple[int | None, int | None], value: dict[str, Any], path: str, report: Report
+    sizes: tuple[int | None, int | None], value: dict[str, Any], path: str, report: ValidationReport
 ) -> None:
     least, most = sizes
     if least is not None and len(value) < least:
@@ -323,7 +325,7 @@ class Alternatives:
         self._simple = simple if None not in simple and len(simple) == len(any_of) else {}
         """Where each alternative is a type and nothing else: the counts of those types."""
 
-    def run(self, value: Any, path: str, old: Any, report: Report) -> int:
+    def run(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
         count = 0
         if self._any:
             count += self._run_any(value, path, old, report)
@@ -338,10 +340,10 @@ class Alternatives:
                 report.general(f"{quoted(path)} must not validate the schema (not)")
         return count
 
-    def _run_any(self, value: Any, path: str, old: Any, report: Report) -> int:
+    def _run_any(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
         if type(value) in self._simple:
             return self._simple[type(value)]
-        best: tuple[int, Report] | None = None
+        best: tuple[int, ValidationReport] | None = None
         for option in self._any:
             inner = report.inner()
             count = option.run(value, path, old, inner)
@@ -352,8 +354,8 @@ class Alternatives:
         report.general(f"{quoted(path)} must validate at least one schema (anyOf)")
         return _adopt(best, report)
 
-    def _run_one(self, value: Any, path: str, old: Any, report: Report) -> int:
-        best: tuple[int, Report] | None = None
+    def _run_one(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
+        best: tuple[int, ValidationReport] | None = None
         right: list[int] = []
         for option in self._one:
             inner = report.inner()
@@ -368,7 +370,7 @@ class Alternatives:
         report.general(f"{quoted(path)} must validate one and only one schema (oneOf). {found}")
         return 0 if right else _adopt(best, report)
 
-    def _run_all(self, value: Any, path: str, old: Any, report: Report) -> int:
+    def _run_all(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
         count = right = 0
         for option in self._all:
             before = len(report.causes)
@@ -380,7 +382,7 @@ class Alternatives:
         return count
 
 
-def _adopt(best: tuple[int, Report] | None, report: Report) -> int:
+def _adopt(best: tuple[int, ValidationReport] | None, report: ValidationReport) -> int:
     if best is None:
         return 0
     report.causes += best[1].causes
@@ -388,7 +390,7 @@ def _adopt(best: tuple[int, Report] | None, report: Report) -> int:
 
 
 def _read_alternatives(
-    schema: Mapping[str, Any], structure: Structure | None
+    schema: Mapping[str, Any], structure: StructuralSchema | None
 ) -> Alternatives | None:
     if not any(schema.get(name) for name in ("anyOf", "oneOf", "allOf")) and "not" not in schema:
         return None

@@ -13,7 +13,7 @@ from polyver.kube.objects.schema._embedded_resources import (
     check_embedded,
     coerce_embedded,
 )
-from polyver.kube.objects.schema._errors import Report
+from polyver.kube.objects.schema._errors import ValidationReport
 from polyver.kube.objects.schema._old import NEW
 from polyver.kube.objects.schema._pruning import prune
 from polyver.kube.objects.schema._rules import Findings, compile_rules
@@ -125,7 +125,7 @@ def _without_int_or_string(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_value(schema: Mapping[str, Any], path: str, *, root: bool) -> list[Cause]:
-    report = Report(path)
+    report = ValidationReport(path)
     Checks(_without_int_or_string(schema), None).run(schema["default"], "", NEW, report)
     causes = list(dict.fromkeys(report.causes))
     rules = None if causes else compile_rules(schema, read_structure(schema), root=root)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 
 __all__ = ["complete", "fill_in"]
 
 _FILLED = frozenset([dict, list, type(None)])
 
 
-def fill_in(value: Any, place: Structure, *, drop: bool = True) -> None:
+def fill_in(value: Any, place: StructuralSchema, *, drop: bool = True) -> None:
     """Replace nulls that may not be by their default, or drop them; add what is missing."""
     if type(value) is dict:
         _fill_in_fields(value, place, drop=drop)
@@ -20,7 +20,7 @@ def fill_in(value: Any, place: Structure, *, drop: bool = True) -> None:
         _fill_in_items(value, place.items, drop=drop)
 
 
-def complete(value: Any, place: Structure) -> None:
+def complete(value: Any, place: StructuralSchema) -> None:
     """Add what is missing to a value in which nothing is null that may not be."""
     if type(value) is dict:
         _complete_fields(value, place)
@@ -29,7 +29,7 @@ def complete(value: Any, place: Structure) -> None:
             complete(item, place.items)
 
 
-def _complete_fields(value: dict[str, Any], place: Structure) -> None:
+def _complete_fields(value: dict[str, Any], place: StructuralSchema) -> None:
     for name, child in place.defaults:
         if name not in value:
             value[name] = _copied(child.default)
@@ -42,7 +42,7 @@ def _complete_fields(value: dict[str, Any], place: Structure) -> None:
                 complete(inside, place.values)
 
 
-def _fill_in_fields(value: dict[str, Any], place: Structure, *, drop: bool) -> None:
+def _fill_in_fields(value: dict[str, Any], place: StructuralSchema, *, drop: bool) -> None:
     for name, child in place.defaults:
         if name not in value:
             value[name] = _copied(child.default)
@@ -65,7 +65,7 @@ def _fill_in_fields(value: dict[str, Any], place: Structure, *, drop: bool) -> N
         del value[key]
 
 
-def _fill_in_items(value: list[Any], items: Structure, *, drop: bool) -> None:
+def _fill_in_items(value: list[Any], items: StructuralSchema, *, drop: bool) -> None:
     for number, item in enumerate(value):
         inside = item
         if inside is None and not items.nullable and items.default is not None:

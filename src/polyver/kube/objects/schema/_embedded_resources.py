@@ -6,7 +6,7 @@ from typing import Any
 
 from polyver.core import PolyverError
 from polyver.kube.objects.rules import check_metadata, path_segment_problems
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.kube.objects.status import Cause, required
 from polyver.languages.values.names import dns_1035_label_problems
 from polyver.languages.values.strings import shown
@@ -31,7 +31,9 @@ _KNOWN |= {"ownerReferences": "[]v1.OwnerReference", "managedFields": "[]v1.Mana
 _WORDS = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}
 
 
-def coerce_embedded(value: Any, place: Structure | None, path: str, dropped: list[str]) -> None:
+def coerce_embedded(
+    value: Any, place: StructuralSchema | None, path: str, dropped: list[str]
+) -> None:
     """Drop what the metadata of whole objects does not know, in place.
 
     Raises `MalformedMetadata` where it cannot be read.
@@ -48,7 +50,7 @@ def coerce_embedded(value: Any, place: Structure | None, path: str, dropped: lis
             coerce_embedded(item, place.items, f"{path}[{number}]", dropped)
 
 
-def _inner(path: str, key: str, place: Structure) -> str:
+def _inner(path: str, key: str, place: StructuralSchema) -> str:
     """Where a field is, or what a map has under a key."""
     if key not in place.fields:
         return f"{path}[{key}]"
@@ -112,7 +114,7 @@ def _fits(value: Any, wanted: str) -> bool:
             return False
 
 
-def check_embedded(value: Any, place: Structure | None, path: str) -> list[Cause]:
+def check_embedded(value: Any, place: StructuralSchema | None, path: str) -> list[Cause]:
     """What is wrong with the kinds and the metadata of whole objects inside of a value."""
     if place is None or not place.has_embedded:
         return []

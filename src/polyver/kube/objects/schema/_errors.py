@@ -8,10 +8,10 @@ from typing import Any
 from polyver.kube.objects.status import Cause
 from polyver.languages.values.strings import quoted, shown
 
-__all__ = ["Report"]
+__all__ = ["ValidationReport"]
 
 
-class Report:
+class ValidationReport:
     """The mistakes that were found; what `prefix` names is where the value stands."""
 
     __slots__ = ("causes", "prefix")
@@ -20,9 +20,9 @@ class Report:
         self.prefix = prefix
         self.causes: list[Cause] = []
 
-    def inner(self) -> Report:
+    def inner(self) -> ValidationReport:
         """A report for something that is tried."""
-        return Report(self.prefix)
+        return ValidationReport(self.prefix)
 
     def _add(self, path: str, message: str, reason: str) -> None:
         name = path.removeprefix(".")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.kube.objects.status import Cause
 from polyver.languages.values.strings import as_number, shown
 
 __all__ = ["check_lists"]
 
 
-def check_lists(value: Any, place: Structure | None, path: str) -> list[Cause]:
+def check_lists(value: Any, place: StructuralSchema | None, path: str) -> list[Cause]:
     """What is there twice in the sets and maps among the lists of a value."""
     if place is None or not place.has_lists:
         return []
@@ -21,7 +21,7 @@ def check_lists(value: Any, place: Structure | None, path: str) -> list[Cause]:
     return _check_list(value, place, path) if type(value) is list else []
 
 
-def _check_fields(value: dict[str, Any], place: Structure, path: str) -> list[Cause]:
+def _check_fields(value: dict[str, Any], place: StructuralSchema, path: str) -> list[Cause]:
     causes: list[Cause] = []
     for key, inner in place.listed:
         if key in value:
@@ -32,7 +32,7 @@ def _check_fields(value: dict[str, Any], place: Structure, path: str) -> list[Ca
     return causes
 
 
-def _check_list(value: list[Any], place: Structure, path: str) -> list[Cause]:
+def _check_list(value: list[Any], place: StructuralSchema, path: str) -> list[Cause]:
     causes: list[Cause] = []
     if place.list_type == "set" and not _all_differ(value):
         causes += [_twice(path, number, value[number]) for number in _repeated(value)]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.kube.objects.schema._errors import Report
+from polyver.kube.objects.schema._errors import ValidationReport
 from polyver.languages.values.strings import fits_int64, is_whole, number_text
 
-__all__ = ["Numbers", "read_numbers"]
+__all__ = ["NumberConstraints", "read_numbers"]
 
 _LARGEST_FLOAT = 3.4028235677973366e38
 
@@ -25,7 +25,7 @@ class _Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class NumberConstraints:
     """What a number must be."""
 
     type: str
@@ -39,7 +39,7 @@ class Numbers:
         """Whether every integer will do."""
         return not (self.multiple or self.least or self.most) and self.format != "int32"
 
-    def check(self, value: int | float, path: str, report: Report) -> None:
+    def check(self, value: int | float, path: str, report: ValidationReport) -> None:
         if not _in_range(value, self.type, self.format):
             self._out_of_range("Checked", path, report)
         if self.multiple is not None:
@@ -49,12 +49,12 @@ class Numbers:
         if self.most is not None:
             self._check_most(self.most, value, path, report)
 
-    def _out_of_range(self, what: str, path: str, report: Report) -> None:
+    def _out_of_range(self, what: str, path: str, report: ValidationReport) -> None:
         form = f"with format {self.format}" if self.format else "(default format)"
         report.general(f"{what} value must be of type {self.type} {form} in {path}")
 
     def _comparable(
-        self, limit: _Limit, what: str, value: int | float, path: str, report: Report
+        self, limit: _Limit, what: str, value: int | float, path: str, report: ValidationReport
     ) -> tuple[int | float, int | float]:
         """The value and the limit, both as integers or both as floats."""
         if not limit.fits:
@@ -62,7 +62,9 @@ class Numbers:
             return float(value), limit.value
         return (value, _cut(limit.value)) if isinstance(value, int) else (value, limit.value)
 
-    def _check_multiple(self, limit: _Limit, value: int | float, path: str, report: Report) -> None:
+    def _check_multiple(
+        self, limit: _Limit, value: int | float, path: str, report: ValidationReport
+    ) -> None:
         found, factor = self._comparable(limit, "MultipleOf", value, path, report)
         if factor <= 0:
             text = f"factor MultipleOf declared for {path} must be positive: {number_text(factor)}"
@@ -71,20 +73,24 @@ class Numbers:
             text = f"{path} in body should be a multiple of {number_text(factor)}"
             report.invalid(path, found, text)
 
-    def _check_least(self, limit: _Limit, value: int | float, path: str, report: Report) -> None:
+    def _check_least(
+        self, limit: _Limit, value: int | float, path: str, report: ValidationReport
+    ) -> None:
         found, least = self._comparable(limit, "Minimum boundary", value, path, report)
         if found < least or (limit.exclusive and found == least):
             words = "greater than" if limit.exclusive else "greater than or equal to"
             report.invalid(path, found, f"{path} in body should be {words} {number_text(least)}")
 
-    def _check_most(self, limit: _Limit, value: int | float, path: str, report: Report) -> None:
+    def _check_most(
+        self, limit: _Limit, value: int | float, path: str, report: ValidationReport
+    ) -> None:
         found, most = self._comparable(limit, "Maximum boundary", value, path, report)
         if found > most or (limit.exclusive and found == most):
             words = "less than" if limit.exclusive else "less than or equal to"
             report.invalid(path, found, f"{path} in body should be {words} {number_text(most)}")
 
 
-def read_numbers(schema: Mapping[str, Any], types: tuple[str, ...], form: str) -> Numbers:
+def read_numbers(schema: Mapping[str, Any], types: tuple[str, ...], form: str) -> NumberConstraints:
     """The rules for numbers in a schema."""
     kind = types[0] if types in (("integer",), ("number",)) else ""
     known = {"integer": ("int32", "int64"), "number": ("float", "double")}.get(kind, ())
@@ -97,7 +103,7 @@ def read_numbers(schema: Mapping[str, Any], types: tuple[str, ...], form: str) -
         fits = _in_range(float(value), kind, form)
         return _Limit(float(value), fits, bool(schema.get(exclusive)))
 
-    return Numbers(
+    return NumberConstraints(
         kind,
         form,
         limit("multipleOf"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.values.strings import same
 
 __all__ = ["NEW", "OldItems", "is_unchanged"]
@@ -19,7 +19,7 @@ NEW: Final = object()
 class OldItems:
     """The items of an old list by their keys, if it is one of type map."""
 
-    def __init__(self, items: Any, structure: Structure | None) -> None:
+    def __init__(self, items: Any, structure: StructuralSchema | None) -> None:
         self._keys = structure.keys if structure and structure.list_type == "map" else ()
         self._items: dict[object, Any] = {}
         for item in items if isinstance(items, list) and self._keys else ():
@@ -40,7 +40,7 @@ class OldItems:
         return self._items.get(self._key(item), NEW) if self._items else NEW
 
 
-def is_unchanged(value: Any, old: Any, structure: Structure | None) -> bool:
+def is_unchanged(value: Any, old: Any, structure: StructuralSchema | None) -> bool:
     """Whether a value is as it was, as far as the schema knows it."""
     if old is NEW or structure is None or (value is None) is not (old is None):
         return False
@@ -53,7 +53,7 @@ def is_unchanged(value: Any, old: Any, structure: Structure | None) -> bool:
     return same(value, old)
 
 
-def _are_unchanged(value: list[Any], old: list[Any], structure: Structure) -> bool:
+def _are_unchanged(value: list[Any], old: list[Any], structure: StructuralSchema) -> bool:
     if structure.list_type != "map":
         return same(value, old)
     items = OldItems(old, structure)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyver.kube.objects.schema.structure import META_FIELDS, Structure
+from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema
 
 __all__ = ["prune"]
 
 _CONTAINERS = frozenset([dict, list])
 
 
-def prune(value: Any, place: Structure | None, path: str, dropped: list[str]) -> None:
+def prune(value: Any, place: StructuralSchema | None, path: str, dropped: list[str]) -> None:
     """Drop what the schema does not know from a value, in place."""
     if type(value) is list:
         _prune_list(value, place, path, dropped)
@@ -24,7 +24,9 @@ def prune(value: Any, place: Structure | None, path: str, dropped: list[str]) ->
         _prune_fields(value, place, path, dropped)
 
 
-def _prune_list(value: list[Any], place: Structure | None, path: str, dropped: list[str]) -> None:
+def _prune_list(
+    value: list[Any], place: StructuralSchema | None, path: str, dropped: list[str]
+) -> None:
     items = place.items if place is not None else None
     if place is not None and place.preserves:
         _spare_items(value, items, path, dropped)
@@ -34,7 +36,9 @@ def _prune_list(value: list[Any], place: Structure | None, path: str, dropped: l
             prune(item, items, f"{path}[{number}]", dropped)
 
 
-def _spare_items(value: list[Any], items: Structure | None, path: str, dropped: list[str]) -> None:
+def _spare_items(
+    value: list[Any], items: StructuralSchema | None, path: str, dropped: list[str]
+) -> None:
     """In a list whose unknown fields are kept, those of its items are kept as well."""
     if items is None:
         return
@@ -46,13 +50,18 @@ def _spare_items(value: list[Any], items: Structure | None, path: str, dropped: 
 
 
 def _prune_fields(
-    value: dict[str, Any], place: Structure, path: str, dropped: list[str], *, spare: bool = False
+    value: dict[str, Any],
+    place: StructuralSchema,
+    path: str,
+    dropped: list[str],
+    *,
+    spare: bool = False,
 ) -> None:
     fields = place.fields
     unknown: list[str] = []
     for key, inside in value.items():
         if key in fields:
-            inner: Structure | None = fields[key]
+            inner: StructuralSchema | None = fields[key]
         elif place.takes_any_key:
             inner = place.values
         else:
@@ -65,7 +74,11 @@ def _prune_fields(
 
 
 def _drop(
-    value: dict[str, Any], unknown: list[str], place: Structure, path: str, dropped: list[str]
+    value: dict[str, Any],
+    unknown: list[str],
+    place: StructuralSchema,
+    path: str,
+    dropped: list[str],
 ) -> None:
     for key in unknown:
         if not place.embedded or key not in META_FIELDS:

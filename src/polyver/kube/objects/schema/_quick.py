@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from polyver.kube.objects.codec import prepare
 from polyver.kube.objects.schema._checks import Checks
-from polyver.kube.objects.schema._errors import Report
+from polyver.kube.objects.schema._errors import ValidationReport
 from polyver.kube.objects.schema._old import NEW
 
 __all__ = ["Quick"]
@@ -63,7 +63,7 @@ class Quick:
 
 
 def _look(kind: type[_Leaf], value: Any) -> _Leaf:
-    report = Report()
+    report = ValidationReport()
     if type(value) in _SCALARS:
         kind.checks.run(value, "", NEW, report)
         if not report.causes:

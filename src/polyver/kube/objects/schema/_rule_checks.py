@@ -106,7 +106,7 @@ def _check_own(schema: Schema, path: str, context: _Context) -> list[Cause]:
         text = "internal error: failed to construct type information for x-kubernetes-validations"
         text = f"{text} rules: unable to convert structural schema to CEL declarations"
         return [Cause(f"{path}.{_RULES}", f"Internal error: {text}", "InternalError")]
-    checks = _Checks(cel.Environment(place), place, context)
+    checks = _Checks(cel.CelEnvironment(place), place, context)
     causes: list[Cause] = []
     for number, rule in enumerate(schema[_RULES]):
         causes += checks.check(rule, f"{path}.{_RULES}[{number}]")
@@ -116,7 +116,9 @@ def _check_own(schema: Schema, path: str, context: _Context) -> list[Cause]:
 class _Checks:
     """Checks the rules at one place."""
 
-    def __init__(self, environment: cel.Environment, place: cel.Declared, at: _Context) -> None:
+    def __init__(
+        self, environment: cel.CelEnvironment, place: cel.DeclaredType, at: _Context
+    ) -> None:
         self._environment = environment
         self._context = at
         self._times = at.times

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from polyver.kube.objects.schema._old import NEW, OldItems, is_unchanged
 from polyver.kube.objects.schema._paths import rule_path
-from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.kube.objects.status import Cause
 from polyver.languages import cel
 from polyver.languages.values.strings import shown
 
-__all__ = ["MOST_COST", "Findings", "Rules", "compile_rules", "has_rules"]
+__all__ = ["MOST_COST", "Findings", "ValidationRules", "compile_rules", "has_rules"]
 
 MOST_COST: Final = 10_000_000
 """What all rules for one object may cost."""
@@ -50,7 +50,7 @@ class Findings:
 class _Rule:
     """One rule: what it asks, and what it says when the answer is no."""
 
-    def __init__(self, given: Schema, schema: Schema, environment: cel.Environment) -> None:
+    def __init__(self, given: Schema, schema: Schema, environment: cel.CelEnvironment) -> None:
         self._given = given
         self.optional_old = bool(given.get("optionalOldSelf"))
         self.problem = ""
@@ -121,7 +121,7 @@ class _Before:
 
     value: Any = NEW
     old: Any = NEW
-    structure: Structure | None = None
+    structure: StructuralSchema | None = None
     around: _Before | None = None
     root: bool = False
 
@@ -155,10 +155,10 @@ class _Before:
         return self.around is not None and self.around.is_same
 
 
-class Rules:
+class ValidationRules:
     """The rules at a place and further inside."""
 
-    def __init__(self, schema: Schema, structure: Structure, *, root: bool = False) -> None:
+    def __init__(self, schema: Schema, structure: StructuralSchema, *, root: bool = False) -> None:
         self._schema = schema
         self._structure = structure
         self._root = root or bool(schema.get("x-kubernetes-embedded-resource"))
@@ -166,29 +166,29 @@ class Rules:
         self._own = self._compile(schema.get(_RULES) or ())
         fields = schema.get("properties") or {}
         self._fields = {
-            name: Rules(each, structure.fields[name])
+            name: ValidationRules(each, structure.fields[name])
             for name, each in fields.items()
             if has_rules(each)
         }
         self._values = self._below("additionalProperties", structure.values)
         self._items = self._below("items", structure.items)
 
-    def _below(self, name: str, structure: Structure | None) -> Rules | None:
+    def _below(self, name: str, structure: StructuralSchema | None) -> ValidationRules | None:
         inside = self._schema.get(name)
         if not isinstance(inside, Mapping) or structure is None or not has_rules(inside):
             return None
-        return Rules(inside, structure)
+        return ValidationRules(inside, structure)
 
     def _compile(self, given: Any) -> list[_Rule]:
         place = cel.declared(self._schema, "selfType", root=self._root) if given else None
         if place is None:
             return []
-        environment = cel.Environment(place)
+        environment = cel.CelEnvironment(place)
         return [_Rule(each, self._schema, environment) for each in given if _text(each)]
 
     @cached_property
-    def _place(self) -> cel.Place:
-        return cel.Place(self._schema, root=self._root)
+    def _place(self) -> cel.CelSchema:
+        return cel.CelSchema(self._schema, root=self._root)
 
     def check(self, value: Any, old: Any, findings: Findings) -> None:
         """Check an object that is to be created, or replaces another."""
@@ -305,14 +305,16 @@ def _text(rule: Schema) -> str:
     return text if text.strip() else ""
 
 
-def _seen(value: Any, place: cel.Place) -> Any:
+def _seen(value: Any, place: cel.CelSchema) -> Any:
     """What a rule sees of a value; what is wrong with it matters only if it looks at it."""
     try:
         return cel.to_value(value, place)
-    except cel.Failure as problem:
+    except cel.CelEvaluationError as problem:
         return problem
 
 
-def compile_rules(schema: Schema, structure: Structure, *, root: bool = True) -> Rules | None:
+def compile_rules(
+    schema: Schema, structure: StructuralSchema, *, root: bool = True
+) -> ValidationRules | None:
     """The rules of a schema, if it has any."""
-    return Rules(schema, structure, root=root) if has_rules(schema) else None
+    return ValidationRules(schema, structure, root=root) if has_rules(schema) else None

@@ -11,7 +11,7 @@ from typing import Any, Final
 from polyver.kube.objects.schema._checks import Checks
 from polyver.kube.objects.schema._defaults import complete, fill_in
 from polyver.kube.objects.schema._embedded_resources import check_embedded, coerce_embedded
-from polyver.kube.objects.schema._errors import Report
+from polyver.kube.objects.schema._errors import ValidationReport
 from polyver.kube.objects.schema._lists import check_lists
 from polyver.kube.objects.schema._old import NEW
 from polyver.kube.objects.schema._patterns import has_large_pattern
@@ -115,7 +115,7 @@ class Schema:
         """All that is wrong with an object that is to be created, its own metadata apart."""
         causes: list[Cause] = []
         if not self._quick.fits(obj):
-            report = Report()
+            report = ValidationReport()
             self._checks.run(obj, "", NEW, report)
             causes += dict.fromkeys(report.causes)
         causes += check_embedded(obj, self._structure, "")
@@ -126,7 +126,7 @@ class Schema:
         """All that is wrong with an object that replaces another, less what stays as it was."""
         causes: list[Cause] = []
         if not self._quick.fits(new):
-            report = Report()
+            report = ValidationReport()
             self._checks.check(new, "", old, report)
             causes += dict.fromkeys(report.causes)
         causes += check_embedded(new, self._structure, "")
@@ -137,7 +137,7 @@ class Schema:
 
         The texts name places inside of the status, without it: so they do on the real server.
         """
-        report = Report("status")
+        report = ValidationReport("status")
         if self._status is not None and "status" in new:
             self._status.check(new["status"], "", old.get("status", NEW), report)
         causes = list(dict.fromkeys(report.causes))
@@ -182,7 +182,7 @@ def is_valid(schema: Mapping[str, Any]) -> Callable[[Any], bool]:
     checks = Checks(schema, None)
 
     def holds(value: Any) -> bool:
-        report = Report()
+        report = ValidationReport()
         checks.run(value, "", NEW, report)
         return not report.causes
 

@@ -11,26 +11,26 @@ from typing import Any, Literal, cast
 
 from polyver.kube.objects.type_shapes import ANYTHING, Shape
 
-__all__ = ["META_FIELDS", "Structure", "read_structure", "shape_of"]
+__all__ = ["META_FIELDS", "StructuralSchema", "read_structure", "shape_of"]
 
 META_FIELDS = frozenset(["apiVersion", "kind", "metadata"])
 _TYPES = frozenset(["object", "array", "string", "integer", "number", "boolean"])
 
 
 @dataclass(slots=True, eq=False)
-class Structure:
+class StructuralSchema:
     """One place in the objects of a custom kind."""
 
     type: str = ""
-    fields: Mapping[str, Structure] = field(default_factory=dict)
-    values: Structure | None = None
+    fields: Mapping[str, StructuralSchema] = field(default_factory=dict)
+    values: StructuralSchema | None = None
     """What keys without a name of their own hold."""
     takes_any_key: bool = False
     """Whether additionalProperties are there at all, be it as true or false only."""
-    items: Structure | None = None
+    items: StructuralSchema | None = None
     nullable: bool = False
     default: Any = None
-    defaults: tuple[tuple[str, Structure], ...] = ()
+    defaults: tuple[tuple[str, StructuralSchema], ...] = ()
     """The fields that have a default."""
     has_defaults: bool = False
     """Whether there is a default here or further inside."""
@@ -40,16 +40,16 @@ class Structure:
     keys: tuple[str, ...] = ()
     has_lists: bool = False
     """Whether there is a set or a map among the lists here or further inside."""
-    listed: tuple[tuple[str, Structure], ...] = ()
+    listed: tuple[tuple[str, StructuralSchema], ...] = ()
     """The fields that have such lists."""
     has_embedded: bool = False
     """Whether there is a whole object here or further inside."""
 
-    def child(self, key: str) -> Structure | None:
+    def child(self, key: str) -> StructuralSchema | None:
         """The place of a key."""
         return self.fields.get(key, self.values)
 
-    def within(self) -> Iterator[Structure]:
+    def within(self) -> Iterator[StructuralSchema]:
         """The places right inside."""
         yield from self.fields.values()
         if self.values is not None:
@@ -58,11 +58,11 @@ class Structure:
             yield self.items
 
 
-def read_structure(schema: Mapping[str, Any]) -> Structure:
+def read_structure(schema: Mapping[str, Any]) -> StructuralSchema:
     """The structure that a schema describes."""
     fields = {name: read_structure(each) for name, each in (schema.get("properties") or {}).items()}
     others, items = schema.get("additionalProperties"), schema.get("items")
-    found = Structure(
+    found = StructuralSchema(
         type=schema.get("type") or "",
         fields=fields,
         values=read_structure(others) if isinstance(others, Mapping) else None,

@@ -5,27 +5,27 @@ from __future__ import annotations
 from polyver.kube.server.conversion.cache import Cache
 from polyver.kube.server.conversion.converters import ServedConversions
 from polyver.kube.server.conversion.failures import (
-    Unreadable,
+    UnreadableObject,
     unreadable,
     unreadable_list,
     unreadable_update,
 )
 from polyver.kube.server.conversion.webhook import (
-    Conversion,
-    InProcess,
-    Renaming,
-    Webhook,
+    ConversionStrategy,
+    InProcessConversion,
+    RenamingConversion,
+    WebhookConversion,
     conversion_of,
 )
 
 __all__ = [
     "Cache",
-    "Conversion",
-    "InProcess",
-    "Renaming",
+    "ConversionStrategy",
+    "InProcessConversion",
+    "RenamingConversion",
     "ServedConversions",
-    "Unreadable",
-    "Webhook",
+    "UnreadableObject",
+    "WebhookConversion",
     "conversion_of",
     "unreadable",
     "unreadable_list",

@@ -14,7 +14,7 @@ import msgspec
 
 from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
-from polyver.kube.server.conversion.webhook import Conversion
+from polyver.kube.server.conversion.webhook import ConversionStrategy
 
 __all__ = ["Cache"]
 
@@ -25,7 +25,7 @@ MOST_BYTES = 64 << 20
 class Cache:
     """For one definition, as long as it does not change."""
 
-    def __init__(self, conversion: Conversion, *, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, conversion: ConversionStrategy, *, most_bytes: int = MOST_BYTES) -> None:
         self._conversion = conversion
         self._most = most_bytes
         self._size = 0

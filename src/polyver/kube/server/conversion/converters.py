@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-__all__ = ["Converter", "ServedConversions"]
+__all__ = ["ObjectConverter", "ServedConversions"]
 
 
-class Converter(Protocol):
+class ObjectConverter(Protocol):
     """Converts the objects of one kind between its versions."""
 
     @property
@@ -32,7 +32,7 @@ class Converter(Protocol):
         ...
 
 
-AnyConverter = TypeVar("AnyConverter", bound=Converter)
+AnyConverter = TypeVar("AnyConverter", bound=ObjectConverter)
 
 
 class ServedConversions(Generic[AnyConverter]):

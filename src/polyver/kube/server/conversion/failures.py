@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, internal
 from polyver.kube.server.conversion.reviews import failure
 
-__all__ = ["Unreadable", "unreadable", "unreadable_list", "unreadable_update"]
+__all__ = ["UnreadableObject", "unreadable", "unreadable_list", "unreadable_update"]
 
 _MOST_TOLD = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableObject:
     """A stored object, and why it cannot be shown."""
 
     namespace: str
@@ -27,7 +27,7 @@ class Unreadable:
     revision: int
     problem: ApiError
 
-    def key(self, kind: Kind) -> str:
+    def key(self, kind: ResourceKind) -> str:
         """Where the real server would have stored it."""
         parts = (kind.group, kind.plural, self.namespace, self.name)
         return "".join(f"/{part}" for part in parts if part)
@@ -41,17 +41,17 @@ class Unreadable:
         return f"object not decodable revision={self.revision}: {self.problem.message}"
 
 
-def unreadable(kind: Kind, found: Unreadable) -> ApiError:
+def unreadable(kind: ResourceKind, found: UnreadableObject) -> ApiError:
     """For a GET, a DELETE, and a deletecollection that comes upon it while it deletes."""
     return internal(found.text(found.key(kind)))
 
 
-def unreadable_update(found: Unreadable) -> ApiError:
+def unreadable_update(found: UnreadableObject) -> ApiError:
     """For a PUT, a PATCH, an apply, and for the answer to a write that was stored already."""
     return failure(found.undecodable)
 
 
-def unreadable_list(kind: Kind, found: Sequence[Unreadable]) -> ApiError:
+def unreadable_list(kind: ResourceKind, found: Sequence[UnreadableObject]) -> ApiError:
     """For a list, and a deletecollection that cannot even list; the first is told in full."""
     told = found[:_MOST_TOLD]
     texts = {f"/registry{each.key(kind)}": each for each in told}

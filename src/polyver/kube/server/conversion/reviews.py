@@ -25,14 +25,21 @@ from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.objects.typed_bodies import Undecodable, decode_plain, decode_typed, read_yaml
 from polyver.languages.values.strings import quoted
 
-__all__ = ["CallFailed", "Review", "failure", "parsed", "refuse_others", "review_version"]
+__all__ = [
+    "ConversionRequest",
+    "WebhookCallFailed",
+    "failure",
+    "parsed",
+    "refuse_others",
+    "review_version",
+]
 
 GROUP = "apiextensions.k8s.io"
 KIND = "ConversionReview"
 _KNOWN_VERSIONS = ("v1", "v1beta1")
 
 
-class CallFailed(PolyverError):
+class WebhookCallFailed(PolyverError):
     """A call that gave no converted objects, for a reason that the text tells."""
 
 
@@ -54,7 +61,7 @@ def review_version(accepted: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class ConversionRequest:
     """One question to a webhook: an object, and the version that it is wanted in."""
 
     obj: Object
@@ -87,7 +94,7 @@ class Review:
         """The object in an answer, with what conversion may not touch put back."""
         try:
             objects = self._objects(body)
-        except CallFailed as error:
+        except WebhookCallFailed as error:
             raise failure(f"{self.source} failed: {error}") from None
         if len(objects) != 1:
             raise failure(f"{self.source} returned {len(objects)} objects, expected 1")
@@ -99,22 +106,22 @@ class Review:
         said = _parsed_version(answer.api_version or "")
         refuse_others(answer.api_version or "", answer.kind or "", GROUP, self.version, KIND)
         if problem:
-            raise CallFailed(problem)
+            raise WebhookCallFailed(problem)
         if self.version == "v1" and (*said, answer.kind) != (GROUP, "v1", KIND):
             expected, found = (
                 f"{GROUP}/v1, Kind={KIND}",
                 f"{'/'.join(said)}, Kind={answer.kind or ''}",
             )
-            raise CallFailed(f"expected webhook response of {expected}, got {found}")
+            raise WebhookCallFailed(f"expected webhook response of {expected}, got {found}")
         if answer.response is None:
-            raise CallFailed("no response provided")
+            raise WebhookCallFailed("no response provided")
         if self.version == "v1" and answer.response.uid != self.uid:
             found = quoted(answer.response.uid or "")
-            raise CallFailed(f"expected response.uid={quoted(self.uid)}, got {found}")
+            raise WebhookCallFailed(f"expected response.uid={quoted(self.uid)}, got {found}")
         result = answer.response.result or _Result()
         if result.status != "Success":
             told = f"response.result.status was '{result.status or ''}', not 'Success'"
-            raise CallFailed(result.message or told)
+            raise WebhookCallFailed(result.message or told)
         return [bytes(raw) for raw in answer.response.converted_objects or ()]
 
     def _object(self, raw: bytes) -> Object:
@@ -200,11 +207,11 @@ def parsed(body: bytes) -> dict[str, Any]:
         # What does not begin as an object in JSON is taken for YAML, which all texts may be.
         text = body if body.lstrip()[:1] == b"{" else encode_json(read_yaml(body)[0])
     except Undecodable as error:
-        raise CallFailed(str(error)) from None
+        raise WebhookCallFailed(str(error)) from None
     try:
         found: dict[str, Any] | None = decode_plain(text)[0]
     except Undecodable as error:
-        raise CallFailed(f"couldn't get version/kind; json parse error: {error}") from None
+        raise WebhookCallFailed(f"couldn't get version/kind; json parse error: {error}") from None
     return found or {}
 
 
@@ -233,7 +240,7 @@ _SHAPE = Shape(
 def _parsed_version(text: str) -> tuple[str, str]:
     """A group and a version."""
     if text.count("/") > 1:
-        raise CallFailed(f"unexpected GroupVersion string: {text}")
+        raise WebhookCallFailed(f"unexpected GroupVersion string: {text}")
     group, _, version = text.rpartition("/")
     return group, version
 
@@ -255,8 +262,10 @@ def refuse_others(said: str, kind: str, group: str, version: str, expected: str)
     if not known and (said, kind) != ("v1", "Status"):
         scheme = '"pkg/runtime/scheme.go:111"'
         text = f'no kind "{kind}" is registered for version "{said}" in scheme {scheme}'
-        raise CallFailed(text)
-    raise CallFailed(f"converting ({short}.{kind}) to ({version}.{expected}): unknown conversion")
+        raise WebhookCallFailed(text)
+    raise WebhookCallFailed(
+        f"converting ({short}.{kind}) to ({version}.{expected}): unknown conversion"
+    )
 
 
 class _Identity(msgspec.Struct, rename="camel"):

@@ -8,7 +8,7 @@ from typing import Any
 from polyver.kube.objects.typed_bodies import Undecodable, decode_plain
 from polyver.languages.values.strings import quoted
 
-__all__ = ["Answer", "problem_of", "retry_after"]
+__all__ = ["WebhookResponse", "problem_of", "retry_after"]
 
 _MOST_SHOWN = 2048
 _TEXTS = {
@@ -29,7 +29,7 @@ _UNACCEPTABLE = "the server was unable to respond with a content type that the c
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebhookResponse:
     """An answer over HTTP; the names of its headers are in lower case."""
 
     status: int
@@ -37,10 +37,10 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def problem_of(answer: Answer) -> str:
+def problem_of(answer: WebhookResponse) -> str:
     """Why an answer holds nothing to read, or nothing.
 
-    >>> problem_of(Answer(503))
+    >>> problem_of(WebhookResponse(503))
     'the server is currently unable to handle the request'
     """
     if 200 <= answer.status <= 206:
@@ -51,7 +51,7 @@ def problem_of(answer: Answer) -> str:
     return _told_by_code(answer) if told is None else told
 
 
-def retry_after(answer: Answer) -> int | None:
+def retry_after(answer: WebhookResponse) -> int | None:
     """The seconds after which a webhook wants to be asked again, if it does."""
     if answer.status != 429 and answer.status < 500:
         return None
@@ -75,7 +75,7 @@ def _told_by_status(body: bytes) -> str | None:
     return message if found.get("status") == "Failure" and isinstance(message, str) else None
 
 
-def _told_by_code(answer: Answer) -> str:
+def _told_by_code(answer: WebhookResponse) -> str:
     code, said = answer.status, _said(answer)
     if code in _TEXTS:
         return _TEXTS[code]
@@ -88,7 +88,7 @@ def _told_by_code(answer: Answer) -> str:
     return f"the server responded with the status code {code} but did not return more information"
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: WebhookResponse) -> str:
     media = answer.headers.get("content-type", "")
     if media and not media.lower().startswith("text/"):
         return "unknown"

@@ -20,11 +20,11 @@ from urllib.parse import quote, unquote, urlsplit
 import httptools
 
 from polyver.kube.server.conversion.certificates import certificate_problem
-from polyver.kube.server.conversion.reviews import CallFailed
-from polyver.kube.server.conversion.statuses import Answer, retry_after
+from polyver.kube.server.conversion.reviews import WebhookCallFailed
+from polyver.kube.server.conversion.statuses import WebhookResponse, retry_after
 from polyver.languages.values.strings import quoted
 
-__all__ = ["Address", "Transport", "asked", "no_service", "service_url"]
+__all__ = ["Transport", "WebhookAddress", "asked", "no_service", "service_url"]
 
 MOST_CALLS = 32
 """How many calls to one webhook are under way at once; others wait."""
@@ -43,7 +43,7 @@ _TIMED_OUT_INSIDE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class WebhookAddress:
     """Where a webhook is."""
 
     host: str
@@ -53,10 +53,10 @@ class Address:
     path: str
 
     @classmethod
-    def parse(cls, url: str) -> Address:
+    def parse(cls, url: str) -> WebhookAddress:
         """Read an `https://` address.
 
-        >>> Address.parse("https://127.0.0.1:8443/a%20b/").target(30)
+        >>> WebhookAddress.parse("https://127.0.0.1:8443/a%20b/").target(30)
         '/a%20b?timeout=30s'
         """
         parts = urlsplit(url)
@@ -86,7 +86,7 @@ class Transport:
 
     def __init__(
         self,
-        address: Address,
+        address: WebhookAddress,
         context: Callable[[], ssl.SSLContext],
         *,
         timeout: float,
@@ -103,7 +103,7 @@ class Transport:
         self._idle: deque[_Connection] = deque()
         self._places = asyncio.Semaphore(MOST_CALLS)
 
-    async def post(self, body: bytes, *, until: float) -> Answer:
+    async def post(self, body: bytes, *, until: float) -> WebhookResponse:
         """Send a body and wait for the answer; CallFailed says why there is none."""
         call = _Call()
         try:
@@ -111,14 +111,14 @@ class Transport:
                 return await self._post(body, call)
         except TimeoutError:
             if call.has_headers:
-                raise CallFailed(f"{_UNREAD}{_TIMED_OUT_INSIDE}") from None
-            raise CallFailed(f"{self._named}: {self._timed_out}") from None
+                raise WebhookCallFailed(f"{_UNREAD}{_TIMED_OUT_INSIDE}") from None
+            raise WebhookCallFailed(f"{self._named}: {self._timed_out}") from None
         except _Stopped as stopped:
-            raise CallFailed(
+            raise WebhookCallFailed(
                 f"{_UNREAD if stopped.begun else f'{self._named}: '}{stopped}"
             ) from None
 
-    async def _post(self, body: bytes, call: _Call) -> Answer:
+    async def _post(self, body: bytes, call: _Call) -> WebhookResponse:
         if connection := self._kept():
             try:
                 return await self._exchange(connection, body, call)
@@ -137,7 +137,7 @@ class Transport:
             connection.drop()
         return None
 
-    async def _exchange(self, connection: _Connection, body: bytes, call: _Call) -> Answer:
+    async def _exchange(self, connection: _Connection, body: bytes, call: _Call) -> WebhookResponse:
         keep = False
         try:
             connection.writer.write(self._head(body) + body)
@@ -212,7 +212,7 @@ class Transport:
         await asyncio.gather(*(connection.close() for connection in idle))
 
 
-async def asked(transport: Transport, body: bytes, *, until: float) -> Answer:
+async def asked(transport: Transport, body: bytes, *, until: float) -> WebhookResponse:
     """The answer, asking again when the other side wants it so, until the time is over."""
     answer = await transport.post(body, until=until)
     for _ in range(_MOST_RETRIES):
@@ -235,10 +235,10 @@ def service_url(service: Mapping[str, Any]) -> str:
     return f"https://{name}.{namespace}.svc:{port}{service.get('path') or ''}"
 
 
-def no_service(address: Address, name: str, timeout: float) -> CallFailed:
+def no_service(address: WebhookAddress, name: str, timeout: float) -> WebhookCallFailed:
     """Nothing is behind a service here, so nothing can be reached there."""
     url = quoted(f"https://{address.authority}{address.target(timeout)}")
-    return CallFailed(f"Post {url}: service {quoted(name)} not found")
+    return WebhookCallFailed(f"Post {url}: service {quoted(name)} not found")
 
 
 def _route(writer: asyncio.StreamWriter) -> str:
@@ -286,10 +286,10 @@ class _Call:
     def on_message_complete(self) -> None:
         self.done = True
 
-    def answer(self, parser: httptools.HttpResponseParser) -> Answer:
+    def answer(self, parser: httptools.HttpResponseParser) -> WebhookResponse:
         closes = self.headers.get("connection", "").lower() == "close"
         self.keeps = self.done and not closes and parser.get_http_version() == "1.1"
-        return Answer(parser.get_status_code(), b"".join(self.parts), self.headers)
+        return WebhookResponse(parser.get_status_code(), b"".join(self.parts), self.headers)
 
 
 @dataclass(slots=True)
@@ -314,7 +314,7 @@ class _Connection:
             async with asyncio.timeout(_GRACE):
                 await self.writer.wait_closed()
 
-    async def receive(self, call: _Call) -> Answer:
+    async def receive(self, call: _Call) -> WebhookResponse:
         """Read one answer."""
         parser = httptools.HttpResponseParser(call)
         while True:
@@ -340,7 +340,7 @@ def _malformed(data: bytes, call: _Call) -> _Stopped:
     return _Stopped(f"{broken} {quoted(line)}")
 
 
-def _ended(call: _Call, parser: httptools.HttpResponseParser) -> Answer:
+def _ended(call: _Call, parser: httptools.HttpResponseParser) -> WebhookResponse:
     """The answer that ends with its connection, if it is one that may."""
     if not call.has_headers:
         raise _Stopped("unexpected EOF" if call.received else "EOF")

@@ -15,31 +15,37 @@ from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.http.off_loop import off_loop
-from polyver.kube.http.worker_threads import Aside
+from polyver.kube.http.worker_threads import DaemonThreadPool
 from polyver.kube.objects.converted_metadata import fresh
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.sizes import is_larger
 from polyver.kube.objects.status import internal
 from polyver.kube.server.conversion.certificates import context_for
-from polyver.kube.server.conversion.converters import Converter
+from polyver.kube.server.conversion.converters import ObjectConverter
 from polyver.kube.server.conversion.reviews import (
-    CallFailed,
-    Review,
+    ConversionRequest,
+    WebhookCallFailed,
     accepted,
     failure,
     review_version,
     source_of,
 )
-from polyver.kube.server.conversion.statuses import Answer, problem_of
+from polyver.kube.server.conversion.statuses import WebhookResponse, problem_of
 from polyver.kube.server.conversion.transport import (
-    Address,
     Transport,
+    WebhookAddress,
     asked,
     no_service,
     service_url,
 )
 
-__all__ = ["Conversion", "InProcess", "Renaming", "Webhook", "conversion_of"]
+__all__ = [
+    "ConversionStrategy",
+    "InProcessConversion",
+    "RenamingConversion",
+    "WebhookConversion",
+    "conversion_of",
+]
 
 TIMEOUT = 30.0
 _THREADS = 8
@@ -47,7 +53,7 @@ _THREADS = 8
 _SMALL = 4096
 
 
-class Conversion(Protocol):
+class ConversionStrategy(Protocol):
     """How objects of a kind come from one version to another."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
@@ -61,20 +67,20 @@ class Conversion(Protocol):
 
 def conversion_of(
     conversion: Mapping[str, Any] | None,
-    kind: Kind,
-    served: Converter | None = None,
+    kind: ResourceKind,
+    served: ObjectConverter | None = None,
     *,
     timeout: float = TIMEOUT,
-) -> Conversion:
+) -> ConversionStrategy:
     """What a definition's `spec.conversion` asks for, or what is served here for its kind."""
     if served is not None:
-        return InProcess(served, timeout=timeout)
+        return InProcessConversion(served, timeout=timeout)
     if conversion and conversion.get("strategy") == "Webhook":
-        return Webhook(conversion, kind, timeout=timeout)
-    return Renaming()
+        return WebhookConversion(conversion, kind, timeout=timeout)
+    return RenamingConversion()
 
 
-class Renaming:
+class RenamingConversion:
     """For kinds whose versions differ in nothing but their schemas: apiVersion changes."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
@@ -100,16 +106,16 @@ def _needs_none(obj: Object, api_version: str) -> bool:
     return obj.get("apiVersion") == api_version or not obj.keys() - {"apiVersion", "kind"}
 
 
-class InProcess:
+class InProcessConversion:
     """For conversions that this process itself serves: a function in the place of the call.
 
     Its answers are held to the same rules, and it fails in the same words.
     """
 
-    def __init__(self, converter: Converter, *, timeout: float = TIMEOUT) -> None:
+    def __init__(self, converter: ObjectConverter, *, timeout: float = TIMEOUT) -> None:
         self._converter = converter
         self._timeout = timeout
-        self._threads = Aside(_THREADS)
+        self._threads = DaemonThreadPool(_THREADS)
 
     async def convert(self, obj: Object, api_version: str) -> Object:
         if _needs_none(obj, api_version):
@@ -146,11 +152,11 @@ def _name_of(obj: Object) -> str:
     return f"{obj.get('kind')} {'/'.join(filter(None, names))}"
 
 
-class Webhook:
+class WebhookConversion:
     """For conversions that somebody else serves over HTTPS; one for each definition."""
 
     def __init__(
-        self, conversion: Mapping[str, Any], kind: Kind, *, timeout: float = TIMEOUT
+        self, conversion: Mapping[str, Any], kind: ResourceKind, *, timeout: float = TIMEOUT
     ) -> None:
         hook = conversion.get("webhook") or {}
         client = hook.get("clientConfig") or {}
@@ -160,7 +166,7 @@ class Webhook:
         self._bundle = client.get("caBundle") or ""
         self._service = client.get("service")
         url = service_url(self._service) if self._service else client.get("url") or ""
-        self._address = Address.parse(url)
+        self._address = WebhookAddress.parse(url)
         self._transport = Transport(self._address, self._context, timeout=timeout)
 
     def __repr__(self) -> str:
@@ -170,16 +176,18 @@ class Webhook:
         """Ask for one object in another version."""
         if _needs_none(obj, api_version):
             return _renamed(obj, api_version)
-        review = Review(obj, api_version, str(uuid.uuid4()), review_version(self._accepted))
+        review = ConversionRequest(
+            obj, api_version, str(uuid.uuid4()), review_version(self._accepted)
+        )
         try:
             answer = await self._ask(review.body)
-        except CallFailed as error:
+        except WebhookCallFailed as error:
             raise failure(f"{review.source} failed: {error}") from None
         if problem := problem_of(answer):
             raise failure(f"{review.source} failed: {problem}")
         return review.converted(answer.body)
 
-    async def _ask(self, body: bytes) -> Answer:
+    async def _ask(self, body: bytes) -> WebhookResponse:
         """The answer, asking again when the webhook wants it so, until the time is over."""
         if self._service:
             raise no_service(self._address, self._service["name"], self._timeout)

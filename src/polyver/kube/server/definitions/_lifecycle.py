@@ -15,8 +15,8 @@ from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.http.off_loop import off_loop
 from polyver.kube.objects.status import ApiError
-from polyver.kube.server.call import SMALL, Call, Server
-from polyver.kube.server.conversion.converters import Converter
+from polyver.kube.server.call import SMALL, Call, ServerContext
+from polyver.kube.server.conversion.converters import ObjectConverter
 from polyver.kube.server.custom import (
     CustomConversion,
     compiled,
@@ -28,23 +28,23 @@ from polyver.kube.server.definitions._conditions import is_established, made, wi
 from polyver.kube.server.definitions._names import NamesInUse, accepted
 from polyver.kube.server.definitions._rules import CLEANUP
 from polyver.kube.server.delete import delete_all
-from polyver.kube.server.http import Request
+from polyver.kube.server.http import HttpRequest
 from polyver.kube.server.identity import SERVER
 from polyver.kube.server.managed_fields import own
 from polyver.kube.server.media import PLAIN
 from polyver.kube.server.options import Query
-from polyver.kube.server.paths import Place
-from polyver.kube.server.resource import Resource
-from polyver.kube.server.subresources import Status
+from polyver.kube.server.paths import ApiPath
+from polyver.kube.server.resource import ServedResource
+from polyver.kube.server.subresources import StatusView
 from polyver.kube.store import (
-    Change,
     Compacted,
     Conflict,
-    Entry,
     Lagging,
     StoreClosed,
+    StoreEntry,
     StoreFailed,
-    Watch,
+    StoreWatch,
+    StoreWrite,
 )
 
 __all__ = ["Definitions"]
@@ -79,8 +79,8 @@ class _Served:
 
     facts: object
     going: bool
-    resources: list[Resource]
-    watches: set[Watch]
+    resources: list[ServedResource]
+    watches: set[StoreWatch]
 
     async def close(self) -> None:
         """Let go of the webhook that converted, if there was one."""
@@ -104,7 +104,7 @@ async def _closed_later(served: _Served) -> None:
 class Definitions:
     """Follows all definitions: accepts their names, serves them, and cleans up behind them."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerContext) -> None:
         self._server = server
         self._names = NamesInUse()
         self._waiting: set[str] = set()
@@ -163,7 +163,7 @@ class Definitions:
 
     async def _settle(self, keys: Iterable[str]) -> None:
         """Decide on one definition after the other, and write down all decisions at once."""
-        queue, decided = deque(dict.fromkeys(keys)), dict[str, tuple[Entry, Object]]()
+        queue, decided = deque(dict.fromkeys(keys)), dict[str, tuple[StoreEntry, Object]]()
         while queue:
             await asyncio.sleep(0)  # requests are answered in between
             key = queue.popleft()
@@ -216,10 +216,10 @@ class Definitions:
             if entry is not None:
                 self._serve(entry, _decoder.decode(entry.value))
 
-    def _converter(self, definition: Object) -> Converter | None:
+    def _converter(self, definition: Object) -> ObjectConverter | None:
         return self._server.conversions.get(definition["metadata"]["name"])
 
-    def _serve(self, entry: Entry, definition: Object) -> None:
+    def _serve(self, entry: StoreEntry, definition: Object) -> None:
         going = "deletionTimestamp" in definition["metadata"]
         facts = (*_facts(definition), self._converter(definition))
         before = self._served.get(entry.key)
@@ -237,7 +237,7 @@ class Definitions:
         if before and not same:
             before.end_watches()
 
-    def _made(self, entry: Entry, definition: Object) -> list[Resource]:
+    def _made(self, entry: StoreEntry, definition: Object) -> list[ServedResource]:
         if self._is_builtin(definition):
             return []
         try:
@@ -261,7 +261,7 @@ class Definitions:
             if not each.kind.custom
         )
 
-    def _is_reserved(self, resource: Resource) -> bool:
+    def _is_reserved(self, resource: ServedResource) -> bool:
         """Versions of a group that the server itself serves are not added to."""
         wanted = resource.kind.api_version
         return any(
@@ -272,19 +272,19 @@ class Definitions:
 
     # Writing: what the server says of a definition is its own, as others see in managedFields.
 
-    async def _write(self, entry: Entry, new: Object, *, delete: bool = False) -> bool:
+    async def _write(self, entry: StoreEntry, new: Object, *, delete: bool = False) -> bool:
         """Whether a definition was still as it was read; if not, the next change is waited for."""
         resource = self._resource
         if not delete:
             new = new | {"metadata": {**new["metadata"]}}
             await own(
                 self._call(resource),
-                Status(resource.rules),
+                StatusView(resource.rules),
                 new,
                 _decoder.decode(entry.value),
                 _MANAGER,
             )
-        change = Change(entry.key, *resource.encode(new), entry.revision, delete=delete)
+        change = StoreWrite(entry.key, *resource.encode(new), entry.revision, delete=delete)
         try:
             await self._server.store.write(change)
         except Conflict:
@@ -292,14 +292,14 @@ class Definitions:
         return True
 
     @property
-    def _resource(self) -> Resource:
+    def _resource(self) -> ServedResource:
         resource = self._server.catalogue.get(_GROUP, "v1", _PLURAL)
         assert resource is not None
         return resource
 
-    def _call(self, resource: Resource) -> Call:
-        request = Request("PUT", "", "", {}, b"", SERVER)
-        place = Place(_GROUP, "v1", _PLURAL, subresource="status")
+    def _call(self, resource: ServedResource) -> Call:
+        request = HttpRequest("PUT", "", "", {}, b"", SERVER)
+        place = ApiPath(_GROUP, "v1", _PLURAL, subresource="status")
         return Call(self._server, request, resource, place, Query(""), PLAIN)
 
     # Cleaning up: the objects of a definition go first.
@@ -373,7 +373,7 @@ class Definitions:
             if await written:
                 return
 
-    async def _sweep(self, entry: Entry) -> None:
+    async def _sweep(self, entry: StoreEntry) -> None:
         """Delete what arrived after the objects of an earlier definition of the same name."""
         since = self._emptied.get(entry.key)
         if since is None or entry.created <= since:
@@ -384,7 +384,9 @@ class Definitions:
         for each in store.page(prefix).entries:
             if since < each.created < entry.created:
                 with suppress(Conflict):
-                    await store.write(Change(each.key, each.value, b"", each.revision, delete=True))
+                    await store.write(
+                        StoreWrite(each.key, each.value, b"", each.revision, delete=True)
+                    )
 
 
 async def _compile(definition: Object, size: int) -> None:

@@ -15,12 +15,12 @@ from typing import Any, Final
 import msgspec
 
 from polyver.core import listed
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import Cause, invalid
-from polyver.kube.server.admission import Review
-from polyver.kube.server.call import Server
-from polyver.kube.server.conversion.converters import Converter
-from polyver.kube.store import Entry
+from polyver.kube.server.admission import AdmissionRequest
+from polyver.kube.server.call import ServerContext
+from polyver.kube.server.conversion.converters import ObjectConverter
+from polyver.kube.store import StoreEntry
 
 __all__ = ["DroppedVersions"]
 
@@ -83,17 +83,17 @@ class _Needs:
 class DroppedVersions:
     """Refuses to drop a version that stored objects, managedFields or a Conversion need."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerContext) -> None:
         self._server = server
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         known = ("apiextensions.k8s.io", "customresourcedefinitions")
         return operation == "UPDATE" and (kind.group, kind.plural) == known
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         pass
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         if review.object is None or review.old is None or review.subresource:
             return
         dropped = [*_names(review.old) - _names(review.object)]
@@ -104,7 +104,7 @@ class DroppedVersions:
             causes = [Cause("spec.versions", f"Invalid value: {each}") for each in texts]
             raise invalid(review.kind, review.name, causes)
 
-    def _paths(self, review: Review) -> Iterator[str]:
+    def _paths(self, review: AdmissionRequest) -> Iterator[str]:
         converter = self._server.conversions.get(review.name)
         if converter is not None and review.object is not None:
             yield from needed_between(converter, _names(review.object))
@@ -117,7 +117,7 @@ class DroppedVersions:
                     each.note(obj, f"{spec['group']}/{version}")
         return [text for version, each in needs.items() for text in each.told(version)]
 
-    async def _pages(self, prefix: str) -> AsyncIterator[list[Entry]]:
+    async def _pages(self, prefix: str) -> AsyncIterator[list[StoreEntry]]:
         after = ""
         while True:
             page = self._server.store.page(prefix, after=after, limit=_SOME)
@@ -128,7 +128,7 @@ class DroppedVersions:
             await asyncio.sleep(0)
 
 
-def needed_between(converter: Converter, staying: Collection[str]) -> Iterator[str]:
+def needed_between(converter: ObjectConverter, staying: Collection[str]) -> Iterator[str]:
     """Versions that a conversion between two that stay leads through, and that do not stay."""
     known = [each for each in converter.versions if each in staying]
     told = set()
@@ -150,5 +150,5 @@ def _names(definition: Mapping[str, Any]) -> set[str]:
     return {each["name"] for each in definition["spec"].get("versions") or ()}
 
 
-def _read(entry: Entry) -> _Stored:
+def _read(entry: StoreEntry) -> _Stored:
     return _decode(entry.value)

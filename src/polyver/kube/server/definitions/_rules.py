@@ -13,10 +13,10 @@ from polyver.kube.server.definitions._approval import check_approval
 from polyver.kube.server.definitions._conditions import is_established, made, set_condition
 from polyver.kube.server.definitions._conversion import check_conversion, is_ca_bundle
 from polyver.kube.server.definitions._names import check_names, required_names
-from polyver.kube.server.definitions._versions import Versions, schemas_of
+from polyver.kube.server.definitions._versions import DefinitionVersions, schemas_of
 from polyver.kube.server.definitions._warnings import has_defaults, warnings_of
 from polyver.kube.server.delete import FOREGROUND, ORPHAN
-from polyver.kube.server.rules import Rules
+from polyver.kube.server.rules import KindRules
 from polyver.languages.values.names import dns_subdomain_problems
 
 __all__ = ["CLEANUP", "DefinitionRules"]
@@ -25,7 +25,7 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _PRESERVED = "spec.preserveUnknownFields"
 
 
-class DefinitionRules(Rules):
+class DefinitionRules(KindRules):
     """A definition names one kind, its versions, and the one version that is stored."""
 
     unconditional = False
@@ -127,7 +127,7 @@ def _check_name(obj: Object) -> Iterable[Cause]:
 
 def _check_spec(spec: Object, *, any_ca: bool) -> Iterable[Cause]:
     """What is wrong with a definition, in the order in which the real server tells it."""
-    versions, preserves = Versions.of(spec), bool(spec.get("preserveUnknownFields"))
+    versions, preserves = DefinitionVersions.of(spec), bool(spec.get("preserveUnknownFields"))
     yield from _check_group(spec.get("group") or "")
     yield from _check_scope(spec.get("scope") or "")
     yield from versions.check_schemas_given()

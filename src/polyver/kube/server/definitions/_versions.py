@@ -18,14 +18,14 @@ from polyver.kube.server.resource import encode_sorted
 from polyver.languages.values.names import dns_1035_label_problems
 from polyver.languages.values.strings import json_text
 
-__all__ = ["Versions", "schemas_of"]
+__all__ = ["DefinitionVersions", "schemas_of"]
 
 _MOVED = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 _MOST_TEXT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class DefinitionVersions:
     """The versions of a definition, and what all of them have."""
 
     given: Sequence[Object] | None
@@ -33,7 +33,7 @@ class Versions:
     shared: Object
 
     @classmethod
-    def of(cls, spec: Mapping[str, Any]) -> Versions:
+    def of(cls, spec: Mapping[str, Any]) -> DefinitionVersions:
         versions = spec.get("versions")
         if not versions:
             return cls(versions, {})

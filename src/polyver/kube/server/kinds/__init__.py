@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from polyver.core.plain import Object
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.tables import builtin_printer
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server.admission import Admission
-from polyver.kube.server.call import Server
+from polyver.kube.server.call import ServerContext
 from polyver.kube.server.definitions import DefinitionRules
 from polyver.kube.server.kinds._addresses import ServiceAddresses
 from polyver.kube.server.kinds._builtin import BuiltinRules
@@ -27,9 +27,9 @@ from polyver.kube.server.kinds._namespaces import NamespaceLifecycle, NamespaceR
 from polyver.kube.server.kinds._registrations import availability
 from polyver.kube.server.kinds._scaling import AUTOSCALERS, AutoscalerConversion
 from polyver.kube.server.kinds._table import RULES
-from polyver.kube.server.resource import Conversion, Resource
-from polyver.kube.server.rules import Part, Rules
-from polyver.kube.server.subresources import Finalize, Scale
+from polyver.kube.server.resource import ServedResource, StorageConversion
+from polyver.kube.server.rules import KindRules, ObjectView
+from polyver.kube.server.subresources import FinalizeView, ScaleView
 
 __all__ = ["addresses", "availability", "builtin_resources", "lifecycle"]
 
@@ -51,7 +51,7 @@ _CREATES = frozenset(
     endpoints limitranges rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io
     services""".split()
 )
-_RULES: Mapping[str, Rules] = {
+_RULES: Mapping[str, KindRules] = {
     "customresourcedefinitions.apiextensions.k8s.io": DefinitionRules(),
     "configmaps": ConfigMapRules(),
     "events": EventRules(core=True),
@@ -67,28 +67,28 @@ _SELECTORS = {
 }
 
 
-def builtin_resources() -> Iterable[Resource]:
+def builtin_resources() -> Iterable[ServedResource]:
     """All built-in kinds, ready to be served."""
     return [_resource(kind) for kind in builtin_kinds()]
 
 
-def lifecycle(server: Server) -> NamespaceLifecycle:
+def lifecycle(server: ServerContext) -> NamespaceLifecycle:
     """What keeps objects out of namespaces that are not there."""
     namespaces = server.catalogue.get("", "v1", "namespaces")
     assert namespaces is not None
     return NamespaceLifecycle(server, namespaces.kind)
 
 
-def addresses(server: Server) -> Admission:
+def addresses(server: ServerContext) -> Admission:
     """What gives services their addresses."""
     services = server.catalogue.get("", "v1", "services")
     assert services is not None
     return ServiceAddresses(server, services.kind)
 
 
-def _resource(kind: Kind) -> Resource:
+def _resource(kind: ResourceKind) -> ServedResource:
     rules = _RULES.get(kind.resource) or _plain_rules(kind)
-    return Resource(
+    return ServedResource(
         kind=kind,
         rules=rules,
         printer=builtin_printer(kind.group, kind.kind),
@@ -102,7 +102,7 @@ def _resource(kind: Kind) -> Resource:
     )
 
 
-def _conversion(kind: Kind) -> Conversion | None:
+def _conversion(kind: ResourceKind) -> StorageConversion | None:
     if kind.api_version in EVENTS and kind.kind == "Event":
         return EventConversion(kind.api_version)
     if kind.api_version in AUTOSCALERS:
@@ -110,7 +110,7 @@ def _conversion(kind: Kind) -> Conversion | None:
     return None
 
 
-def _shapes(kind: Kind) -> Mapping[str, Shape]:
+def _shapes(kind: ResourceKind) -> Mapping[str, Shape]:
     """The shapes of all versions of a kind: clients write, and own fields, in any of them."""
     versions = [kind.api_version]
     if kind.kind == "Event":
@@ -125,7 +125,7 @@ def _shape_in(api_version: str, kind: str) -> Shape:
     return shape_of(group, version, kind)
 
 
-def _stored(kind: Kind) -> Kind:
+def _stored(kind: ResourceKind) -> ResourceKind:
     """Events are stored as the core group has them, autoscalers in their newer version."""
     if kind.resource == "events.events.k8s.io":
         return replace(kind, group="", version="v1")
@@ -134,7 +134,7 @@ def _stored(kind: Kind) -> Kind:
     return kind
 
 
-def _plain_rules(kind: Kind) -> Rules:
+def _plain_rules(kind: ResourceKind) -> KindRules:
     rules = RULES.get(kind.resource, BuiltinRules)(kind)
     rules.counts = kind.resource in _COUNTED
     rules.answers_deletion = kind.resource in _ANSWERS
@@ -142,17 +142,17 @@ def _plain_rules(kind: Kind) -> Rules:
     return rules
 
 
-def _parts(kind: Kind, rules: Rules) -> Mapping[str, Part]:
-    parts: dict[str, Part] = {}
+def _parts(kind: ResourceKind, rules: KindRules) -> Mapping[str, ObjectView]:
+    parts: dict[str, ObjectView] = {}
     if kind.subresource("finalize"):
-        parts["finalize"] = Finalize(rules)
+        parts["finalize"] = FinalizeView(rules)
     if kind.subresource("scale"):
         selector = _SELECTORS.get(kind.resource, ())
-        parts["scale"] = Scale(rules, selector=selector, strict=False)
+        parts["scale"] = ScaleView(rules, selector=selector, strict=False)
     return parts
 
 
-def _selectable(kind: Kind) -> Mapping[str, Callable[[Object], str]]:
+def _selectable(kind: ResourceKind) -> Mapping[str, Callable[[Object], str]]:
     if kind.plural == "events":
         return event_fields(core=not kind.group)
     return {field: _text_at(field) for field in _FIELDS.get(kind.resource, ())}

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import msgspec
 
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, internal, invalid, invalid_field
-from polyver.kube.server.admission import Review
-from polyver.kube.server.call import Server
+from polyver.kube.server.admission import AdmissionRequest
+from polyver.kube.server.call import ServerContext
 from polyver.kube.server.kinds._checks import address_of
 from polyver.kube.server.kinds._services import is_headless, needs_node_ports
 
@@ -54,19 +54,19 @@ _PORTS = _Pool("a nodePort", range(_FIRST_PORT, _LAST_PORT + 1), str)
 class ServiceAddresses:
     """Gives what a service does not ask for, and refuses what another one has."""
 
-    def __init__(self, server: Server, services: Kind) -> None:
+    def __init__(self, server: ServerContext, services: ResourceKind) -> None:
         self._server = server
         self._kind = services
         # What was given and may not be stored yet; forgotten when there is nothing else left.
         self._given: set[str] = set()
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         return operation in ("CREATE", "UPDATE") and kind.resource == self._kind.resource
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         """Nothing: first the service has to be right."""
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         obj = review.object
         if obj is None or review.subresource:
             return
@@ -79,7 +79,7 @@ class ServiceAddresses:
             self._set_ports(spec, review)
         obj["spec"] = spec
 
-    def _set_address(self, spec: Object, review: Review) -> None:
+    def _set_address(self, spec: Object, review: AdmissionRequest) -> None:
         wanted = spec.get("clusterIP") or ""
         mine = ((review.old or {}).get("spec") or {}).get("clusterIP")
         if wanted and wanted == mine:
@@ -91,7 +91,7 @@ class ServiceAddresses:
             wanted = self._pick(taken, _ADDRESSES, review)
         spec |= {"clusterIP": wanted, "clusterIPs": [wanted]}
 
-    def _check_address(self, review: Review, wanted: str, taken: set[str]) -> None:
+    def _check_address(self, review: AdmissionRequest, wanted: str, taken: set[str]) -> None:
         address = address_of(wanted)
         problem = ""
         if address not in NETWORK:
@@ -102,7 +102,7 @@ class ServiceAddresses:
             text = f"failed to allocate IP {wanted}: {problem}"
             raise _refused(review, "spec.clusterIPs", [wanted], text)
 
-    def _set_ports(self, spec: Object, review: Review) -> None:
+    def _set_ports(self, spec: Object, review: AdmissionRequest) -> None:
         before = ((review.old or {}).get("spec") or {}).get("ports") or []
         mine = {each.get("nodePort") for each in before}
         taken = {str(port.get("nodePort")) for port in _ports(self._others(review))}
@@ -116,7 +116,7 @@ class ServiceAddresses:
                 _check_node_port(review, field, wanted, taken)
         spec["ports"] = ports
 
-    def _pick(self, taken: set[str], pool: _Pool, review: Review) -> str:
+    def _pick(self, taken: set[str], pool: _Pool, review: AdmissionRequest) -> str:
         found = pool.pick(taken | self._given)
         if found is None:
             self._given.clear()
@@ -128,7 +128,7 @@ class ServiceAddresses:
             self._given.add(found)
         return found
 
-    def _others(self, review: Review) -> Iterator[Object]:
+    def _others(self, review: AdmissionRequest) -> Iterator[Object]:
         """What the other services are made of."""
         own = (review.namespace, review.name)
         for entry in self._server.store.page(f"/{self._kind.group}/{self._kind.plural}/").entries:
@@ -138,7 +138,7 @@ class ServiceAddresses:
                 yield service.get("spec") or {}
 
 
-def _set_families(spec: Object, review: Review) -> None:
+def _set_families(spec: Object, review: AdmissionRequest) -> None:
     """One network: but a service that only others fill may have addresses of both kinds."""
     if not is_headless(spec):
         for number, family in enumerate(spec.get("ipFamilies") or ()):
@@ -160,7 +160,7 @@ def _ports(specs: Iterable[Object]) -> Iterator[Object]:
         yield from spec.get("ports") or ()
 
 
-def _check_node_port(review: Review, field: str, wanted: int, taken: set[str]) -> None:
+def _check_node_port(review: AdmissionRequest, field: str, wanted: int, taken: set[str]) -> None:
     if not _FIRST_PORT <= wanted <= _LAST_PORT:
         text = f"provided port is not in the valid range. {_RANGE}"
         raise _refused(review, field, wanted, text)
@@ -168,5 +168,5 @@ def _check_node_port(review: Review, field: str, wanted: int, taken: set[str]) -
         raise _refused(review, field, wanted, "provided port is already allocated")
 
 
-def _refused(review: Review, field: str, value: object, text: str) -> ApiError:
+def _refused(review: AdmissionRequest, field: str, value: object, text: str) -> ApiError:
     return invalid(review.kind, review.name, [invalid_field(field, value, text)])

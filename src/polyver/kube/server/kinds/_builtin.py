@@ -7,20 +7,20 @@ from functools import cached_property
 
 from polyver.core.plain import Object
 from polyver.kube.objects.builtin import shape_of
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.typed_bodies import decode_typed
 from polyver.kube.server.kinds._apply_defaults import defaults_of
-from polyver.kube.server.rules import Rules
+from polyver.kube.server.rules import KindRules
 
 __all__ = ["BuiltinRules"]
 
 
-class BuiltinRules(Rules):
+class BuiltinRules(KindRules):
     """Defaults on every write; kinds add what else they prepare and check."""
 
     status_keeps: tuple[str, ...] | None = ()
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: ResourceKind) -> None:
         self.kind = kind
         self.has_status = kind.subresource("status") is not None
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, forbidden_field, invalid_field, required
-from polyver.kube.server.rules import Rules
+from polyver.kube.server.rules import KindRules
 
 __all__ = ["ConfigMapRules", "SecretRules"]
 
@@ -17,7 +17,7 @@ _MOST_BYTES = 1024 * 1024
 _IMMUTABLE = "field is immutable when `immutable` is set"
 
 
-class ConfigMapRules(Rules):
+class ConfigMapRules(KindRules):
     """Texts and bytes under keys that differ."""
 
     def check_create(self, obj: Object) -> list[Cause]:
@@ -40,7 +40,7 @@ class ConfigMapRules(Rules):
         return [*causes, *self.check_create(obj)]
 
 
-class SecretRules(Rules):
+class SecretRules(KindRules):
     """Bytes under keys; a secret of a known type has the keys that the type needs."""
 
     _needed: Mapping[str, tuple[str, ...]] = {

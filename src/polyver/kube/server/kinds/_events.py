@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from polyver.core.plain import Object
 from polyver.kube.objects.rules import path_segment_problems
 from polyver.kube.objects.status import Cause, invalid_field, required
-from polyver.kube.server.rules import Rules
+from polyver.kube.server.rules import KindRules
 from polyver.languages.values.names import dns_subdomain_problems
 
 __all__ = ["EVENTS", "EventConversion", "EventRules", "LeaseRules", "event_fields"]
@@ -68,7 +68,7 @@ def _to_core(obj: Object) -> Object:
     return _ALWAYS | renamed | {"apiVersion": "v1"}
 
 
-class EventRules(Rules):
+class EventRules(KindRules):
     """An event is about an object in its own namespace."""
 
     creates_on_update = True
@@ -132,7 +132,7 @@ def _source(source: str, reporter: str) -> Callable[[Object], str]:
     return lambda obj: component(obj) or str(obj.get(reporter) or "")
 
 
-class LeaseRules(Rules):
+class LeaseRules(KindRules):
     """A lease may be taken by a PUT before it exists, and then only by who knows how it is."""
 
     creates_on_update = True

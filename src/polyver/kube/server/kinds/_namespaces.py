@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, Cause, forbidden, not_found
-from polyver.kube.server.admission import Review
-from polyver.kube.server.call import Server
-from polyver.kube.server.rules import Rules
+from polyver.kube.server.admission import AdmissionRequest
+from polyver.kube.server.call import ServerContext
+from polyver.kube.server.rules import KindRules
 from polyver.languages.values.names import dns_label_problems
 
 __all__ = ["NamespaceLifecycle", "NamespaceRules"]
@@ -17,7 +17,7 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 _UNDELETABLE = ("default", "kube-system", "kube-public")
 
 
-class NamespaceRules(Rules):
+class NamespaceRules(KindRules):
     """A namespace stays until its controller has emptied it."""
 
     name_problems = staticmethod(dns_label_problems)
@@ -55,23 +55,23 @@ class NamespaceRules(Rules):
 class NamespaceLifecycle:
     """Nothing is created where there is no namespace, or in one that is being deleted."""
 
-    def __init__(self, server: Server, namespaces: Kind) -> None:
+    def __init__(self, server: ServerContext, namespaces: ResourceKind) -> None:
         self._server = server
         self._kind = namespaces
 
-    def handles(self, kind: Kind, operation: str) -> bool:
+    def handles(self, kind: ResourceKind, operation: str) -> bool:
         if operation == "CREATE":
             return kind.namespaced
         return operation == "DELETE" and kind is self._kind
 
-    async def mutate(self, review: Review) -> None:
+    async def mutate(self, review: AdmissionRequest) -> None:
         if review.operation == "DELETE":
             if review.name in _UNDELETABLE:
                 raise forbidden(review.kind, review.name, "this namespace may not be deleted")
             return
         self.check(review)
 
-    def check(self, review: Review) -> None:
+    def check(self, review: AdmissionRequest) -> None:
         """Also asked just before a new object is stored, as the rest of the way may take long."""
         if not review.kind.namespaced:
             return
@@ -82,11 +82,11 @@ class NamespaceLifecycle:
         if name in self._server.terminating or b'"deletionTimestamp":"' in entry.value:
             raise _terminating(review)
 
-    async def validate(self, review: Review) -> None:
+    async def validate(self, review: AdmissionRequest) -> None:
         """What there was to say was said before."""
 
 
-def _terminating(review: Review) -> ApiError:
+def _terminating(review: AdmissionRequest) -> ApiError:
     namespace = review.namespace
     cause = Cause(
         "metadata.namespace", f"namespace {namespace} is being terminated", "NamespaceTerminating"

@@ -99,7 +99,7 @@ def _check_expression(field: str, given: str) -> Iterator[Cause]:
         yield required(field)
         return
     try:
-        cel.Condition.compile(text)
+        cel.MatchCondition.compile(text)
     except cel.Uncompilable as error:
         yield invalid_field(field, text, str(error))
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from polyver.kube.server.webhooks.dispatch import Webhooks
-from polyver.kube.server.webhooks.subjects import Subject
+from polyver.kube.server.webhooks.subjects import AdmissionAttributes
 
-__all__ = ["Subject", "Webhooks"]
+__all__ = ["AdmissionAttributes", "Webhooks"]

@@ -10,59 +10,59 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from polyver.kube.server.conversion.certificates import context_for
-from polyver.kube.server.conversion.reviews import CallFailed
-from polyver.kube.server.conversion.statuses import Answer, problem_of
+from polyver.kube.server.conversion.reviews import WebhookCallFailed
+from polyver.kube.server.conversion.statuses import WebhookResponse, problem_of
 from polyver.kube.server.conversion.transport import (
-    Address,
     Transport,
+    WebhookAddress,
     asked,
     no_service,
     service_url,
 )
-from polyver.kube.server.webhooks.configuration import Hook
+from polyver.kube.server.webhooks.configuration import AdmissionWebhook
 
-__all__ = ["Calls"]
+__all__ = ["WebhookCaller"]
 
 _TIMED_OUT = "context deadline exceeded"
 _Key = tuple[str, str, int]
 
 
-class Calls:
+class WebhookCaller:
     """Sends reviews to webhooks."""
 
     def __init__(self) -> None:
         self._transports: dict[_Key, Transport] = {}
 
-    async def ask(self, hook: Hook, body: bytes) -> bytes:
-        """The body of a webhook's answer; `CallFailed` says why there is none."""
+    async def ask(self, hook: AdmissionWebhook, body: bytes) -> bytes:
+        """The body of a webhook's answer; `WebhookCallFailed` says why there is none."""
         try:
             answer = await self._answer(hook, body)
-        except CallFailed as error:
+        except WebhookCallFailed as error:
             raise _failed(str(error)) from None
         if problem := problem_of(answer):
             raise _failed(problem)
         return answer.body
 
-    async def _answer(self, hook: Hook, body: bytes) -> Answer:
+    async def _answer(self, hook: AdmissionWebhook, body: bytes) -> WebhookResponse:
         url, service = _url(hook.client), hook.client.get("service")
         if service:
-            raise no_service(Address.parse(url), service["name"], hook.timeout)
+            raise no_service(WebhookAddress.parse(url), service["name"], hook.timeout)
         until = asyncio.get_running_loop().time() + hook.timeout
         return await asked(self._transport(hook, url), body, until=until)
 
-    def _transport(self, hook: Hook, url: str) -> Transport:
+    def _transport(self, hook: AdmissionWebhook, url: str) -> Transport:
         key = _key(hook)
         if key not in self._transports:
             bundle = hook.client.get("caBundle") or ""
             self._transports[key] = Transport(
-                Address.parse(url),
+                WebhookAddress.parse(url),
                 lambda: _context(bundle),
                 timeout=hook.timeout,
                 timed_out=_TIMED_OUT,
             )
         return self._transports[key]
 
-    async def keep(self, hooks: Iterable[Hook]) -> None:
+    async def keep(self, hooks: Iterable[AdmissionWebhook]) -> None:
         """Let go of the connections that none of these webhooks needs."""
         needed = {_key(hook) for hook in hooks}
         gone = [key for key in self._transports if key not in needed]
@@ -70,11 +70,11 @@ class Calls:
             await transport.close()
 
 
-def _failed(problem: str) -> CallFailed:
-    return CallFailed(f"failed to call webhook: {problem}")
+def _failed(problem: str) -> WebhookCallFailed:
+    return WebhookCallFailed(f"failed to call webhook: {problem}")
 
 
-def _key(hook: Hook) -> _Key:
+def _key(hook: AdmissionWebhook) -> _Key:
     return _url(hook.client), hook.client.get("caBundle") or "", hook.timeout
 
 
@@ -88,4 +88,4 @@ def _context(bundle: str) -> ssl.SSLContext:
         return context_for(base64.b64decode(bundle))
     except (ssl.SSLError, binascii.Error):
         told = "unable to load root certificates: unable to parse bytes as PEM block"
-        raise CallFailed(told) from None
+        raise WebhookCallFailed(told) from None

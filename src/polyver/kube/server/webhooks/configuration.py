@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from polyver.kube.server.webhooks.match import Rule
-from polyver.kube.store import Compacted, Entry, Lagging, Store, Watch
+from polyver.kube.server.webhooks.match import RuleWithOperations
+from polyver.kube.store import Compacted, Lagging, Store, StoreEntry, StoreWatch
 from polyver.languages import cel
 
-__all__ = ["Configurations", "Holds", "Hook"]
+__all__ = ["AdmissionWebhook", "Configurations", "RequestCondition"]
 
 GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
@@ -24,23 +24,23 @@ _PREFIX = f"/{GROUP}/"
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class Holds(Protocol):
+class RequestCondition(Protocol):
     """A condition on requests."""
 
-    def holds(self, facts: cel.Facts) -> bool: ...
+    def holds(self, facts: cel.ConditionVariables) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class AdmissionWebhook:
     """One webhook, ready to be matched and asked."""
 
     name: str
-    rules: tuple[Rule, ...]
+    rules: tuple[RuleWithOperations, ...]
     exact: bool
     """Whether only requests in the very versions of the rules match."""
     namespaces: Mapping[str, Any]
     objects: Mapping[str, Any]
-    conditions: tuple[Holds, ...]
+    conditions: tuple[RequestCondition, ...]
     ignored: bool
     """Whether a call that fails counts as none."""
     timeout: int
@@ -52,12 +52,12 @@ class Hook:
     client: Mapping[str, Any]
 
     @classmethod
-    def read(cls, hook: Mapping[str, Any]) -> Hook:
+    def read(cls, hook: Mapping[str, Any]) -> AdmissionWebhook:
         """What a stored configuration, which was checked and defaulted, says of a webhook."""
         conditions = hook.get("matchConditions") or ()
         return cls(
             name=hook["name"],
-            rules=tuple(Rule.read(rule) for rule in hook.get("rules") or ()),
+            rules=tuple(RuleWithOperations.read(rule) for rule in hook.get("rules") or ()),
             exact=hook.get("matchPolicy") == "Exact",
             namespaces=hook.get("namespaceSelector") or {},
             objects=hook.get("objectSelector") or {},
@@ -77,14 +77,14 @@ class _Broken:
 
     text: str
 
-    def holds(self, facts: cel.Facts) -> bool:
+    def holds(self, facts: cel.ConditionVariables) -> bool:
         del facts
         raise cel.ConditionFailed(self.text)
 
 
-def _compiled(text: str) -> Holds:
+def _compiled(text: str) -> RequestCondition:
     try:
-        return cel.Condition.compile(text)
+        return cel.MatchCondition.compile(text)
     except cel.Uncompilable as error:
         return _Broken(f"expression '{text}' resulted in error: {error}")
 
@@ -94,9 +94,9 @@ class Configurations:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._watch: Watch | None = None
-        self._read: dict[str, tuple[int, tuple[Hook, ...]]] = {}
-        self._hooks: dict[str, Sequence[Hook]] = {}
+        self._watch: StoreWatch | None = None
+        self._read: dict[str, tuple[int, tuple[AdmissionWebhook, ...]]] = {}
+        self._hooks: dict[str, Sequence[AdmissionWebhook]] = {}
         self.found = False
         """Whether there is any webhook at all."""
 
@@ -105,7 +105,7 @@ class Configurations:
         """Whether something was written since it was read."""
         return self._watch is None or self._watch.waiting
 
-    def of(self, plural: str) -> Sequence[Hook]:
+    def of(self, plural: str) -> Sequence[AdmissionWebhook]:
         """The webhooks of one kind of configuration, in order."""
         return self._hooks.get(plural, ())
 
@@ -123,19 +123,21 @@ class Configurations:
         self._hooks = {plural: self._all_of(plural) for plural in (MUTATING, VALIDATING)}
         self.found = any(self._hooks.values())
 
-    def _all_of(self, plural: str) -> Sequence[Hook]:
+    def _all_of(self, plural: str) -> Sequence[AdmissionWebhook]:
         # Keys come in order, so configurations are asked in the order of their names.
         named = f"{_PREFIX}{plural}/"
         return [
             hook for key, (_, all_) in self._read.items() if key.startswith(named) for hook in all_
         ]
 
-    def _hooks_of(self, entry: Entry) -> tuple[int, tuple[Hook, ...]]:
+    def _hooks_of(self, entry: StoreEntry) -> tuple[int, tuple[AdmissionWebhook, ...]]:
         known = self._read.get(entry.key)
         if known is not None and known[0] == entry.revision:
             return known
         content = _decode(entry.value)
-        return entry.revision, tuple(Hook.read(each) for each in content.get("webhooks") or ())
+        return entry.revision, tuple(
+            AdmissionWebhook.read(each) for each in content.get("webhooks") or ()
+        )
 
     def close(self) -> None:
         """Follow no longer."""

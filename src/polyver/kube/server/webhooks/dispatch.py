@@ -17,32 +17,32 @@ import msgspec
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.http.off_loop import off_loop
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.selection import selects
 from polyver.kube.objects.sizes import is_larger
 from polyver.kube.objects.status import ApiError, bad_request, forbidden, internal, not_found
-from polyver.kube.server.conversion.reviews import CallFailed
+from polyver.kube.server.conversion.reviews import WebhookCallFailed
 from polyver.kube.server.http import User
-from polyver.kube.server.identity import Wanted, account_user, may
-from polyver.kube.server.resource import Catalogue, Resource
-from polyver.kube.server.webhooks.calls import Calls
+from polyver.kube.server.identity import AuthorizationAttributes, account_user, may
+from polyver.kube.server.resource import ResourceCatalogue, ServedResource
+from polyver.kube.server.webhooks.calls import WebhookCaller
 from polyver.kube.server.webhooks.configuration import (
     MUTATING,
     VALIDATING,
+    AdmissionWebhook,
     Configurations,
-    Holds,
-    Hook,
+    RequestCondition,
 )
 from polyver.kube.server.webhooks.patches import patched, read_patch
 from polyver.kube.server.webhooks.reviews import (
-    Verdict,
+    AdmissionResponse,
     denied,
     read_verdict,
     request_of,
     review_body,
     review_version,
 )
-from polyver.kube.server.webhooks.subjects import Subject, Versions
+from polyver.kube.server.webhooks.subjects import AdmissionAttributes, VersionedAttributes
 from polyver.kube.store import Store
 from polyver.languages import cel
 from polyver.languages.values.step_budget import OverAllowance, limited
@@ -60,20 +60,20 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 class _Invocation:
     """A webhook that is to be asked, and the version in which it is."""
 
-    hook: Hook
-    resource: Resource
-    kind: Kind
+    hook: AdmissionWebhook
+    resource: ServedResource
+    kind: ResourceKind
 
 
 @dataclass(slots=True)
 class _Rounds:
     """Which webhooks have been asked, and which of them have to be asked again."""
 
-    asked: list[Hook] = field(default_factory=list)
-    again: list[Hook] = field(default_factory=list)
+    asked: list[AdmissionWebhook] = field(default_factory=list)
+    again: list[AdmissionWebhook] = field(default_factory=list)
     changed: bool = False
 
-    def note(self, hook: Hook, *, changed: bool) -> None:
+    def note(self, hook: AdmissionWebhook, *, changed: bool) -> None:
         if changed:
             self.again += self.asked
             self.asked = []
@@ -85,11 +85,11 @@ class _Rounds:
 class Webhooks:
     """All admission webhooks of a server."""
 
-    def __init__(self, store: Store, catalogue: Catalogue) -> None:
+    def __init__(self, store: Store, catalogue: ResourceCatalogue) -> None:
         self._store = store
         self._catalogue = catalogue
         self._configurations = Configurations(store)
-        self._calls = Calls()
+        self._calls = WebhookCaller()
 
     @property
     def idle(self) -> bool:
@@ -102,7 +102,7 @@ class Webhooks:
             await self._refresh()
         return self._configurations.found
 
-    def _hooks(self, plural: str) -> Sequence[Hook]:
+    def _hooks(self, plural: str) -> Sequence[AdmissionWebhook]:
         return self._configurations.of(plural)
 
     async def _refresh(self) -> None:
@@ -116,12 +116,12 @@ class Webhooks:
 
     # Mutating.
 
-    async def mutate(self, subject: Subject) -> None:
+    async def mutate(self, subject: AdmissionAttributes) -> None:
         """Let webhooks change the object, one after the other."""
         hooks = self._hooks(MUTATING)
         if not hooks or subject.exempt:
             return
-        versions, rounds = Versions(subject, _unshown_twice), _Rounds()
+        versions, rounds = VersionedAttributes(subject, _unshown_twice), _Rounds()
         await self._round(subject, versions, hooks, rounds)
         if rounds.changed:
             await self._round(subject, versions, hooks, rounds, again=True)
@@ -129,9 +129,9 @@ class Webhooks:
 
     async def _round(
         self,
-        subject: Subject,
-        versions: Versions,
-        hooks: Sequence[Hook],
+        subject: AdmissionAttributes,
+        versions: VersionedAttributes,
+        hooks: Sequence[AdmissionWebhook],
         rounds: _Rounds,
         *,
         again: bool = False,
@@ -144,11 +144,13 @@ class Webhooks:
             changed = False
             try:
                 changed = await self._change(subject, versions, found)
-            except CallFailed as error:
+            except WebhookCallFailed as error:
                 _passed_over(hook, error)
             rounds.note(hook, changed=changed)
 
-    async def _change(self, subject: Subject, versions: Versions, found: _Invocation) -> bool:
+    async def _change(
+        self, subject: AdmissionAttributes, versions: VersionedAttributes, found: _Invocation
+    ) -> bool:
         """Let one webhook change the object; whether it did."""
         verdict = await self._verdict(subject, versions, found, mutating=True)
         operations = read_patch(verdict.patch, verdict.patch_type)
@@ -173,12 +175,12 @@ class Webhooks:
 
     # Validating.
 
-    async def validate(self, subject: Subject) -> None:
+    async def validate(self, subject: AdmissionAttributes) -> None:
         """Ask all webhooks at once whether the write may happen."""
         hooks = self._hooks(VALIDATING)
         if not hooks or subject.exempt:
             return
-        versions = Versions(subject, _unshown)
+        versions = VersionedAttributes(subject, _unshown)
         found = [await self._match(subject, versions, hook) for hook in hooks]
         asked = [each for each in found if each is not None]
         for each in asked:
@@ -190,17 +192,24 @@ class Webhooks:
             if outcome is not None:
                 raise outcome
 
-    async def _accept(self, subject: Subject, versions: Versions, found: _Invocation) -> None:
+    async def _accept(
+        self, subject: AdmissionAttributes, versions: VersionedAttributes, found: _Invocation
+    ) -> None:
         try:
             await self._verdict(subject, versions, found, mutating=False)
-        except CallFailed as error:
+        except WebhookCallFailed as error:
             _passed_over(found.hook, error)
 
     # Both.
 
     async def _verdict(
-        self, subject: Subject, versions: Versions, found: _Invocation, *, mutating: bool
-    ) -> Verdict:
+        self,
+        subject: AdmissionAttributes,
+        versions: VersionedAttributes,
+        found: _Invocation,
+        *,
+        mutating: bool,
+    ) -> AdmissionResponse:
         """What a webhook says; that it refuses is an `ApiError`."""
         hook = found.hook
         if subject.dry_run and hook.side_effects not in _SAFE:
@@ -217,7 +226,9 @@ class Webhooks:
             raise denied(hook.name, verdict.status)
         return verdict
 
-    async def _match(self, subject: Subject, versions: Versions, hook: Hook) -> _Invocation | None:
+    async def _match(
+        self, subject: AdmissionAttributes, versions: VersionedAttributes, hook: AdmissionWebhook
+    ) -> _Invocation | None:
         """How a webhook is to be asked, if it is."""
         try:
             if not self._selected(subject, versions, hook):
@@ -234,7 +245,9 @@ class Webhooks:
             return None
         return found
 
-    def _selected(self, subject: Subject, versions: Versions, hook: Hook) -> bool:
+    def _selected(
+        self, subject: AdmissionAttributes, versions: VersionedAttributes, hook: AdmissionWebhook
+    ) -> bool:
         if _selects_some(hook.namespaces) and (subject.namespace or subject.is_namespace):
             labels = self._namespace_labels(subject, versions)
             if not selects(hook.namespaces, labels):
@@ -244,7 +257,9 @@ class Webhooks:
         objects = (versions.current, subject.old)
         return any(selects(hook.objects, _labels(each)) for each in objects if each is not None)
 
-    def _namespace_labels(self, subject: Subject, versions: Versions) -> Mapping[str, str]:
+    def _namespace_labels(
+        self, subject: AdmissionAttributes, versions: VersionedAttributes
+    ) -> Mapping[str, str]:
         current = versions.current
         if subject.is_namespace and not subject.subresource and current is not None:
             return _labels(current)
@@ -255,10 +270,12 @@ class Webhooks:
             raise not_found(namespaces.kind, subject.namespace)
         return _labels(_decode(entry.value))
 
-    def _invocation(self, subject: Subject, hook: Hook) -> _Invocation | None:
+    def _invocation(
+        self, subject: AdmissionAttributes, hook: AdmissionWebhook
+    ) -> _Invocation | None:
         namespaced = bool(subject.namespace) and not subject.is_namespace
 
-        def matches(rule_kind: Kind) -> bool:
+        def matches(rule_kind: ResourceKind) -> bool:
             return any(
                 rule.matches(
                     rule_kind, subject.operation, subject.subresource, namespaced=namespaced
@@ -275,7 +292,7 @@ class Webhooks:
                 return _Invocation(hook, resource, subject.other_kind or resource.kind)
         return None
 
-    def _equivalents(self, resource: Resource) -> Sequence[Resource]:
+    def _equivalents(self, resource: ServedResource) -> Sequence[ServedResource]:
         """The same objects in other versions, or in another group."""
         return [
             each
@@ -284,11 +301,11 @@ class Webhooks:
         ]
 
     async def _conditions_hold(
-        self, subject: Subject, versions: Versions, found: _Invocation
+        self, subject: AdmissionAttributes, versions: VersionedAttributes, found: _Invocation
     ) -> bool:
         shown = await versions.show(found.kind)
         request = request_of(subject, found.kind, found.resource.kind, shown)
-        facts = cel.Facts(request, _answers(subject.user), _question(subject))
+        facts = cel.ConditionVariables(request, _answers(subject.user), _question(subject))
         problems: list[str] = []
         for condition in found.hook.conditions:
             try:
@@ -303,7 +320,7 @@ class Webhooks:
         raise forbidden(subject.resource.kind, subject.name, text)
 
 
-async def _holds(condition: Holds, facts: cel.Facts) -> bool:
+async def _holds(condition: RequestCondition, facts: cel.ConditionVariables) -> bool:
     """Evaluate a condition: on the event loop if it takes few steps, else off the loop."""
     try:
         with limited(_FEW_STEPS):
@@ -322,7 +339,7 @@ def _unshown_twice(problem: ApiError) -> ApiError:
     return internal(internal(problem.message).message)
 
 
-def _passed_over(hook: Hook, error: CallFailed) -> None:
+def _passed_over(hook: AdmissionWebhook, error: WebhookCallFailed) -> None:
     """A call that failed is a refusal, unless the configuration says that it does not matter."""
     told = f"failed calling webhook {quoted(hook.name)}: {error}"
     if not hook.ignored:
@@ -345,9 +362,9 @@ def _labels(obj: Mapping[str, object]) -> Mapping[str, str]:
     return labels if isinstance(labels, dict) else {}
 
 
-def _question(subject: Subject) -> cel.Question:
+def _question(subject: AdmissionAttributes) -> cel.AuthorizationQuery:
     kind = subject.resource.kind
-    return cel.Question(
+    return cel.AuthorizationQuery(
         group=kind.group,
         resource=kind.plural,
         subresource=subject.subresource,
@@ -356,10 +373,10 @@ def _question(subject: Subject) -> cel.Question:
     )
 
 
-def _answers(user: User) -> Callable[[cel.Question], bool]:
-    def answer(asked: cel.Question) -> bool:
+def _answers(user: User) -> Callable[[cel.AuthorizationQuery], bool]:
+    def answer(asked: cel.AuthorizationQuery) -> bool:
         who = account_user(*asked.account, "", {}) if asked.account else user
-        wanted = Wanted(
+        wanted = AuthorizationAttributes(
             asked.verb,
             group=asked.group,
             resource=asked.resource,

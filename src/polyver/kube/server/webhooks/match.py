@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 
-__all__ = ["Rule"]
+__all__ = ["RuleWithOperations"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RuleWithOperations:
     """One rule of a webhook; a star is everything.
 
-    >>> rule = Rule.read({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"],
-    ...                   "resources": ["pods/*"]})
-    >>> pods = Kind("", "v1", "Pod", "pods", "pod", namespaced=True)
+    >>> rule = RuleWithOperations.read({"operations": ["*"], "apiGroups": [""],
+    ...                                 "apiVersions": ["v1"], "resources": ["pods/*"]})
+    >>> pods = ResourceKind("", "v1", "Pod", "pods", "pod", namespaced=True)
     >>> rule.matches(pods, "UPDATE", "status", namespaced=True)
     True
     """
@@ -29,7 +29,7 @@ class Rule:
     scope: str
 
     @classmethod
-    def read(cls, rule: Mapping[str, Any]) -> Rule:
+    def read(cls, rule: Mapping[str, Any]) -> RuleWithOperations:
         parts = (each.partition("/") for each in rule.get("resources") or ())
         return cls(
             operations=frozenset(rule.get("operations") or ()),
@@ -39,7 +39,9 @@ class Rule:
             scope=rule.get("scope") or "*",
         )
 
-    def matches(self, kind: Kind, operation: str, subresource: str, *, namespaced: bool) -> bool:
+    def matches(
+        self, kind: ResourceKind, operation: str, subresource: str, *, namespaced: bool
+    ) -> bool:
         """Whether a request for a kind is one of those that the rule is for."""
         return (
             self.scope in ("*", "Namespaced" if namespaced else "Cluster")

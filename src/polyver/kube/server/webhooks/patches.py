@@ -7,11 +7,11 @@ from typing import Any
 from polyver.core.plain import Object
 from polyver.kube.objects import InvalidPatch, PatchFailed, apply_json_patch
 from polyver.kube.objects.builtin import builtin_kinds, metadata_shape, shape_of
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, internal
 from polyver.kube.objects.typed_bodies import Undecodable, decode_typed, what_is
-from polyver.kube.server.conversion.reviews import CallFailed
-from polyver.kube.server.resource import Resource
+from polyver.kube.server.conversion.reviews import WebhookCallFailed
+from polyver.kube.server.resource import ServedResource
 from polyver.kube.server.subresources import SCALE
 from polyver.languages.values.json_values import plain, read
 
@@ -31,21 +31,23 @@ def read_patch(patch: bytes, kind: str) -> list[Any]:
     try:
         operations = plain(read(patch), "", {})
     except Undecodable as error:
-        raise CallFailed(f"{_UNREADABLE}: {error}") from None
+        raise WebhookCallFailed(f"{_UNREADABLE}: {error}") from None
     if operations is not None and not isinstance(operations, list):
         what = f"json: cannot unmarshal {what_is(operations)} into Go value of type jsonpatch.Patch"
-        raise CallFailed(f"{_UNREADABLE}: {what}")
+        raise WebhookCallFailed(f"{_UNREADABLE}: {what}")
     for each in operations or ():
         if not isinstance(each, dict):
             into = "Go value of type jsonpatch.Operation"
             what = f"json: cannot unmarshal {what_is(each)} into {into}"
-            raise CallFailed(f"{_UNREADABLE}: {what}")
+            raise WebhookCallFailed(f"{_UNREADABLE}: {what}")
     if operations and kind != "JSONPatch":
-        raise CallFailed(f'unsupported patch type "{kind}"')
+        raise WebhookCallFailed(f'unsupported patch type "{kind}"')
     return operations or []
 
 
-def patched(obj: Object, operations: list[Any], resource: Resource, kind: Kind) -> Object:
+def patched(
+    obj: Object, operations: list[Any], resource: ServedResource, kind: ResourceKind
+) -> Object:
     """What a patch makes of an object, with defaults filled in; what it lacks to be one is told."""
     try:
         made = apply_json_patch(obj, operations)
@@ -60,7 +62,7 @@ def patched(obj: Object, operations: list[Any], resource: Resource, kind: Kind) 
     return made
 
 
-def _typed(made: Object, resource: Resource, kind: Kind) -> Object:
+def _typed(made: Object, resource: ServedResource, kind: ResourceKind) -> Object:
     _check_identity(made, kind)
     shape = (
         resource.shape if kind is resource.kind else shape_of(kind.group, kind.version, kind.kind)
@@ -72,7 +74,7 @@ def _typed(made: Object, resource: Resource, kind: Kind) -> Object:
     return found
 
 
-def _check_identity(made: Object, kind: Kind) -> None:
+def _check_identity(made: Object, kind: ResourceKind) -> None:
     """What says that it is something else is refused; what says nothing is what it was."""
     version, name = made.get("apiVersion") or kind.api_version, made.get("kind") or kind.kind
     if (version, name) == (kind.api_version, kind.kind):

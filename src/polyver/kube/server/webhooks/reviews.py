@@ -14,16 +14,23 @@ from typing import Any
 from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.builtin import shape_of
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.objects.typed_bodies import Undecodable, decode_typed
-from polyver.kube.server.conversion.reviews import CallFailed, parsed, refuse_others
+from polyver.kube.server.conversion.reviews import WebhookCallFailed, parsed, refuse_others
 from polyver.kube.server.http import User
-from polyver.kube.server.webhooks.subjects import Shown, Subject
+from polyver.kube.server.webhooks.subjects import AdmissionAttributes, VersionedObjects
 from polyver.languages.values.strings import quoted
 
-__all__ = ["Verdict", "denied", "read_verdict", "request_of", "review_body", "review_version"]
+__all__ = [
+    "AdmissionResponse",
+    "denied",
+    "read_verdict",
+    "request_of",
+    "review_body",
+    "review_version",
+]
 
 GROUP = "admission.k8s.io"
 KIND = "AdmissionReview"
@@ -41,14 +48,16 @@ def review_version(accepted: Sequence[str]) -> str:
     known = next((each for each in accepted if each in _KNOWN_VERSIONS), None)
     if known is None:
         told = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
-        raise CallFailed(f"could not create admission objects: {told}")
+        raise WebhookCallFailed(f"could not create admission objects: {told}")
     return known
 
 
 # What is asked.
 
 
-def request_of(subject: Subject, kind: Kind, plural: Kind, shown: Shown) -> Object:
+def request_of(
+    subject: AdmissionAttributes, kind: ResourceKind, plural: ResourceKind, shown: VersionedObjects
+) -> Object:
     """What a webhook is told of a write, but for the uid of the question.
 
     `kind` is that of the objects as they are shown, `plural` the resource that the rule names.
@@ -74,11 +83,11 @@ def request_of(subject: Subject, kind: Kind, plural: Kind, shown: Shown) -> Obje
     }
 
 
-def _kind(kind: Kind) -> Object:
+def _kind(kind: ResourceKind) -> Object:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-def _resource(kind: Kind) -> Object:
+def _resource(kind: ResourceKind) -> Object:
     return {"group": kind.group, "version": kind.version, "resource": kind.plural}
 
 
@@ -103,7 +112,7 @@ def review_body(request: Object, uid: str, version: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AdmissionResponse:
     """What a webhook says of a write."""
 
     allowed: bool
@@ -136,16 +145,16 @@ def _shape() -> Shape:
     return Shape(type="object", name="v1.AdmissionReview", fields=fields)
 
 
-def read_verdict(body: bytes, *, uid: str, version: str, mutating: bool) -> Verdict:
-    """What an answer says; `CallFailed` if it is none."""
+def read_verdict(body: bytes, *, uid: str, version: str, mutating: bool) -> AdmissionResponse:
+    """What an answer says; `WebhookCallFailed` if it is none."""
     try:
         answer = _read(body, version)
-    except CallFailed as error:
-        raise CallFailed(f"failed to call webhook: {error}") from None
+    except WebhookCallFailed as error:
+        raise WebhookCallFailed(f"failed to call webhook: {error}") from None
     try:
         return _verified(answer, uid=uid, strict=version == "v1", mutating=mutating)
-    except CallFailed as error:
-        raise CallFailed(f"received invalid webhook response: {error}") from None
+    except WebhookCallFailed as error:
+        raise WebhookCallFailed(f"received invalid webhook response: {error}") from None
 
 
 def _read(body: bytes, version: str) -> Object:
@@ -155,24 +164,24 @@ def _read(body: bytes, version: str) -> Object:
     try:
         found: Object = decode_typed(value, _shape()).value
     except Undecodable as error:
-        raise CallFailed(str(error)) from None
+        raise WebhookCallFailed(str(error)) from None
     # What is told of a missing type is what was sent, and not what it was taken for.
     return {"response": found.get("response"), "apiVersion": said, "kind": kind} | {
         "given": value.get("response")
     }
 
 
-def _verified(answer: Object, *, uid: str, strict: bool, mutating: bool) -> Verdict:
+def _verified(answer: Object, *, uid: str, strict: bool, mutating: bool) -> AdmissionResponse:
     response, given = answer["response"], answer["given"]
     if given is None:
-        raise CallFailed("webhook response was absent")
+        raise WebhookCallFailed("webhook response was absent")
     response = response or {}
     if strict:
         _check_identity(answer, response.get("uid") or "", uid)
         _check_patch(given, mutating=mutating)
     patch = _patch_of(response) if mutating else b""
     kind = (response.get("patchType") or "") if strict else "JSONPatch"
-    return Verdict(
+    return AdmissionResponse(
         allowed=bool(response.get("allowed")),
         status=response.get("status") or {},
         warnings=tuple(response.get("warnings") or ()),
@@ -183,12 +192,12 @@ def _verified(answer: Object, *, uid: str, strict: bool, mutating: bool) -> Verd
 
 def _check_identity(answer: Object, said: str, uid: str) -> None:
     if said != uid:
-        raise CallFailed(f"expected response.uid={quoted(uid)}, got {quoted(said)}")
+        raise WebhookCallFailed(f"expected response.uid={quoted(uid)}, got {quoted(said)}")
     version, kind = answer["apiVersion"], answer["kind"]
     if (version, kind) != (f"{GROUP}/v1", KIND):
         shown = version if "/" in version else f"/{version}"
         told = f"expected webhook response of {GROUP}/v1, Kind={KIND}"
-        raise CallFailed(f"{told}, got {shown}, Kind={kind}")
+        raise WebhookCallFailed(f"{told}, got {shown}, Kind={kind}")
 
 
 def _check_patch(response: Mapping[str, Any], *, mutating: bool) -> None:
@@ -196,14 +205,14 @@ def _check_patch(response: Mapping[str, Any], *, mutating: bool) -> None:
     if not mutating:
         for name, value in (("patch", patch or None), ("patchType", kind)):
             if value is not None:
-                raise CallFailed(f"validating webhook may not return response.{name}")
+                raise WebhookCallFailed(f"validating webhook may not return response.{name}")
         return
     if patch and kind is None:
-        raise CallFailed("webhook returned response.patch but not response.patchType")
+        raise WebhookCallFailed("webhook returned response.patch but not response.patchType")
     if not patch and kind is not None:
-        raise CallFailed("webhook returned response.patchType but not response.patch")
+        raise WebhookCallFailed("webhook returned response.patchType but not response.patch")
     if kind == "":
-        raise CallFailed('webhook returned invalid response.patchType of ""')
+        raise WebhookCallFailed('webhook returned invalid response.patchType of ""')
 
 
 def _patch_of(response: Mapping[str, Any]) -> bytes:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.core.plain import Object
-from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.http import User
-from polyver.kube.server.resource import Resource
+from polyver.kube.server.resource import ServedResource
 
-__all__ = ["Shown", "Subject", "Versions"]
+__all__ = ["AdmissionAttributes", "VersionedAttributes", "VersionedObjects"]
 
 _EXEMPT = frozenset(
     f"{change}{what}"
@@ -22,10 +22,10 @@ _EXEMPT = frozenset(
 
 
 @dataclass(slots=True)
-class Subject:
+class AdmissionAttributes:
     """A write that is about to happen, as webhooks are told of it."""
 
-    resource: Resource
+    resource: ServedResource
     """As the path of the request names it."""
     operation: str
     namespace: str
@@ -38,11 +38,11 @@ class Subject:
     dry_run: bool
     warn: Callable[[str], None]
     subresource: str = ""
-    other_kind: Kind | None = None
+    other_kind: ResourceKind | None = None
     """The kind of what the path shows, if it is not that of the resource."""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ResourceKind:
         return self.other_kind or self.resource.kind
 
     @property
@@ -57,25 +57,27 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class VersionedObjects:
     """Both objects in one version."""
 
     object: Object | None
     old: Object | None
 
 
-class Versions:
+class VersionedAttributes:
     """The objects of a write, converted to the versions that webhooks want, each once."""
 
-    def __init__(self, subject: Subject, failed: Callable[[ApiError], ApiError]) -> None:
+    def __init__(
+        self, subject: AdmissionAttributes, failed: Callable[[ApiError], ApiError]
+    ) -> None:
         """`failed` makes a refusal of why an object cannot be shown."""
         self._subject = subject
         self._failed = failed
         self._resource = subject.resource
-        self._shown = {subject.kind.api_version: Shown(subject.object, subject.old)}
-        self._changed_in: Kind | None = None
+        self._shown = {subject.kind.api_version: VersionedObjects(subject.object, subject.old)}
+        self._changed_in: ResourceKind | None = None
 
-    async def show(self, kind: Kind) -> Shown:
+    async def show(self, kind: ResourceKind) -> VersionedObjects:
         """Both objects as another version has them."""
         if kind.api_version not in self._shown:
             await self.settle()
@@ -85,7 +87,7 @@ class Versions:
                 old = await self._convert(subject.old, kind)
             except ApiError as error:
                 raise self._failed(error) from None
-            self._shown[kind.api_version] = Shown(new, old)
+            self._shown[kind.api_version] = VersionedObjects(new, old)
         return self._shown[kind.api_version]
 
     @property
@@ -94,9 +96,9 @@ class Versions:
         kind = self._changed_in or self._subject.kind
         return self._shown[kind.api_version].object
 
-    def change(self, kind: Kind, obj: Object) -> None:
+    def change(self, kind: ResourceKind, obj: Object) -> None:
         """Take a new object in place of the one that was shown in a version."""
-        self._shown = {kind.api_version: Shown(obj, self._shown[kind.api_version].old)}
+        self._shown = {kind.api_version: VersionedObjects(obj, self._shown[kind.api_version].old)}
         self._changed_in = kind
 
     async def settle(self) -> None:
@@ -107,10 +109,10 @@ class Versions:
         changed = self._shown[kind.api_version].object
         same = kind.api_version == subject.kind.api_version
         subject.object = changed if same else await self._convert(changed, subject.kind)
-        self._shown[subject.kind.api_version] = Shown(subject.object, subject.old)
+        self._shown[subject.kind.api_version] = VersionedObjects(subject.object, subject.old)
         self._changed_in = None
 
-    async def _convert(self, obj: Object | None, kind: Kind) -> Object | None:
+    async def _convert(self, obj: Object | None, kind: ResourceKind) -> Object | None:
         conversion = self._resource.conversion
         if obj is None or conversion is None or obj["apiVersion"] == kind.api_version:
             return obj

@@ -1,0 +1,18 @@
+"""Markers for `typing.Annotated` that several capabilities read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Description"]
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A sentence about a field or an argument.
+
+    `kubectl explain` and `polyver functions` print it. Every marker that has an attribute
+    `description` is read alike.
+    """
+
+    description: str
