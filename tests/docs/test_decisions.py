@@ -43,7 +43,8 @@ def test_a_decision_that_is_superseded_names_its_successor(page: Path) -> None:
     for number, name in LINK.findall(status):
         assert name.startswith(f"{number}-")
         later = FOLDER / name
-        assert later in PAGES and later != page
+        assert later in PAGES
+        assert later != page
         assert f"]({page.name})" in later.read_text(), f"{name} does not name what it supersedes"
 
 
