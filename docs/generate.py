@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -313,7 +314,37 @@ def figures() -> Report:
     return read_report(HERE.parent / "bench" / "results.json")
 
 
+TITLE_LINE = re.compile(r"# (\d+)\. (.+)")
+STATUS_LINE = re.compile(r"^Status: (.+)$", re.MULTILINE)
+
+
+def decisions() -> str:
+    rows = "\n".join(decision_row(page) for page in sorted((HERE / "decisions").glob("[0-9]*.md")))
+    return f"""<!-- Written by `make docs` from the pages themselves. -->
+# Decisions
+
+One page for each decision that someone could reverse: status, context, choice, consequences. The
+title says what was decided. Numbers are never reused; some were never used.
+
+The line `Status:` of a page is `in force`, `superseded by` a later decision, or `partly superseded
+by` one, with the part that no longer holds. This table repeats it.
+
+| number | decision | status |
+|---|---|---|
+{rows}
+"""
+
+
+def decision_row(page: Path) -> str:
+    text = page.read_text()
+    title, status = TITLE_LINE.match(text), STATUS_LINE.search(text)
+    if title is None or status is None or int(title[1]) != int(page.name[:4]):
+        raise SystemExit(f"docs/decisions/{page.name} needs `# NUMBER. TITLE` and `Status: …`")
+    return f"| [{page.name[:4]}]({page.name}) | {title[2]} | {status[1]} |"
+
+
 PAGES = {
+    "decisions/README.md": decisions,
     "explanation/performance.md": performance,
     "explanation/scale.svg": scale,
     "reference/checking.md": checking,
