@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from polyver.compositions._conditions import DesiredCondition
 from polyver.core.adoption import Adoption, Follower, adopted
+from polyver.kube.objects.conditions import DesiredCondition
 
 __all__ = ["adopted_fact", "adoption_of"]
 

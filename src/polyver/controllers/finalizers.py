@@ -1,41 +1,80 @@
-"""A finalizer, put on and taken off if nobody was faster."""
+"""Add and remove finalizers.
+
+Every write has the uid and the resourceVersion of the object that was read as its precondition: a
+finalizer that somebody else adds or removes at the same moment is not lost.
+"""
 
 from __future__ import annotations
 
 from polyver.client import Client, GroupVersionResource
-from polyver.core.plain import Object
+from polyver.core.plain import Object, ReadOnlyObject
 
-__all__ = ["hold", "release"]
+__all__ = [
+    "add_finalizer",
+    "has_finalizer",
+    "remove_finalizer",
+    "with_finalizer",
+    "without_finalizer",
+]
 
 
-async def hold(
-    client: Client, resource: GroupVersionResource, obj: Object, finalizer: str
-) -> Object:
-    """The object as it is when it cannot go without being let go."""
+def has_finalizer(obj: ReadOnlyObject, finalizer: str) -> bool:
+    """Report whether an object has a finalizer."""
+    return finalizer in (obj["metadata"].get("finalizers") or ())
+
+
+def with_finalizer(obj: ReadOnlyObject, finalizer: str) -> list[str]:
+    """Return the finalizers of an object with this one added."""
     there = obj["metadata"].get("finalizers") or []
-    if finalizer in there:
-        return obj
-    return await _with(client, resource, obj, [*there, finalizer])
+    return [*there] if finalizer in there else [*there, finalizer]
 
 
-async def release(
-    client: Client, resource: GroupVersionResource, obj: Object, finalizer: str
+def without_finalizer(obj: ReadOnlyObject, finalizer: str) -> list[str]:
+    """Return the finalizers of an object with this one removed."""
+    return [each for each in obj["metadata"].get("finalizers") or () if each != finalizer]
+
+
+async def add_finalizer(
+    client: Client,
+    resource: GroupVersionResource,
+    obj: Object,
+    finalizer: str,
+    *,
+    manager: str = "",
 ) -> Object:
-    """Let an object go; the object as it was last."""
-    there = obj["metadata"].get("finalizers") or []
-    if finalizer not in there:
+    """Add a finalizer, and return the object as it is afterwards."""
+    if has_finalizer(obj, finalizer):
         return obj
-    return await _with(client, resource, obj, [each for each in there if each != finalizer])
+    return await _write(client, resource, obj, with_finalizer(obj, finalizer), manager)
 
 
-async def _with(
-    client: Client, resource: GroupVersionResource, obj: Object, finalizers: list[str]
+async def remove_finalizer(
+    client: Client,
+    resource: GroupVersionResource,
+    obj: Object,
+    finalizer: str,
+    *,
+    manager: str = "",
+) -> Object:
+    """Remove a finalizer, and return the object as it was last."""
+    if not has_finalizer(obj, finalizer):
+        return obj
+    return await _write(client, resource, obj, without_finalizer(obj, finalizer), manager)
+
+
+async def _write(
+    client: Client,
+    resource: GroupVersionResource,
+    obj: Object,
+    finalizers: list[str],
+    manager: str,
 ) -> Object:
     metadata = obj["metadata"]
-    known = {name: metadata[name] for name in ("uid", "resourceVersion")}
+    precondition = {name: metadata[name] for name in ("uid", "resourceVersion")}
     return await client.patch(
         resource,
         metadata["name"],
         metadata.get("namespace", ""),
-        change={"metadata": {**known, "finalizers": finalizers}},
+        change={"metadata": {**precondition, "finalizers": finalizers}},
+        manager=manager,
     )

@@ -14,8 +14,9 @@ from polyver.core import Lineage, Policy, PolyverError, Selector, Series, Unspec
 from polyver.core.adoption import Adoption, Follower, adopted
 from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.uses import DefinitionUse, question_of
+from polyver.kube.objects.conditions import DesiredCondition
 
-__all__ = ["adoption_data", "adoption_fact", "adoption_of"]
+__all__ = ["adoption_condition", "adoption_data", "adoption_of"]
 
 
 def adoption_of(uses: Iterable[tuple[DefinitionUse, int]], lineage: Lineage) -> dict[str, Adoption]:
@@ -66,6 +67,6 @@ def adoption_data(
     return found
 
 
-def adoption_fact(adoption: Mapping[str, Adoption]) -> dict[str, str]:
+def adoption_condition(adoption: Mapping[str, Adoption]) -> DesiredCondition:
     """Return the condition `Adopted` of a definition."""
-    return {"type": "Adopted", **adopted(adoption, noun="versions")._asdict()}
+    return DesiredCondition("Adopted", *adopted(adoption, noun="versions"))

@@ -45,6 +45,7 @@ from polyver.definitions.uses import (
     uses_of,
 )
 from polyver.kube.objects import digest
+from polyver.kube.objects.conditions import DesiredCondition, set_conditions
 
 __all__ = [
     "KEPT",
@@ -297,23 +298,14 @@ def application_status(
 ) -> dict[str, Any]:
     """The status that an application should have."""
     before: ReadOnlyObject = application.get("status") or {}
-    known = {each["type"]: each for each in before.get("conditions") or ()}
     if errors:
-        said = {"status": "False", "reason": condition_reason(errors[0], default="Unresolved")}
-        said["message"] = "; ".join(map(str, errors))
+        reason = condition_reason(errors[0], default="Unresolved")
+        resolved = DesiredCondition("Resolved", "False", reason, "; ".join(map(str, errors)))
     else:
-        said = {"status": "True", "reason": "Resolved", "message": _count(len(resolutions))}
-    same = known.get("Resolved", {}).get("status") == said["status"]
-    since = known["Resolved"]["lastTransitionTime"] if same else now
-    generation = application["metadata"].get("generation", 1)
-    known["Resolved"] = {
-        "type": "Resolved",
-        **said,
-        "observedGeneration": generation,
-        "lastTransitionTime": since,
-    }
-    status: dict[str, Any] = {**before, "conditions": [*known.values()]}
-    status["observedGeneration"] = generation
+        resolved = DesiredCondition("Resolved", "True", "Resolved", _count(len(resolutions)))
+    conditions = set_conditions(application, [resolved], now=now)
+    status: dict[str, Any] = {**before, "conditions": conditions}
+    status["observedGeneration"] = application["metadata"].get("generation", 1)
     status["status"] = "failed" if errors else "rendering"
     if revision is not None and not errors:
         status["resolutions"] = [*resolutions]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from polyver.capability import condition_reason
 from polyver.core import PolyverError
 from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.rendered_objects import Placed, fields_digest, name_of
 from polyver.definitions.support import Unsupported
+from polyver.kube.objects.conditions import DesiredCondition
 from polyver.kube.objects.health import Health
 
 __all__ = [
-    "ApplicationCondition",
     "applied_fact",
     "applied_resource",
     "confirmed",
@@ -25,7 +25,6 @@ __all__ = [
     "services_of",
     "supported_fact",
     "updated_fact",
-    "with_facts",
 ]
 
 _LONGEST: Final = 8
@@ -34,74 +33,52 @@ _MOST_TEXT: Final = 32_000
 """How long the message of a condition may be: Kubernetes' own conditions have 32,768 characters."""
 
 
-class ApplicationCondition(NamedTuple):
-    """What a condition says."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
-
-
-def with_facts(
-    status: ReadOnlyObject, facts: Iterable[ApplicationCondition], *, generation: int, now: str
-) -> dict[str, Any]:
-    """A status with these conditions; times of what has not changed stay."""
-    known = {each["type"]: each for each in status.get("conditions") or ()}
-    for fact in facts:
-        before = known.get(fact.type, {})
-        since = before.get("lastTransitionTime") if before.get("status") == fact.status else None
-        said = {**fact._asdict(), "observedGeneration": generation}
-        known[fact.type] = {**said, "lastTransitionTime": since or now}
-    return {**status, "conditions": [*known.values()]}
-
-
-def supported_fact(errors: Iterable[object]) -> ApplicationCondition:
+def supported_fact(errors: Iterable[object]) -> DesiredCondition:
     """Return the condition `Supported`: its message lists the fields that are not executed."""
     found = [str(each) for each in errors if isinstance(each, Unsupported)]
     if not found:
-        return ApplicationCondition(
+        return DesiredCondition(
             "Supported", "True", "Supported", "all fields that are set are executed"
         )
     text = "; ".join(found)
     if len(text) > _MOST_TEXT:
         text = f"{text[:_MOST_TEXT]} … ({len(found)} in all)"
-    return ApplicationCondition(
+    return DesiredCondition(
         "Supported", "False", "NotExecuted", f"{text}; nothing is applied with them"
     )
 
 
-def rendered_fact(outputs: int) -> ApplicationCondition:
+def rendered_fact(outputs: int) -> DesiredCondition:
     """All is rendered."""
-    return ApplicationCondition("Rendered", "True", "Rendered", _count(outputs, "object"))
+    return DesiredCondition("Rendered", "True", "Rendered", _count(outputs, "object"))
 
 
-def applied_fact(outputs: int, taken_back: Sequence[str]) -> ApplicationCondition:
+def applied_fact(outputs: int, taken_back: Sequence[str]) -> DesiredCondition:
     """All is applied; `taken_back` tells of fields that others had changed."""
     more = f"; taken back: {_some(taken_back)}" if taken_back else ""
-    return ApplicationCondition("Applied", "True", "Applied", _count(outputs, "object") + more)
+    return DesiredCondition("Applied", "True", "Applied", _count(outputs, "object") + more)
 
 
-def confirmed(status: ReadOnlyObject, fact: ApplicationCondition) -> ApplicationCondition:
+def confirmed(status: ReadOnlyObject, fact: DesiredCondition) -> DesiredCondition:
     """A fact as it was told before, if it holds already."""
     for each in status.get("conditions") or ():
         if (each["type"], each["status"]) == (fact.type, fact.status):
-            return ApplicationCondition(fact.type, fact.status, each["reason"], each["message"])
+            return DesiredCondition(fact.type, fact.status, each["reason"], each.get("message", ""))
     return fact
 
 
-def holds(status: ReadOnlyObject, fact: ApplicationCondition) -> bool:
+def holds(status: ReadOnlyObject, fact: DesiredCondition) -> bool:
     """Return True if the status has this condition with the same `status` value."""
     known = {each["type"]: each["status"] for each in status.get("conditions") or ()}
     return bool(known.get(fact.type) == fact.status)
 
 
-def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> ApplicationCondition:
+def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> DesiredCondition:
     """What went wrong, the first of it by its reason."""
-    return ApplicationCondition(kind, "False", reason, _some([*map(str, errors)]))
+    return DesiredCondition(kind, "False", reason, _some([*map(str, errors)]))
 
 
-def updated_fact(status: ReadOnlyObject) -> ApplicationCondition | None:
+def updated_fact(status: ReadOnlyObject) -> DesiredCondition | None:
     """Return the condition `Updated`: False if a move of the application to a release failed.
 
     Return None if no move has failed and the status does not have the condition yet.
@@ -109,21 +86,21 @@ def updated_fact(status: ReadOnlyObject) -> ApplicationCondition | None:
     failed = [each for each in status.get("resolutions") or () if each.get("failedMove")]
     if failed:
         told = {each["failedMove"]["message"]: each["failedMove"]["reason"] for each in failed}
-        return ApplicationCondition("Updated", "False", next(iter(told.values())), _some([*told]))
+        return DesiredCondition("Updated", "False", next(iter(told.values())), _some([*told]))
     known = [each for each in status.get("conditions") or () if each["type"] == "Updated"]
     return (
-        ApplicationCondition("Updated", "True", "Updated", "it uses what it asks for")
+        DesiredCondition("Updated", "True", "Updated", "it uses what it asks for")
         if known
         else None
     )
 
 
-def ready_fact(services: Sequence[ReadOnlyObject]) -> ApplicationCondition:
+def ready_fact(services: Sequence[ReadOnlyObject]) -> DesiredCondition:
     """Whether all components do well."""
     ill = [f"{each['name']}: {each['message']}" for each in services if not each["healthy"]]
     if ill:
-        return ApplicationCondition("Ready", "False", "Unhealthy", _some(ill))
-    return ApplicationCondition("Ready", "True", "Healthy", _count(len(services), "component"))
+        return DesiredCondition("Ready", "False", "Unhealthy", _some(ill))
+    return DesiredCondition("Ready", "True", "Healthy", _count(len(services), "component"))
 
 
 def _count(number: int, noun: str) -> str:

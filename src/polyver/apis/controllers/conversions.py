@@ -37,10 +37,11 @@ from polyver.client import (
     timestamp,
 )
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
-from polyver.controllers.finalizers import hold, release
+from polyver.controllers.finalizers import add_finalizer, remove_finalizer
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
+from polyver.kube.objects.conditions import ConditionStatus, DesiredCondition, set_conditions
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
@@ -133,7 +134,7 @@ class ConversionController(Controller[str]):
         if left > 0:
             return Requeue(left)
         if self._told is not None and "deletionTimestamp" not in conversion["metadata"]:
-            conversion = await hold(self._client, _CONVERSIONS, conversion, FINALIZER)
+            conversion = await add_finalizer(self._client, _CONVERSIONS, conversion, FINALIZER)
         await self._write_down(key, conversion, crd, known.problem)
         return None
 
@@ -149,7 +150,7 @@ class ConversionController(Controller[str]):
         if self._told is not None:
             if crd is not None and key not in self._kinds:
                 await self._unpoint(crd)
-            await release(self._client, _CONVERSIONS, conversion, FINALIZER)
+            await remove_finalizer(self._client, _CONVERSIONS, conversion, FINALIZER)
         self._withdraw(key)
         return None
 
@@ -239,25 +240,25 @@ class ConversionController(Controller[str]):
         await self._client.patch(CRDS, name, change=change, manager=_MANAGER)
 
     async def _tell(
-        self, conversion: Object, status: str, reason: str, message: str, *, kind: str = "Serving"
+        self,
+        conversion: Object,
+        status: ConditionStatus,
+        reason: str,
+        message: str,
+        *,
+        kind: str = "Serving",
     ) -> None:
         """Set a condition of a Conversion, if it has another."""
         if self._told is None:
             return
-        known = {c["type"]: c for c in conversion.get("status", {}).get("conditions") or ()}
-        before = known.get(kind, {})
-        said = {"type": kind, "status": status, "reason": reason, "message": message}
-        said["observedGeneration"] = conversion["metadata"].get("generation", 1)
-        if all(before.get(name) == value for name, value in said.items()):
+        condition = DesiredCondition(kind, status, reason, message)
+        conditions = set_conditions(conversion, [condition], now=timestamp(self._clock))
+        if conditions == (conversion.get("status") or {}).get("conditions"):
             return
-        same = before.get("status") == status
-        said["lastTransitionTime"] = (
-            before["lastTransitionTime"] if same else timestamp(self._clock)
-        )
         await self._client.patch(
             _CONVERSIONS,
             conversion["metadata"]["name"],
-            change={"status": {"conditions": [*({**known, kind: said}).values()]}},
+            change={"status": {"conditions": conditions}},
             subresource="status",
             manager=_MANAGER,
         )

@@ -22,6 +22,7 @@ from polyver.app.installing.options import (
 from polyver.app.installing.ownership import converted_by, installed_in, is_kept
 from polyver.cli.exit_codes import RequestRefused, UnreadableInput
 from polyver.client import Client, GroupVersionResource, find
+from polyver.controllers.finalizers import remove_finalizer
 from polyver.core import listed
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
@@ -225,15 +226,8 @@ class Remover:
             await self._free(resource, each)
 
     async def _free(self, resource: GroupVersionResource, conversion: Object) -> None:
-        metadata = conversion["metadata"]
-        there = metadata.get("finalizers") or []
-        if FINALIZER not in there:
-            return
-        rest = [each for each in there if each != FINALIZER]
-        known = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         try:
-            change = {"metadata": {**known, "finalizers": rest}}
-            await self.client.patch(resource, metadata["name"], change=change)
+            await remove_finalizer(self.client, resource, conversion, FINALIZER)
         except ApiError as error:
             if error.code not in (404, 409):  # gone, or changed: it is looked at again
                 raise

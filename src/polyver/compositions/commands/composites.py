@@ -30,9 +30,9 @@ from polyver.compositions.decisions import (
     read_composite,
     read_definition,
 )
-from polyver.compositions.packages import condition_of
 from polyver.core import Resolution, listed
 from polyver.core.plain import Object
+from polyver.kube.objects.conditions import find_condition
 from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _names(kind: ResourceKind) -> Iterator[str]:
 def _print(found: CompositeExplanation, *, explain: bool) -> None:
     print_lines(found.composite.shown)
     for kind in ("Synced", "Ready"):
-        each = condition_of(found.composite.obj, kind)
+        each = find_condition(found.composite.obj, kind)
         if each is not None:
             told = f"{kind}={each['status']} ({each['reason']})"
             print_lines(f"{told}: {each['message']}" if each.get("message") else told)

@@ -20,7 +20,6 @@ from polyver.compositions.lineages import CAPABILITY
 from polyver.compositions.packages import (
     KnownFunctionRevision,
     StepFunctionUse,
-    condition_of,
     function_of,
     known_revision,
     lineage_of,
@@ -41,6 +40,7 @@ from polyver.core import (
     resolve,
 )
 from polyver.core.plain import Object
+from polyver.kube.objects.conditions import find_condition
 from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:
@@ -116,12 +116,12 @@ class InstalledFunction:
             "digest": known.digest,
             "labels": {k: v for k, v in known.labels.items() if k in known.copied},
             "selectedBy": [*self.users.get(known.name, ())],
-            "message": (condition_of(obj, "RuntimeHealthy") or {}).get("message", ""),
+            "message": (find_condition(obj, "RuntimeHealthy") or {}).get("message", ""),
         }
 
 
 def _status(obj: Object, kind: str) -> str:
-    return str((condition_of(obj, kind) or {}).get("status", ""))
+    return str((find_condition(obj, kind) or {}).get("status", ""))
 
 
 def on_cluster(context: str, ask: Callable[[Client], Awaitable[T]]) -> T:

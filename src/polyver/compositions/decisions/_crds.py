@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from polyver.apis.conversion_kind import versions_in_use
 from polyver.capability import Refusal
-from polyver.compositions._conditions import DesiredCondition, condition_of, conditions_with
 from polyver.compositions._function_references import mapping
 from polyver.compositions.decisions._definitions import definition_crd
 from polyver.compositions.names import DELETED_BY_FORCE
 from polyver.core import listed
 from polyver.core.plain import ReadOnlyObject
+from polyver.kube.objects.conditions import DesiredCondition, find_condition, set_conditions
 from polyver.kube.objects.owners import controller_of
 
 __all__ = [
@@ -167,7 +167,7 @@ def definition_status(
     facts = [_established(mine), *_applied(obj, refusals), *_offered(obj), *_postponed(waits_for)]
     stale = {*_OURS} - {fact.type for fact in facts}
     before: ReadOnlyObject = obj.get("status") or {}
-    made = [e for e in conditions_with(obj, facts, now=now) if e["type"] not in stale]
+    made = [e for e in set_conditions(obj, facts, now=now) if e["type"] not in stale]
     status = {**before, "conditions": made}
     status.pop("controllers", None)
     if mine is None or facts[0].status != "True":
@@ -184,13 +184,13 @@ def _established(crd: ReadOnlyObject | None) -> DesiredCondition:
     if is_going(crd):
         told = f"the CustomResourceDefinition {name} is being deleted"
         return DesiredCondition("Established", "False", "TerminatingCompositeResource", told)
-    names = condition_of(crd, "NamesAccepted")
+    names = find_condition(crd, "NamesAccepted")
     if names is not None and names["status"] == "False":
         message = names.get("message") or ""
         return DesiredCondition(
             "Established", "False", "NamesNotAccepted", f"its names are taken: {message}"
         )
-    said = condition_of(crd, "Established")
+    said = find_condition(crd, "Established")
     if said is None or said["status"] != "True":
         return DesiredCondition(
             "Established", "False", "NotYetServed", "the API server does not serve it yet"

@@ -35,7 +35,6 @@ from polyver.compositions.packages._spec import (
 from polyver.compositions.packages._status import (
     UNPACKING,
     FunctionPackageState,
-    condition_of,
     function_status,
     revision_status,
 )
@@ -53,7 +52,6 @@ __all__ = [
     "check_package",
     "check_reference",
     "check_revision",
-    "condition_of",
     "decide",
     "function_of",
     "function_status",

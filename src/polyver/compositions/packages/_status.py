@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver.capability import Refusal
-from polyver.compositions._conditions import DesiredCondition, condition_of, conditions_with
 from polyver.compositions.packages._plan import FunctionPlan
 from polyver.core.plain import ReadOnlyObject
+from polyver.kube.objects.conditions import DesiredCondition, find_condition, set_conditions
 
 __all__ = [
     "UNPACKING",
     "FunctionPackageState",
-    "condition_of",
     "function_status",
     "revision_status",
 ]
@@ -70,7 +69,7 @@ def _installed(refusals: Sequence[Refusal], seen: FunctionPackageState) -> Desir
 
 
 def _healthy(seen: FunctionPackageState) -> DesiredCondition:
-    said = condition_of(seen.revision, "Healthy") if seen.revision is not None else None
+    said = find_condition(seen.revision, "Healthy") if seen.revision is not None else None
     if said is None:
         return DesiredCondition("Healthy", "Unknown", "UnknownPackageRevisionHealth")
     return DesiredCondition("Healthy", said["status"], said["reason"], said.get("message") or "")
@@ -103,4 +102,4 @@ def revision_status(
 
 def _with(obj: ReadOnlyObject, facts: Iterable[DesiredCondition], *, now: str) -> dict[str, Any]:
     before: ReadOnlyObject = obj.get("status") or {}
-    return {**before, "conditions": conditions_with(obj, facts, now=now)}
+    return {**before, "conditions": set_conditions(obj, facts, now=now)}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from polyver.compositions._conditions import DesiredCondition, Truth
 from polyver.compositions.decisions import ResolvedStep
 from polyver.compositions.messages import (
     Capability,
@@ -31,6 +30,7 @@ from polyver.compositions.pipeline._run import (
     awaited_by,
 )
 from polyver.kube.objects import digest
+from polyver.kube.objects.conditions import ConditionStatus, DesiredCondition
 
 __all__ = [
     "MOST_ROUNDS",
@@ -50,7 +50,7 @@ MOST_ROUNDS: Final = 5
 SYSTEM: Final = frozenset({"Ready", "Synced", "Healthy", "Updated"})
 """The conditions that are not for functions."""
 _CAPABILITIES = tuple(each for each in Capability if each is not Capability.UNSPECIFIED)
-_TRUTH: dict[Status, Truth] = {Status.TRUE: "True", Status.FALSE: "False"}
+_TRUTH: dict[Status, ConditionStatus] = {Status.TRUE: "True", Status.FALSE: "False"}
 
 
 @dataclass(frozen=True, slots=True)

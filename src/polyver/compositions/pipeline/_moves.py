@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from polyver.compositions._conditions import DesiredCondition
 from polyver.compositions._function_references import mapping
 from polyver.compositions.names import ALLOW_DELETION
 from polyver.compositions.pipeline._outcome import PipelineOutcome
@@ -17,6 +16,7 @@ from polyver.compositions.pipeline._resources import shown
 from polyver.core import listed
 from polyver.core.plain import ReadOnlyObject
 from polyver.core.replacement import Role, without_replacement
+from polyver.kube.objects.conditions import DesiredCondition
 from polyver.kube.objects.owners import controller_of
 
 __all__ = [

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.compositions._conditions import DesiredCondition, conditions_with
 from polyver.compositions._function_references import mapping
 from polyver.compositions.decisions import Composite, CompositeKind, Secret
 from polyver.compositions.messages import Ready
@@ -25,6 +24,7 @@ from polyver.compositions.pipeline._resources import (
 from polyver.compositions.pipeline._run import PipelineEvent, PipelineFailure, PipelineRun
 from polyver.core import listed
 from polyver.core.plain import ReadOnlyObject
+from polyver.kube.objects.conditions import DesiredCondition, set_conditions
 
 __all__ = [
     "PipelineOutcome",
@@ -155,7 +155,7 @@ def composite_conditions(
     if outcome.failure is not None:
         facts += _unknown(composite, {fact.type for fact in facts})
     last = {fact.type: fact for fact in facts}
-    return conditions_with(composite, last.values(), now=now)
+    return set_conditions(composite, last.values(), now=now)
 
 
 def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[DesiredCondition]:
@@ -189,20 +189,20 @@ def stayed_conditions(
     composite: ReadOnlyObject, updated: DesiredCondition, *, now: str
 ) -> list[dict[str, Any]]:
     """The conditions of a composite resource that keeps what another release has made."""
-    return conditions_with(composite, [updated], now=now)
+    return set_conditions(composite, [updated], now=now)
 
 
 def paused_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, Any]]:
     """The conditions of a composite resource that is left alone because somebody wants that."""
     message = f"the annotation {PAUSED} says that nothing is to be done"
-    return conditions_with(
+    return set_conditions(
         composite, [DesiredCondition("Synced", "False", "ReconcilePaused", message)], now=now
     )
 
 
 def deleting_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, Any]]:
     """The conditions of a composite resource that goes, as soon as nothing holds it."""
-    return conditions_with(composite, [DesiredCondition("Ready", "False", "Deleting")], now=now)
+    return set_conditions(composite, [DesiredCondition("Ready", "False", "Deleting")], now=now)
 
 
 def published_details(outcome: PipelineOutcome, defined: CompositeKind) -> dict[str, bytes]:

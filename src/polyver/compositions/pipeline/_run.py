@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from polyver.capability import Refusal
-from polyver.compositions._conditions import DesiredCondition
 from polyver.compositions.decisions import ResolvedStep, Secret
 from polyver.compositions.messages import Requirements, Resource, State
+from polyver.kube.objects.conditions import DesiredCondition
 
 __all__ = [
     "REASON",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from polyver.core.plain import Object
+from polyver.kube.objects.conditions import set_condition
 from polyver.kube.objects.kinds import ResourceKind
 
 __all__ = ["Remains", "conditions"]
@@ -58,30 +59,19 @@ class Remains:
 
 
 def conditions(before: Sequence[Object], remains: Remains, *, now: str) -> list[Object]:
-    """The conditions after this attempt; what has not changed keeps its time and its place."""
-    known = {condition["type"]: condition for condition in before}
-    fresh = {type: _condition(type, remains, now) for type in _FINE}  # noqa: A001
-    return [
-        *(_merged(each, fresh.get(each["type"])) for each in before),
-        *(condition for type, condition in fresh.items() if type not in known),  # noqa: A001
-    ]
+    """Return the conditions of a namespace after an attempt to delete its content."""
+    after = [*before]
+    for kind in _FINE:
+        after = set_condition(after, _condition(kind, remains), now)
+    return after
 
 
-def _merged(before: Object, after: Object | None) -> Object:
-    if after is None:
-        return before
-    if before.get("status") != after["status"]:
-        return before | after
-    return before | after | {"lastTransitionTime": before.get("lastTransitionTime")}
-
-
-def _condition(type: str, remains: Remains, now: str) -> Object:  # noqa: A002
+def _condition(type: str, remains: Remains) -> Object:  # noqa: A002
     problem = _problem(type, remains)
     reason, message = problem or _FINE[type]
     return {
         "type": type,
         "status": "True" if problem else "False",
-        "lastTransitionTime": now,
         "reason": reason,
         "message": message,
     }

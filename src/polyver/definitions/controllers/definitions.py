@@ -22,6 +22,7 @@ from polyver.client import (
 )
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
+from polyver.controllers.finalizers import add_finalizer, remove_finalizer
 from polyver.controllers.identity import identity_of
 from polyver.controllers.kubernetes.accounts import is_terminating
 from polyver.core import Lineage
@@ -296,19 +297,10 @@ class DefinitionController(Controller[DefinitionKey]):
         self, resource: GroupVersionResource, obj: Object, *, held: bool
     ) -> None:
         metadata = obj["metadata"]
-        before = metadata.get("finalizers") or []
-        # What is being deleted takes no new finalizer.
-        if held is (IN_USE in before) or (held and "deletionTimestamp" in metadata):
-            return
-        after = [*before, IN_USE] if held else [each for each in before if each != IN_USE]
-        change = {"resourceVersion": metadata["resourceVersion"], "finalizers": after}
-        made = await self._client.patch(
-            resource,
-            metadata["name"],
-            metadata["namespace"],
-            change={"metadata": change},
-            manager=_MANAGER,
-        )
+        if held and "deletionTimestamp" in metadata:
+            return  # an object that is being deleted takes no new finalizer
+        write = add_finalizer if held else remove_finalizer
+        made = await write(self._client, resource, obj, IN_USE, manager=_MANAGER)
         metadata |= made["metadata"]
 
     async def _note(self, resource: GroupVersionResource, obj: Object) -> None:
@@ -332,10 +324,10 @@ class DefinitionController(Controller[DefinitionKey]):
         """Have a definition report a status, with who follows which version."""
         self._counted_at[key] = self._clock.time()
         metadata = obj["metadata"]
-        lineage = lineage_in({**obj, "status": status})
+        wanted = {**obj, "status": status}
+        lineage = lineage_in(wanted)
         adoption = adoption_of(self._uses.counted(key), lineage) if lineage is not None else {}
-        generation, now = metadata.get("generation", 1), timestamp(self._clock)
-        status = with_adoption(status, adoption, generation=generation, now=now)
+        status = with_adoption(wanted, adoption, now=timestamp(self._clock))
         if lineage is not None:
             await self._announce(obj, lineage, adoption, key)
         if status == obj.get("status"):

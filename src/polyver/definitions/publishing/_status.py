@@ -8,11 +8,12 @@ from typing import Any
 from polyver.core import Lineage, Release, Serial
 from polyver.core.adoption import Adoption
 from polyver.core.plain import ReadOnlyObject
-from polyver.definitions.adoption import adoption_data, adoption_fact
+from polyver.definitions.adoption import adoption_condition, adoption_data
 from polyver.definitions.entries import newest_of
 from polyver.definitions.names import ALLOW_DELETION, revision_name
 from polyver.definitions.publishing._plan import Decision
 from polyver.definitions.publishing._spec import Refusal
+from polyver.kube.objects.conditions import DesiredCondition, find_condition, set_conditions
 
 __all__ = ["status_of", "with_adoption"]
 
@@ -23,58 +24,45 @@ def status_of(
     """The status that a definition should have; times of what has not changed stay."""
     lineage = decision.before if refusals else decision.after
     before: ReadOnlyObject = obj.get("status") or {}
-    known = {each["type"]: each for each in before.get("conditions") or ()}
-    generation = obj["metadata"].get("generation", 1)
-    made = [_condition(each, known, generation, now) for each in _facts(decision, refusals)]
-    ours = {each["type"] for each in made}
-    others = [each for each in known.values() if each["type"] not in ours]
+    conditions = set_conditions(obj, _conditions(decision, refusals), now=now)
     taken = {**_taken(before), **{str(each.version): each.users for each in decision.forced}}
     versions = [
         _version(lineage.name, each, taken.get(str(each.version), ()))
         for each in reversed(lineage.releases)
     ]
     newest = newest_of(lineage)
-    status = {**before, "conditions": [*others, *made], "versions": versions}
+    status = {**before, "conditions": conditions, "versions": versions}
     if newest is not None:
         status["latestRevision"] = _revision(lineage, newest)
     return status
 
 
 def with_adoption(
-    status: ReadOnlyObject, adoption: Mapping[str, Adoption], *, generation: int, now: str
+    obj: ReadOnlyObject, adoption: Mapping[str, Adoption], *, now: str
 ) -> dict[str, Any]:
-    """A status that tells who follows which version; nothing, if nobody ever did."""
-    known = {each["type"]: each for each in status.get("conditions") or ()}
-    if not adoption and "Adopted" not in known:
+    """Return the status of a definition with its adoption.
+
+    A definition that never had followers gets no condition `Adopted`.
+    """
+    status: ReadOnlyObject = obj.get("status") or {}
+    if not adoption and find_condition(obj, "Adopted") is None:
         return dict(status)
-    fact = _condition(adoption_fact(adoption), known, generation, now)
-    conditions = [*({**known, "Adopted": fact}).values()]
+    conditions = set_conditions(obj, [adoption_condition(adoption)], now=now)
     versions = adoption_data(status.get("versions") or (), adoption)
     return {**status, "conditions": conditions, "versions": versions}
 
 
-def _facts(decision: Decision, refusals: Sequence[Refusal]) -> Iterator[dict[str, str]]:
+def _conditions(decision: Decision, refusals: Sequence[Refusal]) -> Iterator[DesiredCondition]:
     if refusals:
-        said = {"status": "False", "reason": refusals[0].reason}
-        yield {"type": "Published", **said, "message": "; ".join(map(str, refusals))}
-    else:
-        message = f"{len(decision.after)} versions" if len(decision.after) != 1 else "1 version"
-        yield {"type": "Published", "status": "True", "reason": "Published", "message": message}
+        message = "; ".join(map(str, refusals))
+        yield DesiredCondition("Published", "False", refusals[0].reason, message)
+        return
+    message = f"{len(decision.after)} versions" if len(decision.after) != 1 else "1 version"
+    yield DesiredCondition("Published", "True", "Published", message)
     if decision.warnings:
-        said = {"status": "Unknown", "reason": "Warned", "message": "; ".join(decision.warnings)}
+        yield DesiredCondition("Compatible", "Unknown", "Warned", "; ".join(decision.warnings))
     else:
-        said = {"status": "True", "reason": "Compared", "message": "no parameter is broken"}
-    if not refusals:
-        yield {"type": "Compatible", **said}
-
-
-def _condition(
-    fact: Mapping[str, str], known: Mapping[str, ReadOnlyObject], generation: int, now: str
-) -> dict[str, Any]:
-    before = known.get(fact["type"], {})
-    same = before.get("status") == fact["status"]
-    since = before["lastTransitionTime"] if same else now
-    return {**fact, "observedGeneration": generation, "lastTransitionTime": since}
+        yield DesiredCondition("Compatible", "True", "Compared", "no parameter is broken")
 
 
 def _taken(before: ReadOnlyObject) -> dict[str, Sequence[str]]:

@@ -23,7 +23,7 @@ from polyver.client import (
 )
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
-from polyver.controllers.finalizers import hold, release
+from polyver.controllers.finalizers import add_finalizer, has_finalizer, remove_finalizer
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions import actions as machine
@@ -125,7 +125,7 @@ class ActionSetController(Controller[Key]):
         elif run is None or run.state.is_over:
             self._known.pop(uid, None)
             self._leave(uid)
-            await release(self._client, _ACTION_SETS, found, FINALIZER)
+            await remove_finalizer(self._client, _ACTION_SETS, found, FINALIZER)
         elif not all(action.snapshot for action in run.actions):
             fact = "an ActionSet was started by something else, and is left to that"
             self._log.warning(fact, actionset=f"{key.namespace}/{key.name}")
@@ -152,7 +152,7 @@ class ActionSetController(Controller[Key]):
         if self._is_too_large(run):
             run = machine.refused("its actions are too large to be recorded in its status")
         if run.actions:
-            action_set = await hold(self._client, _ACTION_SETS, action_set, FINALIZER)
+            action_set = await add_finalizer(self._client, _ACTION_SETS, action_set, FINALIZER)
         await self._warn(action_set, run.warnings)
         await self._tell_end(action_set, run)
         await _Written(self, action_set, run).store(run)
@@ -559,7 +559,7 @@ def _state(kind: ResourceKind, obj: Object) -> tuple[str, bool]:
     del kind
     state = (obj.get("status") or {}).get("state")
     is_over = state in ("complete", "failed")
-    holds = FINALIZER in (obj["metadata"].get("finalizers") or ())
+    holds = has_finalizer(obj, FINALIZER)
     return obj["metadata"]["resourceVersion"], is_over and not holds
 
 

@@ -1,25 +1,64 @@
-"""Conditions in the status of an object."""
+"""Conditions in the status of an object.
+
+All writers of conditions use these functions. They keep `lastTransitionTime` while the status of
+a condition stays the same, and keep the order of conditions, so that a status that has not changed
+is equal to the stored one and need not be written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
-from polyver.core.plain import Object
+from polyver.core.plain import Object, ReadOnlyObject
 
-__all__ = ["find_condition", "set_condition"]
+__all__ = [
+    "ConditionStatus",
+    "DesiredCondition",
+    "find_condition",
+    "set_condition",
+    "set_conditions",
+]
+
+ConditionStatus = Literal["True", "False", "Unknown"]
 
 
-def find_condition(obj: Mapping[str, Any], kind: str) -> Object | None:
+class DesiredCondition(NamedTuple):
+    """A condition without the fields that depend on the object and on time."""
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str = ""
+
+
+def find_condition(obj: ReadOnlyObject, kind: str) -> Object | None:
     """Return the condition of this type, if the object has it."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each.get("type") == kind), None)
 
 
+def set_conditions(
+    obj: ReadOnlyObject, desired: Iterable[DesiredCondition], *, now: str
+) -> list[Object]:
+    """Return the conditions of an object with these added or replaced.
+
+    `observedGeneration` is the generation of the object. An empty message is left out.
+    """
+    generation = obj["metadata"].get("generation", 1)
+    conditions: list[Object] = [*((obj.get("status") or {}).get("conditions") or ())]
+    for each in desired:
+        condition: Object = each._asdict() | {"observedGeneration": generation}
+        if not each.message:
+            del condition["message"]
+        conditions = set_condition(conditions, condition, now)
+    return conditions
+
+
 def set_condition(conditions: Sequence[Object], condition: Object, now: str) -> list[Object]:
     """Return the conditions with this one added or replaced.
 
-    lastTransitionTime is the time at which the condition's status changed last.
+    `lastTransitionTime` is the time at which the condition's status changed last.
 
     >>> set_condition([], {"type": "Ready", "status": "True"}, "2026-01-01T00:00:00Z")
     [{'type': 'Ready', 'status': 'True', 'lastTransitionTime': '2026-01-01T00:00:00Z'}]
@@ -28,5 +67,5 @@ def set_condition(conditions: Sequence[Object], condition: Object, now: str) -> 
     if found is None:
         return [*conditions, condition | {"lastTransitionTime": now}]
     kept = found.get("status") == condition["status"] and found.get("lastTransitionTime")
-    new = found | condition | {"lastTransitionTime": kept or now}
+    new = condition | {"lastTransitionTime": kept or now}
     return [new if each is found else each for each in conditions]

@@ -14,6 +14,7 @@ import msgspec
 
 from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
+from polyver.kube.objects.conditions import set_condition
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.server.call import ServerContext
 from polyver.kube.server.http import HttpRequest, HttpResponse
@@ -152,16 +153,9 @@ class Registrations:
 
     def _status(self, found: Object) -> Object | None:
         """What is to be written to a status that does not say how it is."""
-        wanted = availability(found["spec"], self._server.timestamp())
         known = found.get("status", {}).get("conditions") or []
-        if any(each["type"] == "Available" and _same(each, wanted) for each in known):
-            return None
-        others = [each for each in known if each["type"] != "Available"]
-        return {"status": {"conditions": [*others, wanted]}}
-
-
-def _same(one: Object, other: Object) -> bool:
-    return all(one.get(name) == other[name] for name in ("status", "reason", "message"))
+        conditions = set_condition(known, availability(found["spec"]), self._server.timestamp())
+        return {"status": {"conditions": conditions}} if conditions != known else None
 
 
 def _asked(method: str, rest: str, body: Object) -> HttpRequest:

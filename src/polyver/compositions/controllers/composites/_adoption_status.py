@@ -7,7 +7,6 @@ from typing import Final
 
 from polyver.client import Client, Clock, GroupVersionResource, find, timestamp
 from polyver.compositions._adoption import adopted_fact
-from polyver.compositions._conditions import condition_of, conditions_with
 from polyver.compositions.controllers.composites._apply import MANAGER
 from polyver.compositions.controllers.composites._dependents import AdoptionCounter, CompositeKey
 from polyver.compositions.controllers.compositions import COMPOSITIONS
@@ -16,6 +15,7 @@ from polyver.controllers.controller import Requeue
 from polyver.controllers.events import Events
 from polyver.core.adoption import Adoption
 from polyver.core.plain import Object
+from polyver.kube.objects.conditions import find_condition, set_conditions
 
 __all__ = ["AdoptionReport"]
 
@@ -59,7 +59,7 @@ class AdoptionReport:
             return None
         count = self._adopting.function if key.kind == "Function" else self._adopting.composition
         adoption = count(key.name)
-        if adoption or condition_of(obj, "Adopted") is not None:
+        if adoption or find_condition(obj, "Adopted") is not None:
             await self._write(resource, obj, adoption)
         await self._announce(obj, adoption)
         return None
@@ -67,11 +67,11 @@ class AdoptionReport:
     async def _write(
         self, resource: GroupVersionResource, obj: Object, adoption: Mapping[str, Adoption]
     ) -> None:
-        fact, said = adopted_fact(adoption), condition_of(obj, "Adopted") or {}
+        fact, said = adopted_fact(adoption), find_condition(obj, "Adopted") or {}
         names = ("status", "reason", "message")
         if [said.get(name) for name in names] == [fact.status, fact.reason, fact.message]:
             return
-        conditions = conditions_with(obj, [fact], now=timestamp(self._clock))
+        conditions = set_conditions(obj, [fact], now=timestamp(self._clock))
         status = {**(obj.get("status") or {}), "conditions": conditions}
         # With its resourceVersion: the controllers of these kinds write conditions as well.
         await self._client.update(
@@ -80,7 +80,7 @@ class AdoptionReport:
 
     async def _announce(self, obj: Object, adoption: Mapping[str, Adoption]) -> None:
         """Write one Event for each release, once all who follow it have tried it."""
-        before = (condition_of(obj, "Adopted") or {}).get("message", "")
+        before = (find_condition(obj, "Adopted") or {}).get("message", "")
         for name, each in adoption.items():
             known = obj["metadata"]["uid"], name
             if not each.is_settled or known in self._announced:

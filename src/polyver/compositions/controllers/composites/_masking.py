@@ -57,7 +57,7 @@ def masked_outcome(outcome: PipelineOutcome, masks: Masks) -> PipelineOutcome:
         outcome,
         events=tuple(replace(each, message=masks.mask(each.message)) for each in outcome.events),
         conditions=tuple(
-            replace(each, message=masks.mask(each.message)) for each in outcome.conditions
+            each._replace(message=masks.mask(each.message)) for each in outcome.conditions
         ),
         failure=failure and replace(failure, message=masks.mask(failure.message)),
     )

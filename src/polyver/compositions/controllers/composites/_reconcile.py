@@ -82,7 +82,7 @@ from polyver.compositions.pipeline import (
     would_delete,
 )
 from polyver.controllers.controller import Requeue
-from polyver.controllers.finalizers import release
+from polyver.controllers.finalizers import remove_finalizer
 from polyver.controllers.revert_backoff import RevertBackoff
 from polyver.core.plain import Object
 from polyver.kube.objects import digest
@@ -238,7 +238,7 @@ class Composer:
         if not work.found["metadata"].get("finalizers"):
             return
         work.wrote(await self._telling.deleting(work.resource, work.found))
-        await release(self._client, work.resource, work.found, CROSSPLANE_HOLDS)
+        await remove_finalizer(self._client, work.resource, work.found, CROSSPLANE_HOLDS)
 
     async def _bring(self, work: Work) -> Requeue | None:
         composition, target = self._choose(work)

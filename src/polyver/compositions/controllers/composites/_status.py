@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polyver.client import Client, Clock, GroupVersionResource, timestamp
-from polyver.compositions._conditions import DesiredCondition
 from polyver.compositions.controllers.composites._apply import MANAGER
 from polyver.compositions.controllers.composites._dependents import CompositeKey
 from polyver.compositions.names import PAUSED
@@ -25,6 +24,7 @@ from polyver.compositions.pipeline import (
 )
 from polyver.controllers.events import Events
 from polyver.core.plain import Object
+from polyver.kube.objects.conditions import DesiredCondition
 
 __all__ = ["CompositeStatusWriter", "is_paused", "is_synced"]
 

@@ -34,7 +34,7 @@ from polyver.compositions.names import ALLOW_DELETION, USED
 from polyver.compositions.pipeline import allows_deletion
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
-from polyver.controllers.finalizers import hold, release
+from polyver.controllers.finalizers import add_finalizer, remove_finalizer
 from polyver.core import listed
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
@@ -172,10 +172,10 @@ class CompositionController(Controller[str]):
     ) -> Object:
         if not used or (is_going(obj) and is_by_force(obj)):
             await self._record(obj, used)
-            return await release(self._client, resource, obj, USED)
+            return await remove_finalizer(self._client, resource, obj, USED)
         if is_going(obj):  # which takes no new finalizer
             return obj
-        return await hold(self._client, resource, obj, USED)
+        return await add_finalizer(self._client, resource, obj, USED)
 
     async def _record(self, obj: Object, used: Iterable[str]) -> None:
         """Tell what goes by force, before it goes: so it is recorded whatever happens then."""

@@ -43,7 +43,7 @@ from polyver.compositions.decisions import (
 from polyver.compositions.names import DEFINED
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
-from polyver.controllers.finalizers import hold, release
+from polyver.controllers.finalizers import add_finalizer, has_finalizer, remove_finalizer
 from polyver.core import listed
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
@@ -121,7 +121,7 @@ class CompositeDefinitionController(Controller[str]):
         refusals = check_definition(obj) or check_crd(obj, crd)
         if not refusals and (crd is None or not is_going(crd)):
             # Held first: a kind that nobody holds would stay when its definition is gone.
-            obj = await hold(self._client, DEFINITIONS, obj, DEFINED)
+            obj = await add_finalizer(self._client, DEFINITIONS, obj, DEFINED)
             crd, refusals = await self._define(obj, crd)
         await self._tell(obj, crd, refusals)
         return Requeue(_LATER) if refusals else None
@@ -205,9 +205,9 @@ class CompositeDefinitionController(Controller[str]):
 
     async def _remove(self, obj: Object, crd: Object | None) -> Requeue | None:
         if crd is None or not is_owned(crd, obj):
-            await release(self._client, DEFINITIONS, obj, DEFINED)
+            await remove_finalizer(self._client, DEFINITIONS, obj, DEFINED)
             return None
-        if _ORPHAN in (obj["metadata"].get("finalizers") or ()):
+        if has_finalizer(obj, _ORPHAN):
             return None  # the kind stays, and is free in a moment
         there = [] if is_going(crd) else await self._composed.composites(crd)
         if there and not is_by_force(obj):

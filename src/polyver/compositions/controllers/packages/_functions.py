@@ -30,7 +30,6 @@ from polyver.compositions.packages import (
     FunctionPlan,
     KnownFunctionRevision,
     check_package,
-    condition_of,
     decide,
     function_of,
     function_status,
@@ -43,9 +42,10 @@ from polyver.compositions.pipeline import allows_deletion
 from polyver.compositions.runtimes import Runtime
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
-from polyver.controllers.finalizers import hold, release
+from polyver.controllers.finalizers import add_finalizer, remove_finalizer
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
+from polyver.kube.objects.conditions import find_condition
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
@@ -148,13 +148,15 @@ class FunctionController(Controller[str]):
         """Hold what is used, and let go of what is not."""
         for name, each in revisions.items():
             if name not in used:
-                await release(self._client, FUNCTION_REVISIONS, each, IN_USE)
+                await remove_finalizer(self._client, FUNCTION_REVISIONS, each, IN_USE)
             elif "deletionTimestamp" not in each["metadata"]:
-                revisions[name] = await hold(self._client, FUNCTION_REVISIONS, each, IN_USE)
+                revisions[name] = await add_finalizer(
+                    self._client, FUNCTION_REVISIONS, each, IN_USE
+                )
         if not used:
-            await release(self._client, FUNCTIONS, obj, IN_USE)
+            await remove_finalizer(self._client, FUNCTIONS, obj, IN_USE)
         elif "deletionTimestamp" not in obj["metadata"]:
-            return await hold(self._client, FUNCTIONS, obj, IN_USE)
+            return await add_finalizer(self._client, FUNCTIONS, obj, IN_USE)
         return obj
 
     async def _perform(
@@ -275,7 +277,7 @@ def _revision(kind: ResourceKind, obj: Object) -> tuple[str, Any]:
     del kind
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     annotations = metadata.get("annotations") or {}
-    healthy = condition_of(obj, "Healthy") or {}
+    healthy = find_condition(obj, "Healthy") or {}
     texts = (str(metadata.get(name)) for name in ("uid", "labels", "finalizers"))
     noted = (annotations.get(name) for name in (COPIED, ENDPOINT))
     said = (healthy.get(name) for name in ("status", "reason", "message"))

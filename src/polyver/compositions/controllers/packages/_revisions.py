@@ -13,7 +13,7 @@ from polyver.compositions.packages import known_revision, revision_status
 from polyver.compositions.runtimes import DesiredRevision, Runtime, ServingStatus
 from polyver.compositions.runtimes.metrics import collector
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
-from polyver.controllers.finalizers import hold, release
+from polyver.controllers.finalizers import add_finalizer, has_finalizer, remove_finalizer
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.objects.kinds import ResourceKind
@@ -69,7 +69,7 @@ class FunctionRevisionController(Controller[str]):
 
     async def _serve(self, obj: Object) -> None:
         if "deletionTimestamp" not in obj["metadata"]:
-            obj = await hold(self._client, FUNCTION_REVISIONS, obj, SERVED)
+            obj = await add_finalizer(self._client, FUNCTION_REVISIONS, obj, SERVED)
         try:
             served = await self._runtime.serve(_wanted(obj))
         except PolyverError as error:
@@ -80,7 +80,7 @@ class FunctionRevisionController(Controller[str]):
         await self._runtime.end(obj["metadata"]["name"])
         if "deletionTimestamp" not in obj["metadata"]:
             obj = await self._tell(obj, ServingStatus())
-        await release(self._client, FUNCTION_REVISIONS, obj, SERVED)
+        await remove_finalizer(self._client, FUNCTION_REVISIONS, obj, SERVED)
 
     async def _tell(self, obj: Object, served: ServingStatus) -> Object:
         status = revision_status(
@@ -108,7 +108,7 @@ class FunctionRevisionController(Controller[str]):
 def _is_wanted(obj: Object) -> bool:
     """Whether it is to be served: also while it goes, as long as somebody uses it."""
     metadata = obj["metadata"]
-    held = IN_USE in (metadata.get("finalizers") or ())
+    held = has_finalizer(obj, IN_USE)
     active = obj["spec"]["desiredState"] == "Active"
     return active and (held or "deletionTimestamp" not in metadata)
 

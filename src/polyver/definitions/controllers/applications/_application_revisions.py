@@ -98,7 +98,7 @@ class ApplicationRecorder:
             status = application_status(application, (), None, errors, now=now)
             facts = [failed_fact("Ready", "Unresolved", errors)]
             facts.append(supported_fact(unsupported_fields(application)))
-            await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+            await self._telling.tell(found, self._telling.with_conditions(status, facts, found))
             return None
         choice = ReleaseChoice(chosen)
         # Where nothing was applied yet, or nothing can be, there is nothing to stay with.
@@ -122,7 +122,7 @@ class ApplicationRecorder:
         status = application_status(options.application, resolutions, revision, (), now=now)
         fact = updated_fact(status)
         if fact is not None:
-            status = self._telling.with_facts(status, [fact], found)
+            status = self._telling.with_conditions(status, [fact], found)
         digest = inputs_digest(found, status["latestRevision"])
         shown = rendered_from(found)
         return DesiredApplication(

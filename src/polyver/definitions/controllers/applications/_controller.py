@@ -23,6 +23,7 @@ from polyver.client import (
 from polyver.controllers.applied_annotation import AppliedObject, noted, part_of, unwanted
 from polyver.controllers.applied_objects import Inventory
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
+from polyver.controllers.finalizers import has_finalizer, with_finalizer, without_finalizer
 from polyver.controllers.revert_backoff import RevertBackoff
 from polyver.core import PolyverError
 from polyver.core.plain import Object
@@ -398,14 +399,11 @@ class ApplicationController(Controller[Key]):
         self, found: Object, parts: Sequence[AppliedObject] | None = None, digest: str = ""
     ) -> Object:
         """Have an application say what is applied, and wait for what has to go before it."""
-        finalizers = found["metadata"].get("finalizers") or []
-        if RECORDED not in finalizers:
-            finalizers = [*finalizers, RECORDED]
         return await self._keeping.note(
             found,
             parts if parts is not None else noted(found),
             annotations={APPLYING: digest} if digest else {},
-            finalizers=finalizers,
+            finalizers=with_finalizer(found, RECORDED),
         )
 
     async def _release(self, found: Object, key: Key) -> Requeue | None:
@@ -413,21 +411,20 @@ class ApplicationController(Controller[Key]):
 
         What it owns goes by itself.
         """
-        finalizers = found["metadata"].get("finalizers") or []
-        if RECORDED not in finalizers:
+        if not has_finalizer(found, RECORDED):
             return None
         parts = {*noted(found), *map(part_in, applied_before(found))}
         elsewhere = [each for each in sorted(parts) if each.namespace != key.namespace]
         applied = ApplicationApplyResult()
-        if "orphan" not in finalizers:
+        if not has_finalizer(found, "orphan"):
             await self._prune(found, elsewhere, applied)
         if applied.problems:
             facts = [failed_fact("Applied", applied.problems[0].reason, applied.problems)]
-            status = self._telling.with_facts(found.get("status") or {}, facts, found)
+            status = self._telling.with_conditions(found.get("status") or {}, facts, found)
             await self._telling.tell(found, status)
             return Requeue(_LATER)
         await self._recording.delete_all(found, key)
-        rest = [each for each in finalizers if each != RECORDED]
+        rest = without_finalizer(found, RECORDED)
         await self._keeping.note(found, noted(found), finalizers=rest)
         return None
 
@@ -477,7 +474,7 @@ class ApplicationController(Controller[Key]):
             "appliedDigest": wanted.digest,
         }
         facts.append(ready_fact(services))
-        await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+        await self._telling.tell(found, self._telling.with_conditions(status, facts, found))
         if not applied.is_over:
             return Requeue(_SOON)
         followed = all(self._outputs.is_followed(part_in(each)) for each in resources)
@@ -498,7 +495,7 @@ class ApplicationController(Controller[Key]):
         # References are resolved and reported even if the application has unsupported fields.
         refused = any(isinstance(each, Unsupported) for each in errors)
         status = {**(wanted.status if refused else _unproven(found, wanted)), "status": "failed"}
-        await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+        await self._telling.tell(found, self._telling.with_conditions(status, facts, found))
         return (
             Requeue(_LATER) if any(isinstance(each, RenderingTimeout) for each in errors) else None
         )
@@ -510,7 +507,7 @@ class ApplicationController(Controller[Key]):
         facts = [supported_fact(()), rendered_fact(len(applied.resources) + len(problems))]
         facts += [failed_fact(kind, reason, problems) for kind in ("Applied", "Ready")]
         status = {**wanted.status, "status": "failed"}
-        await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+        await self._telling.tell(found, self._telling.with_conditions(status, facts, found))
         passing = next((each.error for each in problems if each.error is not None), None)
         if passing is not None:
             raise passing

@@ -12,8 +12,8 @@ from polyver.core.plain import Object
 from polyver.definitions.controllers.applications._outputs import part_in
 from polyver.definitions.kinds import APPLICATIONS, GROUP, STORED
 from polyver.definitions.names import APPLYING
-from polyver.definitions.status import ApplicationCondition, with_facts
 from polyver.definitions.uses import DefinitionUse, uses_of
+from polyver.kube.objects.conditions import DesiredCondition, set_conditions
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 
@@ -76,12 +76,13 @@ class ApplicationStatusWriter:
     def forget(self, key: Key) -> None:
         self._told.pop(key, None)
 
-    def with_facts(
-        self, status: Object, facts: Iterable[ApplicationCondition], found: Object
+    def with_conditions(
+        self, status: Object, conditions: Iterable[DesiredCondition], found: Object
     ) -> dict[str, Any]:
-        """A status with these conditions, as of now."""
-        generation = found["metadata"].get("generation", 1)
-        return with_facts(status, facts, generation=generation, now=timestamp(self._clock))
+        """Return a status with these conditions, as of now."""
+        now = timestamp(self._clock)
+        made = set_conditions({**found, "status": status}, conditions, now=now)
+        return {**status, "conditions": made}
 
     async def tell(self, found: Object, status: Object) -> Object:
         """Have an application say this of itself; as it is then."""

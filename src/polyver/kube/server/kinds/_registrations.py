@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from polyver.core.plain import Object
+from polyver.kube.objects.conditions import set_condition
 from polyver.kube.objects.rules import path_segment_problems
 from polyver.kube.objects.status import Cause, invalid_field, required
 from polyver.kube.server.kinds._builtin import BuiltinRules
@@ -26,8 +27,8 @@ class RegistrationRules(BuiltinRules):
 
     def begin(self, obj: Object) -> None:
         if obj["spec"].get("service") is None:
-            condition = availability(obj["spec"], obj["metadata"]["creationTimestamp"])
-            obj["status"] = {"conditions": [condition]}
+            created = obj["metadata"]["creationTimestamp"]
+            obj["status"] = {"conditions": set_condition([], availability(obj["spec"]), created)}
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         service = obj["spec"].get("service")
@@ -39,9 +40,9 @@ class RegistrationRules(BuiltinRules):
         return [*_check_names(spec, name), *_check_priorities(spec), *_check_service(spec)]
 
 
-def availability(spec: Object, now: str) -> Object:
+def availability(spec: Object) -> Object:
     """The condition that says whether requests for the version get anywhere."""
-    condition = {"type": "Available", "lastTransitionTime": now}
+    condition = {"type": "Available"}
     if spec.get("service") is None:
         text = "Local APIServices are always available"
         return condition | {"status": "True", "reason": "Local", "message": text}
