@@ -217,7 +217,7 @@ def test_what_a_step_requires_is_there_from_the_first_call() -> None:
 
     run = start(State(Resource(bucket())), (step(requirements={"given": ONE}),))
     run, effects = play(run, {"run": asks}, look)
-    assert [type(each).__name__ for each in effects] == ["Fetch", "Call", "Fetch", "Call"]
+    assert [type(each).__name__ for each in effects] == ["Fetch", "CallStep", "Fetch", "CallStep"]
     last = effects[-1]
     assert isinstance(last, CallStep)
     assert last.request.required_resources.keys() == {"given", "nodes"}
