@@ -156,9 +156,10 @@ def templates() -> str:
     return f"""<!-- Written by `make docs` from the functions themselves. -->
 # Templates
 
-Blueprints and component definitions contain templates in Go's template language, with the functions
-of [sprig](https://masterminds.github.io/sprig/) and some of Helm. polyver renders a template to the
-same text as Go or refuses it; [differences](#differences-from-go) are listed below.
+[Blueprints](functions.md) and [definitions](definitions.md) contain templates in Go's template
+language, with the functions of [sprig](https://masterminds.github.io/sprig/) and some of Helm.
+polyver renders a template to the same text as Go or refuses it; [differences](#differences-from-go)
+are listed below.
 
 ```python
 from polyver.languages.gotemplate import compile_template, render_value
