@@ -271,6 +271,7 @@ _SHORT = {
     "time.Time": "time",
     "*semver.Version": "version",
     "float64": "float",
+    "texts": "strings",
 }
 
 
@@ -284,7 +285,10 @@ def function_tables() -> str:
     groups: dict[str, list[str]] = {}
     for function in FUNCTIONS.values():
         groups.setdefault(function.group, []).append(signature(function))
-    rows = [f"| {group} | {', '.join(sorted(shown))} |" for group, shown in groups.items()]
+    rows = [
+        f"| {_SHORT.get(group, group)} | {', '.join(sorted(shown))} |"
+        for group, shown in groups.items()
+    ]
     return "| subject | functions |\n|---|---|\n" + "\n".join(rows)
 
 

@@ -15,7 +15,7 @@ from polyver.languages.gotemplate._values import Failure, Strings, Texts, decode
 
 __all__ = ["TEXTS", "to_text", "to_texts"]
 
-TEXTS = Table("strings")
+TEXTS = Table("texts")
 
 
 def to_text(budget: Budget, value: object) -> str:
