@@ -39,10 +39,10 @@ FUNCTIONS: Mapping[str, TemplateFunction] = {
     name: function for table in _TABLES for name, function in table.functions.items()
 }
 
-_CLOCK = "templates have no clock; pass a moment in as data"
-_CHANCE = "templates leave nothing to chance, so that they render the same again"
-_OUTSIDE = "templates reach neither the environment nor the network; pass the value in as data"
-_KEYS = "templates make no keys and passwords; keep them in a Secret"
+_CLOCK = "templates have no clock; pass a time as data"
+_CHANCE = "templates have no random values, so that they always render the same"
+_OUTSIDE = "templates cannot read the environment or the network; pass the value as data"
+_KEYS = "templates cannot create keys and passwords; keep them in a Secret"
 ABSENT: Mapping[str, str] = {
     **dict.fromkeys(("ago", "now"), _CLOCK),
     **dict.fromkeys(
