@@ -53,7 +53,7 @@ class ServerState:
         self.held = 0
         """The bytes of bodies that wait for the application, over all connections."""
         self.buffer = memoryview(bytearray(_MOST_AT_ONCE))
-        """Where what comes is put: it is looked at before anything else can come."""
+        """The buffer for received data, which all connections share: each parses it at once."""
         self.date = b""
         self._tick()
 
@@ -209,7 +209,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            pass  # nothing is upgraded to, and the request is answered as it is
+            pass  # upgrades are not supported; the request is answered without one
         except httptools.HttpParserError:
             self._refuse("400 Bad Request", self._problem)
             return
@@ -302,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate()
 
     def _may_wait(self, exchange: Exchange) -> bool:
-        """Whether more of a body is waited for: what is whole may be answered at once."""
+        """Report whether to wait for the rest of a body, because it may be answered at once."""
         if exchange.whole or self._hall.at_once is None:
             return False
         much = exchange.size > _MOST_HELD or self._hall.held > _MOST_HELD_BY_ALL
@@ -369,7 +369,7 @@ class Connection(asyncio.BufferedProtocol):
         if not exchange.keep_alive:
             self.transport.close()
         elif self._queue:
-            # Those who send many requests at once take turns with everybody else.
+            # A client that pipelines requests takes turns with all others.
             self._hall.loop.call_soon(self._advance)
         elif not self._in_message:
             self._deadline = self._hall.loop.time() + _KEEP_ALIVE
