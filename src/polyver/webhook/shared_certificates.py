@@ -131,7 +131,7 @@ class SecretDocument:
         )
 
     def informer(self, told: Callable[[Object | None], None], clock: Clock) -> Informer[Object]:
-        """Tells what the Secret is, whenever that changes; None is that there is none."""
+        """Return an informer that calls `told` with each state of the Secret; None if deleted."""
 
         async def tell(change: Change[Object]) -> None:
             told(change.after)

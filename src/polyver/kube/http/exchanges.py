@@ -159,7 +159,7 @@ class Exchange:
     # ASGI.
 
     async def run(self, app: Application) -> None:
-        """Let the application answer; send 500 if it fails before it answers."""
+        """Let the application answer; if it fails, send 500, or close if the answer has begun."""
         scope = self._way.scope.copy()
         scope |= {
             "http_version": self.version,

@@ -38,7 +38,7 @@ from polyver.kube.store import StoreEntry
 T = TypeVar("T")
 _AT_ONCE = 16
 _JOINED, _CUT, _DECODED = 256, 64, 8
-"""How many times faster work on lists is than work on the body of a request."""
+"""Factors by which work on lists is faster than work on the body of a request."""
 _AS_STORED = frozenset({"", "PartialObjectMetadata"})
 """Formats that are built without decoding an object."""
 __all__ = ["in_form", "list_answer", "object_answer", "status_answer"]

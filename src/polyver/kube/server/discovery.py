@@ -207,7 +207,7 @@ def _part_kind(kind: ResourceKind, part: Subresource) -> dict[str, str]:
 
 
 def storage_version_hash(group: str, version: str, kind: str) -> str:
-    """Return the hash that tells clients when the storage version of a kind changes.
+    """Return the hash that changes with the storage version of a kind.
 
     >>> storage_version_hash("", "v1", "ConfigMap")
     'qFsyl6wFWjQ='

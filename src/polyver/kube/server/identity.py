@@ -52,7 +52,7 @@ ADMIN = User("kubernetes-admin", (MASTERS, AUTHENTICATED), "kubernetes-admin")
 VIEWER = User("polyver:viewer", (VIEWERS, AUTHENTICATED), "polyver:viewer")
 CONTROLLERS = User("system:kube-controller-manager", (MASTERS, AUTHENTICATED))
 FUNCTIONS = User("polyver:functions", (MASTERS, AUTHENTICATED))
-"""The user for functions that blueprints call, with the permissions of an administrator."""
+"""The user for blueprint functions; every user who may run actions gets its permissions."""
 SERVER = User("system:apiserver", (MASTERS,))
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
@@ -316,7 +316,7 @@ def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
 
 
 def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The status of a SelfSubjectAccessReview."""
+    """Return the status of a SelfSubjectAccessReview."""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) == (path is None):
         problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -332,7 +332,7 @@ def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rules_review(user: User, namespace: str) -> dict[str, Any]:
-    """The status of a SelfSubjectRulesReview; the rules are the same in every namespace."""
+    """Return the status of a SelfSubjectRulesReview; the rules are the same in all namespaces."""
     if not namespace:
         raise bad_request("no namespace on request")
     rules = list(_rules_of(user))
@@ -358,7 +358,7 @@ def rules_review(user: User, namespace: str) -> dict[str, Any]:
 
 
 def self_review(user: User) -> dict[str, Any]:
-    """The status of a SelfSubjectReview."""
+    """Return the status of a SelfSubjectReview."""
     about = {
         "username": user.name,
         "uid": user.uid,

@@ -101,7 +101,7 @@ class ApiServerMetrics:
 
 def _series(method: str, path: str, code: int, *, watch: bool) -> _Series:
     place = read_place(path)
-    # The metrics of a refused request must not reveal which resources exist.
+    # A refused request may name a resource that does not exist.
     if place is None or not place.resource or code in (401, 403):
         return _Series(method, "", "", str(code))
     verb = verb_of(method, place, watch=watch)

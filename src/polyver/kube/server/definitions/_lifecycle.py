@@ -241,8 +241,8 @@ class Definitions:
         if self._is_builtin(definition):
             return []
         try:
-            # Objects written before now may not fit the current schema. At the start nobody could
-            # have written since the definition was.
+            # Until now requests may have written objects by the old schema. At the start there were
+            # no requests.
             settled = self._server.store.revision if self._following else entry.revision
             served = self._converter(definition)
             made = custom_resources(definition, entry, settled=settled, served=served)

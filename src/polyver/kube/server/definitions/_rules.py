@@ -76,7 +76,10 @@ class DefinitionRules(KindRules):
         return warnings_of(obj["spec"], old["spec"] if old else None)
 
     def held(self, obj: Object) -> bool:
-        """Report whether a definition stays; the first DELETE never removes it, but its objects."""
+        """Report whether a definition stays; the first DELETE only marks it for deletion.
+
+        Its objects are deleted before it.
+        """
         return super().held(obj) or "deletionTimestamp" not in obj["metadata"]
 
     def begin_deletion(self, obj: Object, now: str) -> None:
