@@ -187,7 +187,7 @@ class WebhookApp:
         return health(path, query, self._checks[path.split("/", 2)[1]], failing=503)
 
     async def _review(self, scope: Scope, receive: Receive, held: ExitStack) -> HttpResponse:
-        """Answer a review; `held` returns its memory after the answer is sent."""
+        """Answer a review; `held` frees its memory after the answer is sent."""
         began = monotonic()
         act = _ACTS.get(scope["path"])
         try:
@@ -274,9 +274,8 @@ class WebhookApp:
         answer = partial(lease.run, partial(reviews.answer, body, until, kinds))
         try:
             return await self._called(kinds, answer, until)
-        except (
-            CallsFunctions
-        ):  # another kind has functions too, which must not block those of this kind
+        except CallsFunctions:
+            # Another kind has functions too, which must not block those of this kind.
             answer = partial(lease.run, partial(reviews.answer, body, until))
             return await self._called((), answer, until)
 

@@ -58,7 +58,7 @@ class MemoryShare:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def give(self, size: int) -> None:
-        """Return memory."""
+        """Free memory for others."""
         self.used -= size
         self._wake()
 
@@ -97,7 +97,7 @@ class MemoryShare:
 
 
 class MemoryReservation:
-    """The memory of one review, returned when no thread works on it any more.
+    """The memory of one review, freed when no thread works on it any more.
 
     A thread continues after its deadline, and the objects that it works on stay in memory.
     """
@@ -124,7 +124,7 @@ class MemoryReservation:
                     self._loop.call_soon_threadsafe(self._give)
 
     def close(self) -> None:
-        """Return the memory, now or when the last thread has ended."""
+        """Free the memory, now or when the last thread has ended."""
         with self._lock:
             self._closed = True
             idle = not self._running

@@ -334,7 +334,7 @@ class _Reviewing:
             _check_metadata(before.metadata, after.metadata)
 
     def _expected_start(self, before: _Object) -> bytes:
-        # API servers write these three fields first; an unchanged start needs no further check.
+        # API servers write these three fields first; a result that starts so needs no other check.
         head = f'{{"apiVersion":"{self._wanted}","kind":"{before.kind}","metadata":'
         return head.encode() + bytes(before.metadata) if before.metadata else b"\0"
 

@@ -1,4 +1,4 @@
-"""Custom kinds: the resources that a CustomResourceDefinition has served."""
+"""Custom kinds: the resources that are served for a CustomResourceDefinition."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def patched(call: Call, obj: Object, options: WriteOptions) -> Object:
 
 
 def _merged(call: Call, obj: Object) -> tuple[Any, Sequence[str]]:
-    """Return the patched data, and the problems of the patch that are only warnings."""
+    """Return the patched data, and the duplicate or unknown fields of the patch."""
     match patch_type(call):
         case "application/json-patch+json":
             return _json_patched(call, obj)

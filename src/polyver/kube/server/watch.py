@@ -117,9 +117,8 @@ class _Watching:
                 events = await watch.batch(min(left, _BOOKMARK_EVERY))
             except (Lagging, StoreClosed):
                 return
-            reached = (
-                watch.revision
-            )  # read before any await, because events that arrive later are not in this batch
+            # Read before any await: events that arrive later are not in this batch.
+            reached = watch.revision
             lines = []
             turns = Turns()
             for event in events:

@@ -25,9 +25,8 @@ _UNKNOWN_AUTHORITY = (2, 18, 19, 20, 21, 27)
 def context_for(bundle: bytes) -> ssl.SSLContext:
     """Return a context that trusts a bundle, or the machine's CAs; raise SSLError if invalid."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.verify_flags |= (
-        ssl.VERIFY_X509_PARTIAL_CHAIN
-    )  # certificates in a bundle are trusted even if not self-signed
+    # Certificates in a bundle are trusted even if they are not self-signed.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if bundle.strip():
         context.load_verify_locations(cadata=bundle.decode("ascii", "replace"))
     else:
