@@ -154,7 +154,7 @@ def _check_gates(path: str, gates: list[Object]) -> Iterator[Cause]:
 
 
 def check_host_ports(path: str, spec: Object) -> Iterator[Cause]:
-    """Yield a cause for each host port that differs from its port in the host's network.
+    """Yield a cause for each host port that is not the container port, with hostNetwork.
 
     In templates the host ports are set later.
     """

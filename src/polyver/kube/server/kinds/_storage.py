@@ -146,7 +146,7 @@ def _check_capacity(field: str, quantity: str) -> Iterator[Cause]:
 
 
 class StorageClassRules(BuiltinRules):
-    """The rules of StorageClasses, in which only allowVolumeExpansion may change."""
+    """The rules of StorageClasses, most of whose fields are immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_class(obj)]
