@@ -1,4 +1,4 @@
-"""The Kubernetes object language as plain data."""
+"""The language of Kubernetes objects on plain data."""
 
 from polyver.kube.objects.codec import digest, encode_json
 from polyver.kube.objects.metadata import Metadata, objects_of
