@@ -57,7 +57,7 @@ class Walk:
         self._steps: list[_Step] = [*within._steps] if within else []
         """The path to the current value: fields with their structs, keys and indexes."""
         self._pinned = len(self._steps)
-        """The length of the outer reader's path, whose struct errors of an inner reader name."""
+        """The length of the outer reader's path; errors name the outer reader's struct."""
 
     def value(self, value: Any, shape: Shape, before: Any = None) -> Any:
         """Decode a value that is not null; if its field occurs twice, into the earlier value."""

@@ -16,7 +16,7 @@ __all__ = ["HEALTHY", "Health", "health_of"]
 
 
 class Health(Struct, frozen=True, gc=False):
-    """Whether an object is healthy and, if not, the reason."""
+    """The health of an object and, if it is not healthy, the reason."""
 
     healthy: bool
     message: str = ""

@@ -99,7 +99,7 @@ def fields(data: bytes, message: str) -> Iterator[WireField]:
 
 
 def signed(value: int, bits: int) -> int:
-    """Return the signed number of some bits."""
+    """Return the signed number of some bits; negative numbers are encoded as huge ones."""
     if value < 0x4000_0000:
         return value
     value &= (1 << bits) - 1

@@ -146,7 +146,7 @@ def _column(definition: Mapping[str, Any]) -> TableColumn:
 
 
 def _cell(type_: str, path: JsonPath) -> CellOf:
-    """Return a cell with the first value at a path, if it is of the column's type."""
+    """Return a cell function for the first value at a path, if it is of the column's type."""
 
     def cell(obj: Object, now: datetime) -> Cell:
         found = path.find(obj)

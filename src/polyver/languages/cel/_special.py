@@ -13,7 +13,7 @@ __all__ = ["SPECIAL", "step_cost"]
 
 
 def step_cost(operand: CelNode) -> int:
-    """Return the cost of selecting a field or item: 1 inside a path, 2 at its start."""
+    """Return the cost of selecting a field or item: 1 after a name or a selection, else 2."""
     steps = ("_[_]", "_[?_]", "_?._")
     way = isinstance(operand, CelIdentifier | CelSelect)
     return 1 if way or (isinstance(operand, CelCall) and operand.function in steps) else 2

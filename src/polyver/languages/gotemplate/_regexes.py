@@ -33,7 +33,7 @@ class _Expression:
         budget.spend(self._search.states // _SHARE)
 
     def find(self, text: str, at: int = 0) -> Match | None:
-        """Return the first match; charge the worst case first and return the unused steps."""
+        """Return the first match; charge the worst case first and refund the unused steps."""
         worst = self._search.worst(len(text), len(text) - at + 1)
         self._budget.spend(1 + worst // _SHARE)
         match, steps = self._search.find(text, at)

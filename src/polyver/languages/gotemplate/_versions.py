@@ -48,7 +48,7 @@ class _Constraint:
     operator: str
     version: Version
     depth: int
-    """The number of the three numbers that are given."""
+    """The count of given numbers, 0 to 3."""
 
     def check(self, version: Version) -> bool:
         if version.pre and not self.version.pre and (self.operator != "!=" or self.depth < 3):

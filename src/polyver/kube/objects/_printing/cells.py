@@ -64,7 +64,7 @@ def maker(cell: Callable[[Object], Cell]) -> CellOf:
 
 
 def text(path: str, missing: str = "") -> CellOf:
-    """Return a cell with the string at a path, or `missing`."""
+    """Return a cell function for the string at a path, or `missing`."""
 
     def cell(obj: Object, _: datetime) -> Cell:
         found = at(obj, path)
@@ -74,22 +74,22 @@ def text(path: str, missing: str = "") -> CellOf:
 
 
 def number(path: str) -> CellOf:
-    """Return a cell with the number at a path, or 0."""
+    """Return a cell function for the number at a path, or 0."""
     return lambda obj, _: at(obj, path) or 0
 
 
 def flag(path: str) -> CellOf:
-    """Return a cell with the truth of the value at a path."""
+    """Return a cell function for the truth of the value at a path."""
     return lambda obj, _: bool(at(obj, path))
 
 
 def count(*paths: str) -> CellOf:
-    """Return a cell with the total number of items in the lists or maps at some paths."""
+    """Return a cell function for the total number of items in the lists or maps at some paths."""
     return lambda obj, _: sum(len(at(obj, path) or ()) for path in paths)
 
 
 def since(path: str, missing: str = "<unknown>") -> CellOf:
-    """Return a cell with the age of the time at a path."""
+    """Return a cell function for the age of the time at a path."""
 
     def cell(obj: Object, now: datetime) -> Cell:
         time = at(obj, path)
@@ -99,7 +99,7 @@ def since(path: str, missing: str = "<unknown>") -> CellOf:
 
 
 def labels(path: str) -> CellOf:
-    """Return a cell with the labels at a path in selector syntax."""
+    """Return a cell function for the labels at a path in selector syntax."""
     return lambda obj, _: joined_labels(at(obj, path) or {}) or "<none>"
 
 
@@ -108,7 +108,7 @@ def joined_labels(found: Mapping[str, str]) -> str:
 
 
 def selector(path: str, empty: str = "<none>") -> CellOf:
-    """Return a cell with the label selector at a path, as kubectl accepts it with `-l`."""
+    """Return a cell function for the label selector at a path, as kubectl accepts it with `-l`."""
     return lambda obj, _: _selector(at(obj, path) or {}) or empty
 
 
@@ -132,7 +132,7 @@ def _expression(key: str, operator: str, values: Iterable[str]) -> str:
 
 
 def subjects(kind: str) -> CellOf:
-    """Return a cell with the names of a role binding's subjects of one kind."""
+    """Return a cell function for the names of a role binding's subjects of one kind."""
 
     def name(subject: Mapping[str, str]) -> str:
         inside = f"{subject.get('namespace', '')}/" if kind == "ServiceAccount" else ""

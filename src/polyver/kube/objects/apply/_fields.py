@@ -61,7 +61,7 @@ def union(one: Fields, other: Fields) -> Fields:
 
 
 def difference(one: Fields, other: Fields) -> Fields:
-    """Return the members of the first set that are not in the second, even if below one of them.
+    """Return members of the first set that are not in the second; those below its members stay.
 
     >>> difference({"f:a": {".": {}, "f:b": {}}}, {"f:a": {}})
     {'f:a': {'f:b': {}}}
@@ -70,7 +70,7 @@ def difference(one: Fields, other: Fields) -> Fields:
 
 
 def without(one: Fields, other: Fields) -> Fields:
-    """Return the members of the first set that are neither in the second nor below it.
+    """Return members of the first set that are neither in the second nor below its members.
 
     >>> without({"f:a": {".": {}, "f:b": {}}, "f:c": {}}, {"f:a": {}})
     {'f:c': {}}

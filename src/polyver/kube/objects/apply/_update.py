@@ -105,7 +105,7 @@ class Scope:
     def in_version(self, value: Object, api_version: str, what: str) -> Object | None:
         """Return an object in an API version; None if there is no such version.
 
-        Raise `Mistyped`, naming `what` is converted, if the result does not fit its schema.
+        Raise `Mistyped`, with `what` in its message, if the result does not fit its schema.
         """
         if value.get("apiVersion") == api_version:
             return value

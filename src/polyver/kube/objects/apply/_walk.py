@@ -27,7 +27,7 @@ _MISSING: Final = object()
 
 
 def fields_of(value: Object, shape: Shape) -> Fields:
-    """Return the fields that a manager owns who applies this object.
+    """Return the fields that a manager owns after applying this object.
 
     Declared fields are owned through the values in them; keys of maps and items of lists are also
     owned themselves.
@@ -39,7 +39,7 @@ def fields_of(value: Object, shape: Shape) -> Fields:
 
 
 def owned(value: Object, place: ApplySchema) -> Fields:
-    """Return `fields_of` an object for a schema that is already read."""
+    """Return the owned fields like `fields_of`, for a schema that is already read."""
     return _owned_map(value, place)
 
 

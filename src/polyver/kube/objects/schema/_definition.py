@@ -34,8 +34,8 @@ _ROOT_KEYWORDS = {name[:1].lower() + name[1:] for name in _AT_ROOT.split()} | {_
 def check_schema(schema: Mapping[str, Any], path: str, *, status: bool = False) -> list[Cause]:
     """Return the errors in the openAPIV3Schema of a version, with the path of each.
 
-    `status` says that the version has the status subresource, which limits the keywords at the
-    root.
+    `status` is True if the version has the status subresource, which limits the keywords at
+    the root.
 
     >>> check_schema({"type": "object", "properties": {"a": {}}}, "schema")[0].field
     'schema.properties[a].type'

@@ -39,7 +39,7 @@ def _prune_list(
 def _spare_items(
     value: list[Any], items: StructuralSchema | None, path: str, dropped: list[str]
 ) -> None:
-    """Prune the items of a list that preserves unknown fields, which its items preserve, too."""
+    """Prune a list that preserves unknown fields: its items preserve theirs, too."""
     if items is None:
         return
     for number, item in enumerate(value):

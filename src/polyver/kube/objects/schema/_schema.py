@@ -102,8 +102,8 @@ class Schema:
     def default(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> None:
         """Add defaults, in place, and drop nulls that are not allowed.
 
-        kube-apiserver keeps such nulls in the result of server-side apply and then refuses them,
-        which `drop_nulls=False` does.
+        kube-apiserver keeps such nulls in the result of server-side apply and then refuses them;
+        `drop_nulls=False` does the same.
         """
         if not drop_nulls and not self._structure.has_defaults:
             return
