@@ -322,7 +322,7 @@ def _applied(node: CelCall, call: Callable[[Sequence[Any]], Any], runs: Sequence
 
     def run(frame: ExecutionFrame) -> Any:
         values = [each(frame) for each in runs]
-        # The cost is charged before the call, so that no call exceeds the limit.
+        # The cost is charged before the call, so that no call above the limit runs.
         frame.charge(cost(values))
         return call(values)
 

@@ -172,7 +172,7 @@ def _general(value: float, precision: int | None) -> str:
     mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
     shown = mantissa.replace(".", "").rstrip("0") or "0"
     power = int(exponent)
-    # A number that needs fewer digits than the precision is written as without one.
+    # As in Go, the count of digits is the precision if it is smaller.
     most = len(shown) if digits > len(shown) >= power + 1 else digits
     if value != 0 and (power < -4 or power >= max(most, digits if power < digits else 0)):
         rest = f".{shown[1:]}" if shown[1:] else ""

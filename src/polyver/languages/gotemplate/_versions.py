@@ -18,7 +18,7 @@ _OPERATORS = r"(=>|=<|>=|<=|!=|~>|=|>|<|~|\^|)"
 _PARTIAL = rf"v?([0-9|xX*]+)(?:\.([0-9|xX*]+))?(?:\.([0-9|xX*]+))?{_TAIL}"
 _CONSTRAINT = re.compile(rf"\s*{_OPERATORS}\s*{_PARTIAL}\s*")
 _RANGE = re.compile(rf"\s*({_PARTIAL})\s+-\s+({_PARTIAL})\s*")
-_LONGEST: Final = 240  # completed with zeros, the core accepts 256
+_LONGEST: Final = 240  # core accepts 256: room for added zeros
 
 
 def parse_version(text: str) -> Version:

@@ -212,7 +212,7 @@ def _whole_map(value: Object, place: ApplySchema) -> Fields:
         if within is None:
             raise Mistyped(f".{key}: field not declared in schema")
         each = value[key]
-        is_leaf = type(each) is str and within.scalar  # most are
+        is_leaf = type(each) is str and within.scalar  # the usual case
         found[f"f:{key}"] = LEAF if is_leaf else _whole(each, within)
     return found
 

@@ -249,7 +249,7 @@ class Checks:
 
     def _old_field(self, old: Any, key: str, path: str) -> Any:
         known = self._structure is not None and self._structure.child(key) is not None
-        # Both objects are in the version of the request, so the old apiVersion is no use.
+        # Both objects are in the version of the request, so do not compare apiVersion.
         if not known or (not path and key in ("apiVersion", "kind")):
             return NEW
         return old.get(key, NEW) if isinstance(old, dict) else NEW
