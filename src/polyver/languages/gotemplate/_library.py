@@ -1,4 +1,4 @@
-"""Everything that a template can call, and why some of sprig's functions are not there."""
+"""All functions that a template can call, and reasons why some functions of sprig are left out."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ ABSENT: Mapping[str, str] = {
         _KEYS,
     ),
 }
-"""Functions of sprig that are not there, and what to do instead."""
+"""Functions of sprig that are left out, and what to do instead."""
 
 
 def absence_of(name: str) -> str:
-    """What to do without a function, if it is one that is left out on purpose."""
+    """Return what to do instead of a function that is left out on purpose, else an empty string."""
     return ABSENT.get(name, "")
