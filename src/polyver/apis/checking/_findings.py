@@ -59,40 +59,45 @@ class ConversionFinding:
 
 _BREAKING = {
     "tree": (
-        "versions are not connected, not in one way only, or by rules that cannot be",
-        "Give each version that the definition has exactly one way to the others",
+        "versions are not connected, are connected by two paths, or have invalid rules",
+        "Connect each version of the CustomResourceDefinition to the others by exactly one path",
     ),
     "kind-removed": (
-        "a kind that was defined is gone, and with it its objects",
-        "Keep its definition until nobody has objects of it",
+        "a kind was removed, and with it its objects",
+        "Keep its CustomResourceDefinition while there are objects",
     ),
     "fails": (
-        "the conversion of an object fails, and with it every list that the object is in",
-        "Have the function take every object that the schema allows, with optional fields missing",
+        "the conversion of an object fails, and with it every list that contains the object",
+        "Make the function accept every object that the schema allows, also without optional "
+        "fields",
     ),
     "law": (
-        "an object that made a stop in another version arrives as another object",
-        "What one direction changes, the other must change back; compare the fields shown",
+        "an object that is converted through another version differs from one that is converted "
+        "directly",
+        "Each direction must revert the changes of the other; compare the fields shown",
     ),
     "edit-lost": (
-        "a field that was changed in one version is not as it was written, there or in another",
-        "Have what is written decide, and not what another version had before",
+        "a field that was changed in one version does not have the written value, in this or in "
+        "another version",
+        "Use the written value, not a value that another version had before",
     ),
     "default-loses": (
-        "a default that an API server fills in on the way costs a value that was carried",
-        "Give the fields that belong together the same defaults in both versions",
+        "a default that an API server sets between two conversions makes polyver discard a "
+        "preserved value",
+        "Give related fields the same defaults in both versions",
     ),
     "compiled": (
-        "the compiled rules do otherwise than the interpreter: a bug in polyver",
+        "the compiled rules give another result than the interpreter: a bug in polyver",
         "Please report it together with the example",
     ),
     "view-changed": (
-        "an object that exists is seen otherwise in a version than before",
-        "Restore the rule, or leave this version as it is and make the change in a new one",
+        "an existing object looks different in a version than before",
+        "Restore the rule, or make the change in a new version",
     ),
     "identity": (
-        "an API server refuses the converted object: it may change labels and annotations alone",
-        "Leave apiVersion, kind and the rest of the metadata to polyver",
+        "an API server refuses the converted object: conversion may change only labels and "
+        "annotations of metadata",
+        "Do not change apiVersion, kind and the rest of the metadata",
     ),
     "pruned": (
         "a conversion writes a field that the version does not have, and an API server drops it",
@@ -103,34 +108,35 @@ _BREAKING = {
         "Correct the path, or add the field to the schema",
     ),
     "type": (
-        "a field has another type in the other version than what is written there",
+        "a value is written to a field that has another type in the other version",
         "Write a rule for it, such as cast, scale, wrap or keyed, or correct the one there is",
     ),
     "value": (
-        "a rule writes a word or a constant that the schema refuses",
-        "Correct the word, or add it to the enum",
+        "a rule writes a value that the schema refuses",
+        "Correct the value, or add it to the enum",
     ),
 }
 _RISKY = {
     "unstable": (
-        "functions do not give back what they made themselves, so that edits may be undone",
-        "Have each direction give back what the other makes of its own results",
+        "functions do not restore their own results, so that edits may be undone",
+        "Make each direction restore the results of the other",
     ),
     "invalid": (
-        "an object that is right in one version is refused by the other, so it cannot be updated",
-        "Allow it in the other version, or give what is required there a default",
+        "an object that is valid in one version is refused by the other, so it cannot be updated",
+        "Allow it in the other version, or give required fields there a default",
     ),
     "unmapped": (
-        "an enum has a value for which the rule has no word: it is carried, and the field absent",
-        "Give it a word in the other version",
+        "the rule has no mapping for a value of an enum: the value is preserved, and the field is"
+        " absent",
+        "Map the value to one in the other version",
     ),
     "dropped-known": (
         "a rule drops a field that the other version has, too",
-        "Leave the rule out to keep the field, or move it to another name",
+        "Remove the rule to keep the field, or move it to another name",
     ),
     "no-schema": (
-        "without the schema of a version nobody can tell what it lacks",
-        "Put the CustomResourceDefinition beside the Conversion",
+        "without the schema of a version, polyver cannot determine which fields it lacks",
+        "Put the CustomResourceDefinition in a file beside the Conversion",
     ),
 }
 RULES: Mapping[str, FindingRule] = {
