@@ -26,8 +26,8 @@ from polyver.app.capabilities import CapabilityOptions
 from polyver.app.choices import Choices
 from polyver.app.installing import Installation, Installer, manifests
 from polyver.client import Client, GroupVersionResource, find
+from polyver.client.client import ClientRequest, ClientResponse
 from polyver.client.cluster import ClusterClient, find_access
-from polyver.client.rest import ClientRequest, ClientResponse
 from polyver.core.plain import Object
 from polyver.definitions.names import FORCED
 from polyver.definitions.resolution import KEPT

@@ -16,6 +16,7 @@ from tests.client.virtual import VirtualClock
 from tests.deadlines import HANG
 
 from polyver.client import GroupVersionResource
+from polyver.client.client import BadAnswer
 from polyver.client.cluster import (
     ClientLimits,
     ClusterClient,
@@ -25,7 +26,6 @@ from polyver.client.cluster import (
     Untrusted,
 )
 from polyver.client.cluster._access import KubeconfigUser
-from polyver.client.rest import BadAnswer
 from polyver.kube.http.tls import Authority
 from polyver.kube.objects.status import ApiError
 

@@ -10,11 +10,11 @@ import pytest
 from tests.client.scripted import Reply, Scripted, Seen, asked, refused, reply
 from tests.client.virtual import VirtualClock
 
+from polyver.client.client import BadAnswer
 from polyver.client.cluster import (
     ClusterClient,
     find_access,
 )
-from polyver.client.rest import BadAnswer
 from polyver.testing import EmbeddedServer
 
 PLAIN = {
@@ -82,7 +82,7 @@ def test_both_ways_to_ask_find_the_same(
     async def scenario() -> None:
         async with ClusterClient(find_access(kubeconfig=kube_server.kubeconfig)) as client:
             at_once = await client.discover()
-        monkeypatch.setattr("polyver.client.rest._GROUPS", "application/json")
+        monkeypatch.setattr("polyver.client.client._GROUPS", "application/json")
         async with ClusterClient(find_access(kubeconfig=kube_server.kubeconfig)) as client:
             one_by_one = await client.discover()
         assert [_about(kind) for kind in one_by_one.kinds] == [

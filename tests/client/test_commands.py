@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from tests.deadlines import HANG
 
 from polyver.client import Executed
+from polyver.client.client import BadAnswer
 from polyver.client.cluster import ClusterAccess, ClusterClient
 from polyver.client.cluster._access import KubeconfigCluster, KubeconfigUser
 from polyver.client.cluster._websocket import PING, PONG, Frames, accepted, frame
-from polyver.client.rest import BadAnswer
 from polyver.kube.objects.status import ApiError
 
 SUCCESS = b"\x03" + json.dumps({"status": "Success"}).encode()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from polyver.client.client import ClientRequest, ClientResponse
 from polyver.client.in_process import DirectClient
-from polyver.client.rest import ClientRequest, ClientResponse
 from polyver.kube.server.api import ApiServer
 from polyver.kube.server.http import User
 

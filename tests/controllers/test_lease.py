@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.client.virtual import VirtualClock, settle
 
-from polyver.client import GroupVersionResource
+from polyver.client import Client, GroupVersionResource
 from polyver.client.in_process import DirectClient
 from polyver.controllers.lease import LEASES, Leadership, Lease
 from polyver.kube.objects.status import ApiError
@@ -48,7 +48,8 @@ class World:
             self.acting.remove(name)
 
     def replica(self, name: str) -> Leadership:
-        lease = Lease(_Cut(self, name), "polyver", "polyver", name, clock=self.clock)
+        client = cast("Client", _Cut(self, name))
+        lease = Lease(client, "polyver", "polyver", name, clock=self.clock)
         return Leadership(lease, lambda: self.work(name))
 
     async def spec(self) -> dict[str, Any]:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from polyver.app.choices import Choices
     from polyver.kube.http.logs import Log
-    from polyver.kube.server.asgi import Handler
     from polyver.kube.server.credentials import Credentials
+    from polyver.kube.server.http import Handler
     from polyver.web.sources import PageSource
 
 __all__ = ["bind_page", "serving_page"]

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from polyver.kube.http.http import HttpResponse
     from polyver.kube.objects.webhooks import Webhook
     from polyver.kube.server.api import ApiServer
-    from polyver.kube.server.asgi import ApiServerApp, Handler
-    from polyver.kube.server.http import HttpRequest
+    from polyver.kube.server.asgi import ApiServerApp
+    from polyver.kube.server.http import Handler, HttpRequest
     from polyver.kube.server.identity import Identities
     from polyver.kube.store import Store
 

@@ -18,7 +18,8 @@ from polyver.cli.exit_codes import UnreadableInput
 from polyver.cli.files import read_manifests
 from polyver.cli.output import warn
 from polyver.client import CRDS
-from polyver.client.interface import Client, GroupVersionResource
+from polyver.client.client import Client
+from polyver.client.types import GroupVersionResource
 from polyver.core import PolyverError
 from polyver.kube.objects import Document
 from polyver.kube.objects.codec import prepare
@@ -27,8 +28,7 @@ from polyver.kube.objects.validation import field_path
 from polyver.languages.values.manifests import Path
 
 if TYPE_CHECKING:
-    from polyver.kube.server.asgi import Handler
-    from polyver.kube.server.http import HttpRequest, HttpResponse
+    from polyver.kube.server.http import Handler, HttpRequest, HttpResponse
 
 __all__ = ["CRDS", "Manifest", "apply_definition", "documents_of", "load", "manifests_of"]
 

@@ -1,10 +1,10 @@
-"""What controllers know of an API server, wherever it runs."""
+"""The client of an API server that controllers use, and what it exchanges."""
 
 from polyver.client._clock import Backoff, Clock, SystemClock, Timer, chance, sleep, timestamp
 from polyver.client._informer import Change, Informer, Key
-from polyver.client.interface import (
+from polyver.client.client import Client, find
+from polyver.client.types import (
     CRDS,
-    Client,
     Discovery,
     EventType,
     Executed,
@@ -14,7 +14,6 @@ from polyver.client.interface import (
     PodClient,
     Propagation,
     WatchEvent,
-    find,
     preferred,
 )
 

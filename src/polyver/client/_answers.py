@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 
 import msgspec
 
-from polyver.client.interface import EventType, Listing, WatchEvent
+from polyver.client.types import EventType, Listing, WatchEvent
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct
 
-from polyver.client.interface import Discovery
+from polyver.client.types import Discovery
 from polyver.core.plain import Object
 from polyver.kube.objects.codec import prepare
 from polyver.kube.objects.kinds import ResourceKind, Subresource

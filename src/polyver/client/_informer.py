@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
-from polyver.client.interface import Client, GroupVersionResource, WatchEvent
+from polyver.client.client import Client
+from polyver.client.types import GroupVersionResource, WatchEvent
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 

@@ -1,25 +1,18 @@
-"""The server's own pipeline as a client: no HTTP, yet admission, conversion and the rest hold."""
+"""A client that calls the request pipeline of the embedded server, without HTTP."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Protocol
 
 from polyver.client import Clock, Discovery, SystemClock
-from polyver.client.rest import ClientRequest, ClientResponse, RestClient
-from polyver.kube.server.http import HttpRequest, HttpResponse, User
+from polyver.client.client import Client, ClientRequest, ClientResponse
+from polyver.kube.server.http import Handler, HttpRequest, HttpResponse, User
 
-__all__ = ["DirectClient", "_Pipeline"]
-
-
-class _Pipeline(Protocol):
-    """What answers requests, however they come."""
-
-    async def handle(self, request: HttpRequest) -> HttpResponse: ...
+__all__ = ["DirectClient"]
 
 
-class DirectClient(RestClient):
+class DirectClient(Client):
     """Asks the server in this process as a certain user; see `polyver.client.Client`.
 
     Whoever builds it passes `kinds_changed` to the server, to be called when kinds come and go;
@@ -28,7 +21,7 @@ class DirectClient(RestClient):
 
     def __init__(
         self,
-        api: _Pipeline,
+        api: Handler,
         user: User,
         *,
         agent: str = "polyver",

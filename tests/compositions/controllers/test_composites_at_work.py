@@ -28,8 +28,8 @@ from tests.compositions.running import config, passing
 from tests.controllers.mortal import Mortal
 
 from polyver.client import Backoff
+from polyver.client.client import ClientRequest, ClientResponse
 from polyver.client.in_process import DirectClient
-from polyver.client.rest import ClientRequest, ClientResponse
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS
 from polyver.compositions.messages import Ready, Request, Resource, Response, ResponseMeta, State
 from polyver.controllers.metrics import collector_of

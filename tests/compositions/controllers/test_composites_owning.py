@@ -20,8 +20,8 @@ from tests.compositions.controllers.installing import ADMIN
 from tests.compositions.running import config, passing
 
 from polyver.client import find
+from polyver.client.client import ClientRequest, ClientResponse
 from polyver.client.in_process import DirectClient
-from polyver.client.rest import ClientRequest, ClientResponse
 from polyver.compositions.controllers.composites._apply import MANAGER
 from polyver.compositions.messages import Ready, Request, Resource, Response, State
 from polyver.core.plain import Object

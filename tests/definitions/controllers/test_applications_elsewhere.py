@@ -8,8 +8,8 @@ import msgspec
 from tests.definitions.controllers.world import APPLICATIONS, MAPS, RECORDS, World, run
 from tests.definitions.samples import application, condition, templated
 
+from polyver.client.client import ClientRequest, ClientResponse
 from polyver.client.in_process import DirectClient
-from polyver.client.rest import ClientRequest, ClientResponse
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.api import ApiServer

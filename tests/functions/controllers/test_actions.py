@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.deadlines import HANG
@@ -421,8 +421,9 @@ def test_conflicts_cost_nothing_but_another_attempt() -> None:
     async def scenario(world: World) -> None:
         await world.blueprint(phase("Say", "x"), phase("Say", "y"))
         stubborn = Stubborn(world.client)
+        client = cast("Client", stubborn)
         controller = ActionSetController(
-            stubborn, known_functions(world.registry), calls=ThreadCalls(stubborn)
+            client, known_functions(world.registry), calls=ThreadCalls(client)
         )
         async with ControllerManager(world.client, [controller]):
             await world.run()
@@ -491,7 +492,7 @@ class Late(Stubborn):
 def test_events_may_come_before_answers() -> None:
     async def scenario(world: World) -> None:
         await world.blueprint(*(phase("Say", f"p{number}") for number in range(4)))
-        late = Late(world.client)
+        late = cast("Client", Late(world.client))
         controller = ActionSetController(
             late, known_functions(world.registry), calls=ThreadCalls(late)
         )
@@ -578,7 +579,7 @@ class Forbidding(Stubborn):
 def test_what_a_controller_may_not_read_fails_the_phase_and_is_not_tried_for_ever() -> None:
     async def scenario(world: World) -> None:
         await world.blueprint(phase("Say", "x"))
-        client = Forbidding(world.client)
+        client = cast("Client", Forbidding(world.client))
         async with ControllerManager(
             world.client,
             [
@@ -620,7 +621,7 @@ def test_a_sensitive_output_that_cannot_be_kept_fails_its_phase() -> None:
     async def scenario(world: World) -> None:
         content = phase("Say", "x", text="s3cret-text") | {"sensitiveOutputs": ["text"]}
         await world.blueprint(content)
-        client = Forbidding(world.client)
+        client = cast("Client", Forbidding(world.client))
         known, calls = known_functions(world.registry), ThreadCalls(client)
         async with ControllerManager(
             world.client, [ActionSetController(client, known, calls=calls)]

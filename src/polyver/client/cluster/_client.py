@@ -21,14 +21,14 @@ import httpx2
 
 from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
 from polyver.client._informer import Change, Informer
+from polyver.client.client import BadAnswer, Client, ClientRequest, ClientResponse, path_of
 from polyver.client.cluster._access import ClusterAccess
 from polyver.client.cluster._commands import PROTOCOLS, Channels, executed
 from polyver.client.cluster._connections import Connections, LeasedConnections
 from polyver.client.cluster._limits import ClientLimits
 from polyver.client.cluster._problems import NoAccess, Unauthorized, Unreachable, Untrusted
 from polyver.client.cluster._websocket import BadFrame, accepted, new_key
-from polyver.client.interface import CRDS, Discovery, Executed, GroupVersionResource
-from polyver.client.rest import BadAnswer, ClientRequest, ClientResponse, RestClient, path_of
+from polyver.client.types import CRDS, Discovery, Executed, GroupVersionResource
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
@@ -51,7 +51,7 @@ _LOOK_AGAIN = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 _PATIENT = Backoff(first=1.0, most=300.0)
 
 
-class ClusterClient(RestClient):
+class ClusterClient(Client):
     """Asks a server over the network; see `polyver.client.Client`.
 
     It belongs to one event loop, and is closed by `async with` or `close`.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from polyver.client.client import BadAnswer
 from polyver.client.cluster._websocket import CLOSE, PING, PONG, Frames, frame
-from polyver.client.interface import Executed
-from polyver.client.rest import BadAnswer
+from polyver.client.types import Executed
 
 if TYPE_CHECKING:
     import httpcore2

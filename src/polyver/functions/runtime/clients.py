@@ -1,33 +1,33 @@
-"""The API for functions, which run in threads of their own: each call goes to the client's loop.
+"""The client that a function uses in its own thread.
 
-A function can block as long as it likes, and nobody else waits for it.
+A function runs in a thread of its own and may block. The client belongs to the event loop of the
+worker, so each call is sent to that loop. `RemoteClient` and `BlockingClient` have the methods of
+`polyver.client.Client` with the same arguments: their signatures are taken from it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import aclosing
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from polyver.client import (
     Client,
-    Discovery,
-    Executed,
     GroupVersionResource,
     Listing,
-    PatchType,
     PodClient,
-    Propagation,
-    WatchEvent,
 )
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 
 __all__ = ["NO_NODES", "BlockingClient", "NoNodes", "RemoteClient"]
 
+C = TypeVar("C")
+P = ParamSpec("P")
 T = TypeVar("T")
 NO_NODES = "on polyver up nothing runs pods: this needs a cluster with nodes"
 
@@ -37,234 +37,95 @@ class NoNodes(PolyverError):
 
 
 Send = Callable[[Coroutine[Any, Any, Any]], "Future[Any]"]
-"""Has something awaited where the client is at home."""
+"""Sends a coroutine to the event loop of the client."""
+
+
+def _remote(
+    method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
+    """Return a method that awaits one of the client in the client's own event loop."""
+
+    @wraps(method)
+    async def call(self: RemoteClient, /, *arguments: P.args, **options: P.kwargs) -> T:
+        result: T = await self.send(getattr(self.client, method.__name__)(*arguments, **options))
+        return result
+
+    return call
+
+
+def _on_pods(
+    method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
+    """Do the same for a method that only a cluster with nodes has."""
+    remote = _remote(method)
+
+    @wraps(method)
+    async def call(self: RemoteClient, /, *arguments: P.args, **options: P.kwargs) -> T:
+        if not isinstance(self.client, PodClient):
+            raise NoNodes("commands in pods and their logs are not there", hint=NO_NODES)
+        return await remote(self, *arguments, **options)
+
+    return call
+
+
+def _remote_events(
+    method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[RemoteClient, P], AsyncGenerator[T, None]]:
+    """Do the same for a method that yields."""
+
+    @wraps(method)
+    async def call(
+        self: RemoteClient, /, *arguments: P.args, **options: P.kwargs
+    ) -> AsyncGenerator[T, None]:
+        events = getattr(self.client, method.__name__)(*arguments, **options)
+        async with aclosing(_forwarded(events, self)) as found:
+            async for event in found:
+                yield event
+
+    return call
 
 
 class RemoteClient:
     """`polyver.client.Client` for an event loop that is not the client's own."""
 
     def __init__(self, client: Client, send: Send) -> None:
-        self._client = client
-        self._send = send
+        self.client = client
+        self.start = send
 
-    async def _there(self, call: Coroutine[Any, Any, T]) -> T:
-        result: T = await asyncio.wrap_future(self._send(call))
+    async def send(self, call: Coroutine[Any, Any, T]) -> T:
+        """Await a coroutine in the event loop of the client."""
+        result: T = await asyncio.wrap_future(self.start(call))
         return result
 
-    async def get(
-        self,
-        resource: GroupVersionResource,
-        name: str,
-        namespace: str = "",
-        *,
-        subresource: str = "",
-        metadata: bool = False,
-    ) -> Object:
-        return await self._there(
-            self._client.get(resource, name, namespace, subresource=subresource, metadata=metadata)
-        )
-
-    async def list(
-        self,
-        resource: GroupVersionResource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        resource_version: str = "",
-        limit: int = 0,
-        more: str = "",
-        metadata: bool = False,
-    ) -> Listing:
-        return await self._there(
-            self._client.list(
-                resource,
-                namespace,
-                labels=labels,
-                fields=fields,
-                resource_version=resource_version,
-                limit=limit,
-                more=more,
-                metadata=metadata,
-            )
-        )
-
-    async def watch(
-        self,
-        resource: GroupVersionResource,
-        namespace: str = "",
-        *,
-        resource_version: str,
-        labels: str = "",
-        fields: str = "",
-        metadata: bool = False,
-        timeout: int = 0,
-    ) -> AsyncGenerator[WatchEvent, None]:
-        events = self._client.watch(
-            resource,
-            namespace,
-            resource_version=resource_version,
-            labels=labels,
-            fields=fields,
-            metadata=metadata,
-            timeout=timeout,
-        )
-        async with aclosing(_carried(events, self._send)) as carried:
-            async for event in carried:
-                yield event
-
-    async def create(
-        self,
-        resource: GroupVersionResource,
-        content: Object,
-        namespace: str = "",
-        *,
-        manager: str = "",
-        dry_run: bool = False,
-    ) -> Object:
-        return await self._there(
-            self._client.create(resource, content, namespace, manager=manager, dry_run=dry_run)
-        )
-
-    async def update(
-        self,
-        resource: GroupVersionResource,
-        content: Object,
-        *,
-        subresource: str = "",
-        manager: str = "",
-        dry_run: bool = False,
-    ) -> Object:
-        return await self._there(
-            self._client.update(
-                resource, content, subresource=subresource, manager=manager, dry_run=dry_run
-            )
-        )
-
-    async def patch(
-        self,
-        resource: GroupVersionResource,
-        name: str,
-        namespace: str = "",
-        *,
-        change: object,
-        type: PatchType = "merge",  # noqa: A002
-        subresource: str = "",
-        manager: str = "",
-        dry_run: bool = False,
-    ) -> Object:
-        return await self._there(
-            self._client.patch(
-                resource,
-                name,
-                namespace,
-                change=change,
-                type=type,
-                subresource=subresource,
-                manager=manager,
-                dry_run=dry_run,
-            )
-        )
-
-    async def apply(
-        self,
-        resource: GroupVersionResource,
-        content: Object,
-        *,
-        manager: str,
-        force: bool = False,
-        subresource: str = "",
-        dry_run: bool = False,
-    ) -> Object:
-        return await self._there(
-            self._client.apply(
-                resource,
-                content,
-                manager=manager,
-                force=force,
-                subresource=subresource,
-                dry_run=dry_run,
-            )
-        )
-
-    async def delete(
-        self,
-        resource: GroupVersionResource,
-        name: str,
-        namespace: str = "",
-        *,
-        propagation: Propagation | None = None,
-        uid: str = "",
-        resource_version: str = "",
-        grace: int | None = None,
-        dry_run: bool = False,
-    ) -> Object:
-        return await self._there(
-            self._client.delete(
-                resource,
-                name,
-                namespace,
-                propagation=propagation,
-                uid=uid,
-                resource_version=resource_version,
-                grace=grace,
-                dry_run=dry_run,
-            )
-        )
-
-    async def delete_collection(
-        self,
-        resource: GroupVersionResource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        propagation: Propagation | None = None,
-    ) -> None:
-        await self._there(
-            self._client.delete_collection(
-                resource, namespace, labels=labels, fields=fields, propagation=propagation
-            )
-        )
-
-    async def release(self) -> Object:
-        return await self._there(self._client.release())
-
-    async def discover(self) -> Discovery:
-        return await self._there(self._client.discover())
-
-    async def execute(
-        self, pod: str, namespace: str, *, container: str, command: Sequence[str], limit: int
-    ) -> Executed:
-        call = self._pods.execute(pod, namespace, container=container, command=command, limit=limit)
-        return await self._there(call)
-
-    async def logs(self, pod: str, namespace: str, *, container: str, limit: int) -> bytes:
-        return await self._there(self._pods.logs(pod, namespace, container=container, limit=limit))
-
-    @property
-    def _pods(self) -> PodClient:
-        if not isinstance(self._client, PodClient):
-            raise NoNodes("commands in pods and their logs are not there", hint=NO_NODES)
-        return self._client
-
-    async def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
-        async with aclosing(_carried(self._client.watch_kinds(), self._send)) as carried:
-            async for discovery in carried:
-                yield discovery
+    get = _remote(Client.get)
+    list = _remote(Client.list)
+    create = _remote(Client.create)
+    update = _remote(Client.update)
+    patch = _remote(Client.patch)
+    apply = _remote(Client.apply)
+    delete = _remote(Client.delete)
+    delete_collection = _remote(Client.delete_collection)
+    release = _remote(Client.release)
+    discover = _remote(Client.discover)
+    execute = _on_pods(PodClient.execute)
+    logs = _on_pods(PodClient.logs)
+    watch = _remote_events(Client.watch)
+    watch_kinds = _remote_events(Client.watch_kinds)
 
 
-async def _carried(events: AsyncGenerator[T, None], send: Send) -> AsyncGenerator[T, None]:
-    """What comes there, here, one after the other."""
+async def _forwarded(
+    events: AsyncGenerator[T, None], remote: RemoteClient
+) -> AsyncGenerator[T, None]:
+    """Yield the items of a generator that belongs to another event loop."""
     try:
         while True:
             try:
-                event: T = await asyncio.wrap_future(send(_next(events)))
+                event: T = await remote.send(_next(events))
             except _End:
                 return
             yield event
     finally:
-        send(events.aclose())
+        remote.start(events.aclose())
 
 
 class _End(Exception):
@@ -278,31 +139,60 @@ async def _next(events: AsyncGenerator[T, None]) -> T:
         raise _End from None
 
 
+def _blocking(
+    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[BlockingClient, P], T]:
+    """Return a method that waits for the answer of one of the client."""
+
+    @wraps(method)
+    def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> T:
+        result: T = self.wait(getattr(self.client, method.__name__)(*arguments, **options))
+        return result
+
+    return call
+
+
+def _blocking_events(
+    method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[BlockingClient, P], Iterator[T]]:
+    """Do the same for a method that yields: the new one waits for each event."""
+
+    @wraps(method)
+    def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> Iterator[T]:
+        events = getattr(self.client, method.__name__)(*arguments, **options)
+        try:
+            while True:
+                event: T = self.wait(_next(events))
+                yield event
+        except _End:
+            return
+        finally:
+            self.wait(events.aclose())
+
+    return call
+
+
 class BlockingClient:
-    """The same for plain functions: every method waits for its answer, `watch` for each event.
+    """The client for plain functions: every method waits for its answer, `watch` for each event.
 
     A call that is made after the function's time, or after its action was cancelled, raises
     `Cancelled`.
     """
 
     def __init__(self, client: Client, wait: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
-        self._client = client
-        self._wait = wait
+        self.client = client
+        self.wait = wait
 
-    def get(
-        self,
-        resource: GroupVersionResource,
-        name: str,
-        namespace: str = "",
-        *,
-        subresource: str = "",
-        metadata: bool = False,
-    ) -> Object:
-        """An object, or a part of it that has a path of its own."""
-        call = self._client.get(
-            resource, name, namespace, subresource=subresource, metadata=metadata
-        )
-        return self._object(call)
+    get = _blocking(Client.get)
+    create = _blocking(Client.create)
+    update = _blocking(Client.update)
+    patch = _blocking(Client.patch)
+    apply = _blocking(Client.apply)
+    delete = _blocking(Client.delete)
+    delete_collection = _blocking(Client.delete_collection)
+    release = _blocking(Client.release)
+    discover = _blocking(Client.discover)
+    watch = _blocking_events(Client.watch)
 
     def list(
         self,
@@ -312,89 +202,8 @@ class BlockingClient:
         labels: str = "",
         fields: str = "",
     ) -> builtins.list[Object]:
-        """All objects of a namespace or of all namespaces."""
-        call = self._client.list(resource, namespace, labels=labels, fields=fields)
-        listing: Listing = self._wait(call)
+        """Return all objects of a namespace or of all namespaces."""
+        listing: Listing = self.wait(
+            self.client.list(resource, namespace, labels=labels, fields=fields)
+        )
         return listing.items
-
-    def watch(
-        self,
-        resource: GroupVersionResource,
-        namespace: str = "",
-        *,
-        resource_version: str,
-        labels: str = "",
-        fields: str = "",
-    ) -> Iterator[WatchEvent]:
-        """Every change after a resourceVersion, until the server ends it."""
-        events = self._client.watch(
-            resource, namespace, resource_version=resource_version, labels=labels, fields=fields
-        )
-        try:
-            while True:
-                event: WatchEvent = self._wait(_next(events))
-                yield event
-        except _End:
-            return
-        finally:
-            self._wait(events.aclose())
-
-    def create(
-        self,
-        resource: GroupVersionResource,
-        content: Object,
-        namespace: str = "",
-        *,
-        dry_run: bool = False,
-    ) -> Object:
-        """Make an object, in its own namespace or in the one that is given."""
-        return self._object(self._client.create(resource, content, namespace, dry_run=dry_run))
-
-    def update(
-        self, resource: GroupVersionResource, content: Object, *, subresource: str = ""
-    ) -> Object:
-        """Replace an object, or its part; with a resourceVersion only if it is still that one."""
-        return self._object(self._client.update(resource, content, subresource=subresource))
-
-    def patch(
-        self,
-        resource: GroupVersionResource,
-        name: str,
-        namespace: str = "",
-        *,
-        change: object,
-        type: PatchType = "merge",  # noqa: A002
-        subresource: str = "",
-    ) -> Object:
-        """Change an object, or its part."""
-        call = self._client.patch(
-            resource, name, namespace, change=change, type=type, subresource=subresource
-        )
-        return self._object(call)
-
-    def apply(
-        self, resource: GroupVersionResource, content: Object, *, manager: str, force: bool = False
-    ) -> Object:
-        """Server-side apply: own what the content states, and nothing else."""
-        call = self._client.apply(resource, content, manager=manager, force=force)
-        return self._object(call)
-
-    def delete(
-        self,
-        resource: GroupVersionResource,
-        name: str,
-        namespace: str = "",
-        *,
-        propagation: Propagation | None = None,
-    ) -> Object:
-        """Delete an object."""
-        return self._object(self._client.delete(resource, name, namespace, propagation=propagation))
-
-    def discover(self) -> Discovery:
-        """What is served now."""
-        found: Discovery = self._wait(self._client.discover())
-        return found
-
-    def _object(self, call: Coroutine[Any, Any, Object]) -> Object:
-        found: Object = self._wait(call)
-        return found

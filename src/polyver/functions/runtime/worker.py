@@ -14,8 +14,8 @@ from contextlib import aclosing
 from typing import Any
 
 from polyver.client import Executed, GroupVersionResource, WatchEvent
+from polyver.client.client import ClientRequest
 from polyver.client.cluster import ClusterAccess, ClusterClient, read_access
-from polyver.client.rest import ClientRequest
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions.registering import Function

@@ -10,7 +10,7 @@ import re
 import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from polyver.kube.http.health import Checks, health
 from polyver.kube.http.http import (
@@ -26,7 +26,7 @@ from polyver.kube.http.logs import Log
 from polyver.kube.objects.codec import encode_json
 from polyver.kube.objects.status import ApiError, internal
 from polyver.kube.server._uids import new_uid
-from polyver.kube.server.http import HttpRequest, HttpResponse, User
+from polyver.kube.server.http import Handler, HttpRequest, HttpResponse, User
 from polyver.kube.server.identity import (
     AuthorizationAttributes,
     Identities,
@@ -37,7 +37,7 @@ from polyver.kube.server.identity import (
 )
 from polyver.kube.server.metrics import ApiServerMetrics
 
-__all__ = ["ApiServerApp", "Handler", "certificate_state"]
+__all__ = ["ApiServerApp", "certificate_state"]
 
 MOST_BODY = 3 * 1024 * 1024
 _MOST_DISCARDED = 64 * 1024 * 1024
@@ -60,12 +60,6 @@ def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
         return {}
     user = certificate_user(certificate["subject"], connection.getpeercert(binary_form=True))
     return {_CERTIFICATE_USER: user} if user else {}
-
-
-class Handler(Protocol):
-    """The request pipeline."""
-
-    async def handle(self, request: HttpRequest) -> HttpResponse: ...
 
 
 class ApiServerApp:

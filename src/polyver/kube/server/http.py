@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from polyver.kube.http.http import HttpResponse
 from polyver.kube.server.admission import User
 
-__all__ = ["HttpRequest", "HttpResponse", "User"]
+__all__ = ["Handler", "HttpRequest", "HttpResponse", "User"]
 
 
 @dataclass(slots=True)
@@ -24,3 +25,9 @@ class HttpRequest:
     body: bytes
     user: User
     remote: str = ""
+
+
+class Handler(Protocol):
+    """The request pipeline, or something in front of it."""
+
+    async def handle(self, request: HttpRequest) -> HttpResponse: ...

@@ -1,7 +1,8 @@
-"""The port in requests of the Kubernetes API: whoever can send these is a client.
+"""The client of an API server that controllers use.
 
-What is asked, and how an answer is read, is the same whether a request goes through a network or
-not; only the sending is different.
+Objects are plain data in an API version that the caller states. `Client` builds the requests of
+the Kubernetes API and reads the answers. A subclass sends them: `in_process` calls the embedded
+server without HTTP, `cluster` sends them to kube-apiserver. Controllers run with both.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from polyver.client._answers import (
     refusal,
 )
 from polyver.client._discovery import group_versions, is_aggregated, read_aggregated, read_resources
-from polyver.client.interface import (
+from polyver.client.types import (
     Discovery,
     GroupVersionResource,
     Listing,
@@ -41,7 +42,7 @@ from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.languages.values.strings import quoted
 
-__all__ = ["BadAnswer", "ClientRequest", "ClientResponse", "RestClient", "path_of"]
+__all__ = ["BadAnswer", "Client", "ClientRequest", "ClientResponse", "find", "path_of"]
 
 _PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 _PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
@@ -57,8 +58,11 @@ _LONGEST_LINE = 64 * 1024 * 1024
 _AT_ONCE = 8
 
 
-class RestClient(ABC):
-    """Every method of `polyver.client.Client` but `watch_kinds`, by sending requests."""
+class Client(ABC):
+    """An API server as one user of it sees it. A refusal by the server is raised as an ApiError.
+
+    With `metadata` the answers are PartialObjectMetadata: less to send, to decode and to keep.
+    """
 
     longest_line = _LONGEST_LINE
     """No event of a watch may have more bytes."""
@@ -74,6 +78,10 @@ class RestClient(ABC):
     def _pieces(self, ask: ClientRequest) -> AsyncGenerator[bytes, None]:
         """The body of an answer as it comes; a refusal is raised."""
 
+    @abstractmethod
+    def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
+        """Yield the kinds that are served now, and again after each change."""
+
     def _refused(self, ask: ClientRequest, answer: ClientResponse) -> ApiError:
         """What an answer that is a refusal is raised as."""
         return refusal(answer, what=str(ask))
@@ -87,6 +95,7 @@ class RestClient(ABC):
         subresource: str = "",
         metadata: bool = False,
     ) -> Object:
+        """Return an object, or one of its subresources."""
         path = path_of(resource, name, namespace, subresource)
         return await self._ask(ClientRequest("GET", path, accept=_PARTIAL if metadata else JSON))
 
@@ -102,6 +111,7 @@ class RestClient(ABC):
         more: str = "",
         metadata: bool = False,
     ) -> Listing:
+        """Return the objects of a namespace or of all; `more` of an earlier page continues it."""
         query = _query(
             labelSelector=labels,
             fieldSelector=fields,
@@ -124,6 +134,11 @@ class RestClient(ABC):
         metadata: bool = False,
         timeout: int = 0,
     ) -> AsyncGenerator[WatchEvent, None]:
+        """Yield every change after a resourceVersion until the server ends the watch.
+
+        A server may end it at any time. A resourceVersion that is too old is an ApiError with the
+        code 410. Close the generator with `contextlib.aclosing`.
+        """
         query = _query(
             labelSelector=labels,
             fieldSelector=fields,
@@ -151,6 +166,7 @@ class RestClient(ABC):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
+        """Create an object, in its own namespace or in the one that is given."""
         path = _collection(resource, namespace or _namespace_of(content))
         return await self._write("POST", path, content, _writing(manager, dry_run))
 
@@ -163,6 +179,7 @@ class RestClient(ABC):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
+        """Replace an object or a subresource; with a resourceVersion, only that state of it."""
         path = _path_of(resource, content, subresource)
         return await self._write("PUT", path, content, _writing(manager, dry_run))
 
@@ -178,6 +195,7 @@ class RestClient(ABC):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
+        """Change an object or a subresource."""
         path = path_of(resource, name, namespace, subresource)
         query = _writing(manager, dry_run)
         return await self._write("PATCH", path, change, query, media=_PATCHES[type])
@@ -192,6 +210,7 @@ class RestClient(ABC):
         subresource: str = "",
         dry_run: bool = False,
     ) -> Object:
+        """Apply an object by server-side apply: the manager owns the fields in the content."""
         path = _path_of(resource, content, subresource)
         query = _writing(manager, dry_run) | {"force": "true" if force else ""}
         return await self._write("PATCH", path, content, query, media=_PATCHES["apply"])
@@ -208,6 +227,10 @@ class RestClient(ABC):
         grace: int | None = None,
         dry_run: bool = False,
     ) -> Object:
+        """Delete an object; with a uid or a resourceVersion, only that one.
+
+        Return the object while finalizers keep it, else mostly a Status.
+        """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         wanted = {"uid": uid, "resourceVersion": resource_version}
         if any(wanted.values()):
@@ -229,15 +252,18 @@ class RestClient(ABC):
         fields: str = "",
         propagation: Propagation | None = None,
     ) -> None:
+        """Delete all objects that a list would show."""
         query = _query(
             labelSelector=labels, fieldSelector=fields, propagationPolicy=propagation or ""
         )
         await self._ask(ClientRequest("DELETE", _collection(resource, namespace), query))
 
     async def release(self) -> Object:
+        """Return what the server reports about itself: `major`, `minor`, `gitVersion` and more."""
         return await self._ask(ClientRequest("GET", "/version"))
 
     async def discover(self) -> Discovery:
+        """Return the kinds that are served now."""
         core, named = await self._discover("/api"), await self._discover("/apis")
         return Discovery(core.kinds + named.kinds, {**core.failures, **named.failures})
 
@@ -347,3 +373,15 @@ def _path_of(resource: GroupVersionResource, content: Object, subresource: str) 
     if problem := _problem(name):
         raise ApiError(400, "BadRequest", f"invalid metadata.name {quoted(name)}: {problem}")
     return path_of(resource, name, _namespace_of(content), subresource)
+
+
+async def find(
+    client: Client, resource: GroupVersionResource, name: str, namespace: str = ""
+) -> Object | None:
+    """Return an object, or None if there is none of that name."""
+    try:
+        return await client.get(resource, name, namespace)
+    except ApiError as error:
+        if error.code == 404:
+            return None
+        raise
