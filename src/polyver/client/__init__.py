@@ -1,4 +1,4 @@
-"""What controllers know of an API server, wherever it runs."""
+"""The interface of controllers to an API server, and its implementations."""
 
 from polyver.client._clock import Backoff, Clock, SystemClock, Timer, chance, sleep, timestamp
 from polyver.client._informer import Change, Informer, Key

@@ -1,4 +1,4 @@
-"""The server's own pipeline as a client: no HTTP, yet admission, conversion and the rest hold."""
+"""A client of the server in this process: no HTTP, but the same admission and conversion."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["DirectClient", "_Pipeline"]
 
 
 class _Pipeline(Protocol):
-    """What answers requests, however they come."""
+    """Handles requests."""
 
     async def handle(self, request: HttpRequest) -> HttpResponse: ...
 
 
 class DirectClient(RestClient):
-    """Asks the server in this process as a certain user; see `polyver.client.Client`.
+    """Sends requests to the server in this process as a user; see `polyver.client.Client`.
 
-    Whoever builds it passes `kinds_changed` to the server, to be called when kinds come and go;
-    without that, changes are found by asking every `interval` seconds.
+    Its creator passes `kinds_changed` to the server, to be called when kinds change; without that,
+    changes are found by polling every `interval` seconds.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class DirectClient(RestClient):
             self._watching_kinds.discard(changed)
 
     def kinds_changed(self) -> None:
-        """For the server to call when kinds have come, gone or changed."""
+        """Notify watchers; the server calls this when kinds were added, removed or changed."""
         for changed in self._watching_kinds:
             changed.set()
 

@@ -1,7 +1,7 @@
-"""What controllers know of an API server: objects as plain data, always in a stated API version.
+"""The interface of controllers to an API server: plain data, always in a stated API version.
 
-Two implementations: `direct` calls the embedded server's own pipeline, `cluster` speaks to a real
-one. Whoever needs an API server is written against this port and runs with both.
+Two implementations: `in_process` calls the embedded server's own pipeline, `cluster` talks to
+kube-apiserver. Code that needs an API server uses this interface and runs with both.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ __all__ = [
     "preferred",
 ]
 
-"""An object as JSON has it."""
-
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 PatchType = Literal["merge", "json", "strategic"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -40,7 +38,7 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 @dataclass(frozen=True, slots=True)
 class GroupVersionResource:
-    """A kind in the API version that the caller speaks.
+    """A resource in the API version that the caller uses.
 
     >>> GroupVersionResource("ex.io", "v1", "widgets").path("a", "b")
     '/apis/ex.io/v1/namespaces/b/widgets/a'
@@ -59,7 +57,7 @@ class GroupVersionResource:
         return cls(kind.group, kind.version, kind.plural, kind.namespaced)
 
     def path(self, name: str = "", namespace: str = "", *, subresource: str = "") -> str:
-        """Where the server has an object, a part of it, or the collection."""
+        """Return the path of an object, a subresource, or the collection."""
         root = f"/apis/{self.group}" if self.group else "/api"
         inside = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         named = f"/{name}" if name else ""
@@ -70,18 +68,18 @@ class GroupVersionResource:
 CRDS = GroupVersionResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
 )
-"""The definitions of custom kinds."""
+"""CustomResourceDefinitions."""
 
 
 class WatchEvent(NamedTuple):
-    """One change as a watch tells it; a bookmark holds a resourceVersion and nothing else."""
+    """One event of a watch; a bookmark has only a resourceVersion."""
 
     type: EventType
     object: Object
 
 
 class Listing(NamedTuple):
-    """Some objects of a collection, the state they are of, and how to go on after them."""
+    """One page of a collection, its resourceVersion, and the token for the next page."""
 
     items: list[Object]
     resource_version: str
@@ -90,15 +88,16 @@ class Listing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What a server serves now: every kind in every version, the preferred versions first."""
+    """All kinds that a server serves, in every version, the preferred versions first."""
 
     kinds: tuple[ResourceKind, ...] = ()
     failures: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Of group versions that could not be asked for, such as those of an aggregated server that
-    is down: the problem. Their kinds may exist, nobody knows."""
+    """Errors by group version, such as those of an aggregated server that is down. Their kinds
+    may exist; it is unknown.
+    """
 
     def find(self, api_version: str, kind: str) -> ResourceKind | None:
-        """The kind that an object or an owner reference names, if it is served."""
+        """Return the kind that an object or an owner reference names, if it is served."""
         return next(
             (each for each in self.kinds if (each.api_version, each.kind) == (api_version, kind)),
             None,
@@ -106,7 +105,7 @@ class Discovery:
 
 
 def preferred(kinds: Iterable[ResourceKind], *, verbs: Sequence[str] = ()) -> list[ResourceKind]:
-    """Each kind once, in the version that the server prefers among those with these verbs.
+    """Return each kind once, in the version that the server prefers among those with these verbs.
 
     >>> names = ("Widget", "widgets", "widget", True)
     >>> v1, v2 = (ResourceKind("ex.io", version, *names) for version in ("v1", "v2"))
@@ -121,9 +120,9 @@ def preferred(kinds: Iterable[ResourceKind], *, verbs: Sequence[str] = ()) -> li
 
 
 class Client(Protocol):
-    """An API server, seen by one user of it. What it refuses is raised as an ApiError.
+    """The API of a server for one user. Errors of the server are raised as ApiError.
 
-    With `metadata` the answers are PartialObjectMetadata: less to send, decode and keep.
+    With `metadata`, responses are PartialObjectMetadata: less to send, decode and keep.
     """
 
     async def get(
@@ -135,7 +134,7 @@ class Client(Protocol):
         subresource: str = "",
         metadata: bool = False,
     ) -> Object:
-        """An object, or a part of it that has a path of its own."""
+        """Return an object, or a subresource."""
 
     async def list(
         self,
@@ -149,7 +148,7 @@ class Client(Protocol):
         more: str = "",
         metadata: bool = False,
     ) -> Listing:
-        """The objects of a namespace or of all; `more` of an earlier page goes on after it."""
+        """Return the objects of one namespace or of all; `more` of a page gets the next one."""
 
     def watch(
         self,
@@ -162,7 +161,7 @@ class Client(Protocol):
         metadata: bool = False,
         timeout: int = 0,
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Every change after a resourceVersion, until the server ends it, as it may at any time.
+        """Yield every change after a resourceVersion, until the server ends the watch.
 
         A resourceVersion that is too old is an ApiError with the code 410. Close it with
         `contextlib.aclosing`.
@@ -177,7 +176,7 @@ class Client(Protocol):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Make an object, in its own namespace or in the one that is given."""
+        """Create an object, in its own namespace or in the given one."""
 
     async def update(
         self,
@@ -188,7 +187,7 @@ class Client(Protocol):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Replace an object, or its part; with a resourceVersion only if it is still that one."""
+        """Replace an object or a subresource; a resourceVersion must still be the current one."""
 
     async def patch(
         self,
@@ -202,7 +201,7 @@ class Client(Protocol):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Change an object, or its part."""
+        """Patch an object or a subresource."""
 
     async def apply(
         self,
@@ -214,7 +213,7 @@ class Client(Protocol):
         subresource: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Server-side apply: own what the content states, and nothing else."""
+        """Apply (server-side): own the fields in the content, and no others."""
 
     async def delete(
         self,
@@ -228,9 +227,9 @@ class Client(Protocol):
         grace: int | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object; with a uid or a resourceVersion only the very one.
+        """Delete an object; a uid or a resourceVersion must match.
 
-        Answers with the object while finalizers hold it, else mostly with a Status.
+        Returns the object while finalizers keep it, else usually a Status.
         """
 
     async def delete_collection(
@@ -242,45 +241,45 @@ class Client(Protocol):
         fields: str = "",
         propagation: Propagation | None = None,
     ) -> None:
-        """Delete all that a list would show."""
+        """Delete all objects that a list would return."""
 
     async def release(self) -> Object:
-        """What the server says that it is: `major`, `minor`, `gitVersion`, and more."""
+        """Return the version of the server: `major`, `minor`, `gitVersion`, and more."""
 
     async def discover(self) -> Discovery:
-        """What is served now."""
+        """Return the kinds that are served now."""
 
     def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
-        """What is served now, and again whenever that has changed."""
+        """Yield the kinds that are served now, and again after each change."""
 
 
 class Executed(NamedTuple):
-    """A command that has ended in a pod: its exit code, and what it printed."""
+    """The result of a command in a pod: its exit code, and its output."""
 
     code: int
     stdout: bytes
     stderr: bytes
     output: bytes
-    """Both, in the order in which they came."""
+    """Both streams, in order of arrival."""
 
 
 @runtime_checkable
 class PodClient(Protocol):
-    """What a client can do where pods run, beyond the API of objects."""
+    """Operations of a client on clusters that run pods."""
 
     async def execute(
         self, pod: str, namespace: str, *, container: str, command: Sequence[str], limit: int
     ) -> Executed:
-        """Run a command in a container to its end; `limit` is how many bytes it may print."""
+        """Run a command in a container until it ends; it may print at most `limit` bytes."""
 
     async def logs(self, pod: str, namespace: str, *, container: str, limit: int) -> bytes:
-        """What a container has printed, not more than some bytes of it."""
+        """Return the output of a container, at most `limit` bytes."""
 
 
 async def find(
     client: Client, resource: GroupVersionResource, name: str, namespace: str = ""
 ) -> Object | None:
-    """An object, or None if there is none of that name."""
+    """Return an object, or None if there is none of that name."""
     try:
         return await client.get(resource, name, namespace)
     except ApiError as error:
