@@ -1,4 +1,4 @@
-"""A finalizer, put on and taken off if nobody was faster."""
+"""Add and remove a finalizer, with the resourceVersion as precondition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["hold", "release"]
 async def hold(
     client: Client, resource: GroupVersionResource, obj: Object, finalizer: str
 ) -> Object:
-    """The object as it is when it cannot go without being let go."""
+    """Add a finalizer to an object; return the updated object."""
     there = obj["metadata"].get("finalizers") or []
     if finalizer in there:
         return obj
@@ -21,7 +21,7 @@ async def hold(
 async def release(
     client: Client, resource: GroupVersionResource, obj: Object, finalizer: str
 ) -> Object:
-    """Let an object go; the object as it was last."""
+    """Remove a finalizer from an object; return the updated object."""
     there = obj["metadata"].get("finalizers") or []
     if finalizer not in there:
         return obj
