@@ -93,7 +93,7 @@ class CapabilityOptions:
         return Choices(chosen, functions, calls, self.semver_gate, packages)
 
     def on_a_cluster(self, *, show_traceback: bool = False) -> Choices:
-        """Return the choices for replicas, which always serve Conversions."""
+        """Return the choices for replicas; raise an error without apis, which they need."""
         choices = self.choices(show_traceback=show_traceback)
         if _USUAL not in choices.capabilities:
             fact = "on a cluster there is always the capability apis"

@@ -277,7 +277,7 @@ def _problem_of(api: Handler) -> str:
 
 
 def _problem(store: Store) -> str:
-    """Return why the server is not ready: it is again when a write succeeds."""
+    """Return why the server is not ready; empty again after a successful write."""
     try:
         _ = store.revision
     except Exception as error:

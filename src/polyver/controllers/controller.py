@@ -56,14 +56,17 @@ class Watch(Generic[T, K]):
 
 
 def exactly(resource: GroupVersionResource) -> Callable[[Discovery], Iterable[ResourceKind]]:
-    """Return a selector of one kind in a stated version, whenever it is served."""
+    """Return a function that selects one kind in a stated version, whenever it is served."""
     return lambda found: [kind for kind in found.kinds if GroupVersionResource.of(kind) == resource]
 
 
 def every(
     *, verbs: Sequence[str] = ("delete", "list", "watch"), but: Iterable[tuple[str, str]] = ()
 ) -> Callable[[Discovery], Iterable[ResourceKind]]:
-    """Return a selector of all kinds with these verbs in preferred versions, except `but`."""
+    """Return a function that selects each kind with these verbs, except `but`.
+
+    Kinds are in their preferred version; `but` has pairs of group and plural.
+    """
     left_out = frozenset(but)
     return lambda found: [
         kind

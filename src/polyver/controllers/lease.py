@@ -28,11 +28,11 @@ class Terms:
     """The timing of a lease."""
 
     seconds: float = 15.0
-    """For the others: they do not take it until it has not been renewed for so long."""
+    """Others may take it after so many seconds without a renewal."""
     give_up: float = 10.0
-    """For the leader: it stops acting after so long without a response."""
+    """The leader stops acting after so many seconds without a response."""
     every: float = 2.0
-    """The interval at which it is renewed, or checked."""
+    """Seconds between two renewals, or two checks."""
 
 
 @dataclass(frozen=True, slots=True)

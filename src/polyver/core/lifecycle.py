@@ -145,7 +145,7 @@ def advance(
 
 
 def next_stage(release: Release, releases_so_far: Sequence[SemVer]) -> Stage:
-    """Return the stage that a release has now; the newest of the releases so far is now."""
+    """Return the stage of a release as of the newest of the releases so far."""
     due = release.notes.removed_in
     if release.stage is not Stage.DEPRECATED or due is None or not releases_so_far:
         return release.stage

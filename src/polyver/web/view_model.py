@@ -227,7 +227,7 @@ class PageModel:
     # Reading.
 
     def lineages(self) -> Iterator[LineageRecord]:
-        """All lineages, by capability and path."""
+        """Yield all lineages, by capability and path."""
         for _, known in sorted(self._known.items()):
             if known.shown is not None:
                 yield known

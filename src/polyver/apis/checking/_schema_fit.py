@@ -24,7 +24,7 @@ Schema = Mapping[str, Any]
 
 
 def check_types(declared: DeclaredConversion, definition: Definition) -> None:
-    """Refuse a Conversion with a rule that the types of its fields make useless."""
+    """Refuse a Conversion with a rule that does not fit the types of its fields."""
     schemas = {each.name: each.schema for each in definition.versions if each.schema is not None}
     for number, edge in enumerate(declared.edges):
         for place, rule in enumerate(edge.block.rules):

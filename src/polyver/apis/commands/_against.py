@@ -73,7 +73,7 @@ def earlier(
 def compared(
     definitions: Mapping[str, Definition], before: Earlier, against: str
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each change from the earlier definitions that breaks their users."""
+    """Yield a finding for each change from the earlier definitions that may break their users."""
     for name, old in before.definitions.items():
         if name not in definitions:
             yield found("kind-removed", name, f"it is defined in {against}, and not here")
@@ -110,7 +110,7 @@ def _versions_then(subject: CheckedKind, before: Earlier) -> set[str]:
 def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
     """Return the earlier definition, without its conversion if the current one states none.
 
-    The conversion is often added to the manifest later, by an installer.
+    The conversion is often added to a manifest later.
     """
     if now.strategy or now.webhook:
         return old

@@ -58,7 +58,10 @@ class _Seen(Struct, frozen=True, gc=False):
 
 
 class DeclaredController(Controller[Key]):
-    """Calls the function of one kind for each of its objects, in the version that is stored."""
+    """Calls the function of one kind for each of its objects.
+
+    Objects are in the version whose class the function takes, else in the storage version.
+    """
 
     workers = 32
     """A call that hangs keeps its worker until the deadline: this many block all others."""

@@ -119,7 +119,7 @@ class _BlockWriter:
     losing: bool
     """True if the code preserves lost values; if False, it raises Loses instead."""
     far: tuple[Settled, Settled] = (Settled(False, False), Settled(False, False))
-    """The same as `Settled` for the versions before and after the two of this block."""
+    """`Settled` of the versions before the two of this block, and of those after them."""
     top: str = "top"
     containers: dict[Path, str] = field(default_factory=dict)
 

@@ -38,7 +38,7 @@ class Interpreter:
         return made
 
     def _walk(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
-        """Convert along the path; preserved fields, which are trusted, are changed."""
+        """Convert along the path; preserved fields, already checked, are changed in place."""
         for hop in self._tree.way(source, target):
             made = hop.convert.run(obj)
             made = hop.convert.restored(made, carry.lost.pop(hop.target, {}))

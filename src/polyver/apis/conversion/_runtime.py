@@ -61,7 +61,7 @@ class Unusual(Exception):
 
 
 class Loses(Exception):
-    """A value inside of another would be lost."""
+    """Compiled rules would lose a value; the interpreter preserves it."""
 
 
 # Values that may be Raw

@@ -30,7 +30,7 @@ __all__ = ["Remover"]
 
 _ROLES = "ClusterRoleBinding"
 _GONE_WITHIN = 120.0
-"""Pods take up to 45 s to end, and API servers need time to notice."""
+"""Timeout in seconds: pods take up to 45 s to end, and API servers need time to notice."""
 Part = tuple[Object, ObjectName]
 
 
