@@ -1,4 +1,4 @@
-"""Declaring kinds: what a project imports to say what its API versions are."""
+"""Public API for declaring kinds and their API versions in Python."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The capability apis in the embedded control plane: conversions, and kinds declared in Python."""
+"""The capability apis in the embedded server: conversions, and kinds declared in Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIMEOUT = 30.0
 async def serve_kinds(
     api: ApiServer, client: Client, kinds: Sequence[Kind], webhook: Webhook
 ) -> list[Controller[Any]]:
-    """Have kinds in Python defined, converted and checked; their controllers are returned."""
+    """Define, convert and admit kinds declared in Python; return their controllers."""
     from polyver.apis.admission.kinds import ConvertedKinds
     from polyver.apis.admission.preserved import log_unknown_formats
     from polyver.apis.controllers.python_controllers import DeclaredController
@@ -47,7 +47,7 @@ async def serve_kinds(
 async def serve_conversions(
     api: ApiServer, client: Client, webhook: Webhook
 ) -> list[Controller[Any]]:
-    """Have Conversions that are applied checked and served; what follows them is returned."""
+    """Check and serve the Conversions that users apply; return their controller."""
     from polyver.apis.admission.conversions import ConversionChecks
     from polyver.apis.controllers.conversions import ConversionController
     from polyver.apis.conversion_kind import CONVERSIONS
@@ -77,7 +77,7 @@ async def _define(client: Client, kind: Kind, webhook: Webhook) -> None:
 
 
 def own_webhook(address: str, ca: str) -> Webhook:
-    """Where the embedded server converts, as its definitions tell others."""
+    """Return the address at which the embedded server converts, for CustomResourceDefinitions."""
     from polyver.kube.objects.webhooks import Webhook
 
     bundle = base64.b64encode(ca.encode()).decode()
@@ -85,7 +85,7 @@ def own_webhook(address: str, ca: str) -> Webhook:
 
 
 class _Reviews:
-    """Reviews that somebody posts, answered as a webhook answers them."""
+    """Answers ConversionReviews that clients post, as a webhook does."""
 
     def __init__(self, conversions: ServedConversions[Any]) -> None:
         from polyver.webhook.workers import Workers

@@ -1,4 +1,4 @@
-"""Conversion as a kind of its own, so that conversions are applied to a server like the rest."""
+"""The kind Conversion, so that conversions are applied to a server like other objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 FORCED: Final = "conversion.polyver.dev/remove-by-force"
-"""An annotation that permits to delete a Conversion, and names the versions that need it."""
+"""Annotation that permits deleting a Conversion; its value lists the versions that need it."""
 
 CONVERSIONS: Final = Kind(
     "Conversion", group="polyver.dev", scope="Cluster", categories=["polyver"]
@@ -81,10 +81,10 @@ class ConversionV1Alpha1:
 
 
 def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> Converter:
-    """What a Conversion describes, for the kind that a definition defines, if there is one.
+    """Return the converter of a Conversion, with the schemas of the CRD if it is given.
 
-    Refused if it does not fit the definition: other versions, rules that write what is not
-    there, or rules that cannot work on the types of their fields.
+    Raises an error if it does not fit the CRD: other versions, rules that write fields that do not
+    exist, or rules that cannot work on the types of their fields.
     """
     declared, definition = _read(conversion, crd)
     if definition is None:
@@ -96,9 +96,10 @@ def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -
 
 
 def converter_left(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> Converter:
-    """What can be served of a Conversion that its definition has changed under.
+    """Return a converter for a Conversion that does not fit its changed CRD any more.
 
-    Between versions that both know; what a rule writes where there is no field is carried.
+    It converts between the versions that both have, and preserves what a rule writes to a field
+    that does not exist.
     """
     declared, definition = _read(conversion, crd)
     known = definition.versions if definition else ()
@@ -131,7 +132,7 @@ def _read(
 
 
 def versions_in_use(crd: Mapping[str, Any]) -> list[str]:
-    """The versions of a kind that are served, or in which objects are stored."""
+    """Return the versions of a kind that are served, or in which objects are stored."""
     stored = (crd.get("status") or {}).get("storedVersions") or ()
     versions = crd["spec"]["versions"]
     found = [each["name"] for each in versions if each.get("served", True) or each.get("storage")]
@@ -139,10 +140,10 @@ def versions_in_use(crd: Mapping[str, Any]) -> list[str]:
 
 
 def needed_versions(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> list[str]:
-    """The versions of a kind that are in use and would not be converted without a Conversion.
+    """Return the versions in use that nothing would convert without a Conversion.
 
-    There are none if the kind has only one, or if the Conversion is for another kind, or has an
-    annotation with all names.
+    There are none if the kind has only one, or if the Conversion is for another kind or has the
+    annotation with all their names.
     """
     used = versions_in_use(crd) if crd is not None and _is_for(conversion, crd) else []
     annotations = conversion["metadata"].get("annotations") or {}
@@ -156,7 +157,7 @@ def _is_for(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> bool:
 
 
 def definition_of(crd: Mapping[str, Any]) -> Definition:
-    """A kind, by the CustomResourceDefinition that a server has of it."""
+    """Return the definition of a kind from its CustomResourceDefinition on a server."""
     [found] = definitions_of([_document(crd)])
     return found
 
@@ -168,5 +169,5 @@ def _document(obj: Mapping[str, Any]) -> Document:
 
 
 def place_of(error: PolyverError) -> str:
-    """The field of an object that an error names, without the file and line of a manifest."""
+    """Return the field of an object that an error names, without a manifest's file and line."""
     return error.at.partition(", ")[2]

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions, written: always v1, everything per version, the same to the byte."""
+"""Write CustomResourceDefinitions: always v1, everything per version, in reproducible form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[str, Any]:
-    """The manifest of a kind; `conversion` is who converts, if there are several versions.
+    """Return the manifest of a kind; `conversion` is the webhook, if there are several versions.
 
     >>> from polyver import apis
     >>> toy = apis.Kind("Toy", group="ex.io")
@@ -50,7 +50,7 @@ def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[st
 
 
 def _said(data: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Data with what else there is to say; what is empty goes without saying."""
+    """Return data with more fields; empty ones are left out."""
     return data | {name: value for name, value in more.items() if value not in ("", None, [], {})}
 
 
@@ -66,7 +66,7 @@ def _names(names: Names) -> dict[str, Any]:
 
 
 def conversion_data(webhook: Webhook) -> dict[str, Any]:
-    """Who converts, as manifests say it."""
+    """Return the field `spec.conversion` of manifests for a webhook."""
     client, reviews = client_data(webhook), list(webhook.reviews)
     return {
         "strategy": "Webhook",
@@ -91,13 +91,13 @@ def _version(version: DefinedVersion) -> dict[str, Any]:
 
 
 def scale_data(scale: Scale) -> dict[str, Any]:
-    """Where the replicas are, as manifests say it."""
+    """Return the field `scale` of manifests."""
     found = {"specReplicasPath": scale.replicas, "statusReplicasPath": scale.status_replicas}
     return _said(found, labelSelectorPath=scale.selector)
 
 
 def column_data(column: Column) -> dict[str, Any]:
-    """A column as manifests say it."""
+    """Return a printer column of manifests."""
     return _said(
         {"name": column.name, "type": column.type, "jsonPath": column.path},
         format=column.format,

@@ -1,6 +1,6 @@
-"""What is said of a kind and its versions, whoever said it: classes in Python or a manifest.
+"""A kind and its versions as data, from classes in Python or from a manifest.
 
-Everything else about a kind starts from these values, so a kind written in Go is as good as ours.
+All other code about a kind uses these values, so a kind written in Go works like one in Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Scope = Literal["Namespaced", "Cluster"]
 
 
 class InvalidKind(PolyverError):
-    """A kind that cannot be: what is wrong with it, and the class or field that says so."""
+    """A kind that is invalid: the error, and the class or field that causes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,17 @@ class Column:
 
     name: str
     path: str
-    """Where its value is: `.spec.schedule`."""
+    """The path of its value: `.spec.schedule`."""
     type: Literal["string", "integer", "number", "boolean", "date"] = "string"
     format: str = field(default="", repr=False)
     description: str = field(default="", repr=False)
     priority: int = field(default=0, repr=False)
-    """Columns above zero are printed with `-o wide` alone."""
+    """Columns above zero are printed only with `-o wide`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where `kubectl scale` and autoscalers find the replicas of an object."""
+    """The fields in which `kubectl scale` and autoscalers find the replicas of an object."""
 
     replicas: str = ".spec.replicas"
     status_replicas: str = ".status.replicas"
@@ -60,7 +60,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a kind is called."""
+    """The names of a kind."""
 
     kind: str
     plural: str
@@ -79,12 +79,12 @@ class DefinedVersion:
     storage: bool = False
     deprecated: bool = False
     warning: str | None = None
-    """What clients of a deprecated version are told; None leaves the words to the API server."""
+    """The warning for clients of a deprecated version; None for the API server's own wording."""
     schema: Schema | None = None
     """The openAPIV3Schema; without one, every field is kept."""
     columns: tuple[Column, ...] = ()
     status: bool = False
-    """Whether the status is written apart from the rest."""
+    """True if the status is a subresource."""
     scale: Scale | None = None
     selectable: tuple[str, ...] = ()
     """The fields that a field selector may name: `.spec.colour`."""
@@ -92,21 +92,21 @@ class DefinedVersion:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A kind, all its versions in kube order, and how objects get from one to another."""
+    """A kind, all its versions in kube order, and its conversion strategy."""
 
     group: str
     names: Names
     versions: tuple[DefinedVersion, ...]
     scope: Scope = "Namespaced"
     strategy: Literal["None"] | None = None
-    """`None` as text: versions differ in apiVersion only. Nothing: by webhook, or not said."""
+    """The string "None": versions differ only in apiVersion. None: by webhook, or not stated."""
     webhook: Webhook | None = None
     hub: str = ""
-    """The version between the others; the one that is stored if nobody says."""
+    """The version between the others; by default the storage version."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     place: str = field(default="", compare=False)
-    """Where it was written, for those who complain."""
+    """The location of its declaration, for errors."""
 
     def __post_init__(self) -> None:
         ordered = sorted(self.versions, key=lambda v: KubeVersion.parse(v.name), reverse=True)
@@ -124,7 +124,7 @@ class Definition:
 
     @property
     def storage(self) -> str:
-        """The version that is stored; empty if nobody says."""
+        """The storage version; empty if none is marked."""
         return next((version.name for version in self.versions if version.storage), "")
 
     def api_version(self, version: str) -> str:

@@ -1,6 +1,6 @@
-"""CustomResourceDefinition manifests, read: what they define, and the lineage of each kind.
+"""Read CustomResourceDefinition manifests: the definition, and the lineage of each kind.
 
-v1beta1 may say once for all versions what v1 says for each of them; both give the same values.
+v1beta1 may state once for all versions what v1 states for each of them; both give the same values.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class _Spec(Struct, rename="camel"):
 
 
 class _BetaSpec(_Spec, rename="camel"):
-    """Of v1beta1, where a single version may stand here, and what all versions share."""
+    """The spec of v1beta1, which may have a single version, and fields that all versions share."""
 
     versions: list[_BetaVersion] = []  # type: ignore[assignment]
     version: str = ""
@@ -153,7 +153,7 @@ prepare(_Definition, _BetaDefinition)
 
 
 def definitions_of(documents: Sequence[Document]) -> Iterator[Definition]:
-    """Every kind that the manifests define; one version of it is stored, or it is refused."""
+    """Yield every kind that the manifests define; raise an error unless one version is stored."""
     for document in _crds(documents):
         definition = _read(document)
         stored = [version.name for version in definition.versions if version.storage]
@@ -167,7 +167,7 @@ def definitions_of(documents: Sequence[Document]) -> Iterator[Definition]:
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
-    """Every kind that the manifests define, with its versions."""
+    """Yield every kind that the manifests define, with its versions."""
     for document in _crds(documents):
         definition = _read(document)
         try:
@@ -179,7 +179,7 @@ def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
 
 
 def lineage_of(crd: Mapping[str, Any]) -> Lineage:
-    """The versions of a kind by its definition, as an API server has it."""
+    """Return the versions of a kind from its CustomResourceDefinition on an API server."""
     spec = crd["spec"]
     versions = (
         DefinedVersion(
@@ -241,7 +241,7 @@ def _read(document: Document) -> Definition:
 
 
 def _share(spec: _BetaSpec, document: Document) -> None:
-    """Give each version what is said for all of them."""
+    """Copy the fields that all versions share to each version."""
     if not spec.versions:
         spec.versions = [_BetaVersion(spec.version)] if spec.version else []
     if spec.version and spec.version != spec.versions[0].name:
@@ -258,7 +258,7 @@ def _share(spec: _BetaSpec, document: Document) -> None:
 
 
 def _preserving(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema that keeps what it does not name: so it was for all of v1beta1, if nobody asked."""
+    """Return a schema that keeps unknown fields, which was the default in v1beta1."""
     made = dict(schema)
     fields = schema.get("properties") or {}
     if fields:

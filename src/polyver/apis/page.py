@@ -1,7 +1,7 @@
-"""Kinds as lineages of API versions, and objects as those who ask them.
+"""The page's data of the capability apis: kinds as lineages of API versions, objects as dependents.
 
-What an object asks for is told by its managed fields: each writer is noted with the API version
-that it speaks. Objects of kinds with a single version are not looked at; all of them use that one.
+An object uses the API versions in its managed fields: each writer is listed with its version.
+Objects of kinds with a single version are not read; all of them use that version.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Kind:
     group: str
     kind: str
     resource: GroupVersionResource | None
-    """In the version in which its objects are looked at, if they are."""
+    """The kind in the version in which its objects are read; None if they are not read."""
     releases: tuple[Release, ...]
     storage: str
     stored: tuple[str, ...]
@@ -60,11 +60,11 @@ class _Written:
     uid: str
     labels: tuple[tuple[str, str], ...]
     versions: tuple[tuple[str, str], ...]
-    """Where a writer is noted, and its API version."""
+    """The entry of each writer, and its API version."""
 
 
 class ApisSource(PageSource):
-    """The capability apis."""
+    """The page's source for the capability apis."""
 
     def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
@@ -125,7 +125,7 @@ def _kind(obj: Object) -> _Kind:
     try:
         lineage = lineage_of(obj)
     except PolyverError:
-        lineage = Lineage(names["kind"])  # no server would take such a definition
+        lineage = Lineage(names["kind"])  # no server would accept such a CRD
     served = [
         release.name for release in reversed(lineage.releases) if release.stage in APIS.usable
     ]

@@ -1,4 +1,4 @@
-"""How an API version is chosen: what a client writes as apiVersion, else the preferred one."""
+"""The policy for API versions: the apiVersion that a client writes, else the preferred one."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ APIS = Policy(
 
 
 def selector(text: str, _: Lineage) -> Selector:
-    """Read an API version, without its group."""
+    """Parse an API version, without its group."""
     return Exact(KubeVersion.parse(text))

@@ -1,4 +1,4 @@
-"""The page, wired: what the capabilities contribute, its listener on this machine, its address."""
+"""Start the page: the sources of the capabilities, its listener on this machine, its address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["bind_page", "serving_page"]
 
 @contextmanager
 def bind_page(port: int | None) -> Iterator[socket.socket | None]:
-    """Take the port of the page, if there is to be one."""
+    """Bind the port of the page, if one is given."""
     if port is None:
         yield None
         return
@@ -43,7 +43,7 @@ async def serving_page(
     choices: Choices,
     log: Log,
 ) -> AsyncIterator[str]:
-    """Serve the page while the body runs; the address that lets one in, or nothing."""
+    """Serve the page while the body runs; yield its address with the token, "" without a page."""
     if listener is None:
         yield ""
         return
@@ -58,7 +58,7 @@ async def serving_page(
     at = url(LOOPBACK, listener.getsockname()[1], scheme="http")
     address = f"{at}/?token={token}"
     _keep(credentials.folder.parent / "page.url", address)
-    # Without TLS: it never leaves this machine, and no browser would believe our certificate.
+    # Without TLS: it never leaves this machine, and no browser would trust our certificate.
     async with serving(page, listener, None, ending=page.end_streams):
         try:
             yield address
@@ -67,14 +67,14 @@ async def serving_page(
 
 
 def _keep(file: Path, address: str) -> None:
-    """Have the address where it can be found again."""
+    """Write the address to a file in the data folder."""
     content = f"{address}\n".encode()
     if not file.exists() or file.read_bytes() != content:
         write_file(file, content)
 
 
 def _sources(choices: Choices) -> Sequence[PageSource]:
-    """What each capability that is switched on contributes."""
+    """Return the sources of the enabled capabilities."""
     found: list[PageSource] = []
     if "apis" in choices.capabilities:
         from polyver.apis.page import ApisSource

@@ -1,6 +1,6 @@
-"""One replica of polyver on a cluster, wired: all serve, and the one that leads acts.
+"""Start one replica of polyver on a cluster: all replicas serve, and the leader runs controllers.
 
-The command and the tests both start it here, so that what is tested is what runs.
+The command and the tests both start it here, so that the tests cover what runs.
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ _CONVERSIONS = (CONVERSIONS.group, CONVERSIONS.kind)
 _LEASE = "polyver"
 _CERTIFICATES = "polyver-webhook"
 _SETTLE = 1.0
-"""How long a new Conversion is only served: other replicas hear of it within that time."""
+"""Seconds in which a new Conversion is only served: the other replicas see it in this time."""
 _PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSettings:
-    """What someone who starts a replica may choose."""
+    """The settings of a replica."""
 
     access: ClusterAccess
     webhook: Webhook
-    """Where API servers find all replicas, without a path."""
+    """The address of all replicas for API servers, without a path."""
     host: str
     port: int
     namespace: str
     names: tuple[str, ...]
-    """By which API servers call it, for the certificate."""
+    """The host names that API servers use, for the certificate."""
     kinds: tuple[Kind, ...] = ()
     pair: PairSource | None = None
-    """A certificate that somebody else renews; without it, one that the replicas share."""
+    """A certificate that another program renews; by default one that the replicas share."""
     identity: str = ""
     terms: Terms = field(default_factory=Terms)
     verbose: bool = False
@@ -76,7 +76,7 @@ class ReplicaSettings:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A replica that runs."""
+    """A running replica."""
 
     url: str
     identity: str
@@ -84,14 +84,14 @@ class Replica:
     kinds: int
     leadership: Leadership
     failed: asyncio.Task[None]
-    """Ends only if the controllers cannot go on."""
+    """Ends only if the controllers cannot continue."""
     retire: Callable[[], Awaitable[None]]
-    """Be ready no more and act no more, while reviews are still answered."""
+    """Report not ready and stop the controllers, while reviews are still answered."""
 
 
 @asynccontextmanager
 async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
-    """A replica for as long as the body runs; what cannot be had is a PolyverError."""
+    """Run a replica while the body runs; raise a PolyverError if it cannot start."""
     log = Log(verbose=settings.verbose)
     identity = settings.identity or uuid.uuid4().hex
     async with AsyncExitStack() as undo:
@@ -99,7 +99,7 @@ async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
         client = await undo.enter_async_context(ClusterClient(settings.access))
         wired = _Wired(client, settings, identity, log)
         follow = ConversionController(client, wired.publish)
-        # Trees and certificate come first: nobody is told to ask before they are there.
+        # Conversions and certificate first: API servers must not call before they are loaded.
         await follow.load()
         await wired.pair.start()
         app = wired.app
@@ -129,13 +129,13 @@ async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
 
 
 class _Wired:
-    """What one replica is made of."""
+    """The parts of one replica, connected."""
 
     def __init__(self, client: Client, settings: ReplicaSettings, identity: str, log: Log) -> None:
         self._client = client
         self._settings = settings
         self._log = log
-        # Workers have the credentials that this replica has.
+        # Worker processes use the credentials of this replica.
         lent = nullcontext(WorkerAccess(settings.access))
         self._contributions = settings.choices.contributions(
             namespace=settings.namespace, lend=lambda: lent
@@ -147,7 +147,7 @@ class _Wired:
             for name, kind in self._kinds.items()
             if kind.converter is not None
         }
-        """By the names of their definitions."""
+        """Converters by the names of their CRDs."""
         self._engine: ControllerManager | None = None
         lease = Lease(client, _LEASE, settings.namespace, identity, terms=settings.terms)
         self.leadership = Leadership(lease, self._acting, tell=self._tell)
@@ -164,7 +164,7 @@ class _Wired:
             self._served(),
             checks={
                 "certificate": lambda: self.pair.shown.problem(_now()),
-                "conversions": lambda: "",  # they were loaded before this could be asked
+                "conversions": lambda: "",  # they were loaded before the server started
             },
             metrics=WebhookMetrics(
                 lambda: self.pair.shown.until, also=[collector_of(lambda: self._engine)]
@@ -191,7 +191,7 @@ class _Wired:
         )
 
     def publish(self, name: str, converter: Converter | None) -> None:
-        """Convert a kind like this from now on, or no longer."""
+        """Replace or remove the converter of a kind."""
         own = self._kinds[name].converter if name in self._kinds else None
         if (found := converter or own) is not None:
             self.converters[name] = log_unknown_formats(found)
@@ -210,7 +210,7 @@ class _Wired:
         self._log.info(f"this replica {fact}", holder=detail)
 
     def _acting(self) -> ControllerManager:
-        """What only the one that leads does."""
+        """Create the controller manager, which only the leader runs."""
         self._engine = ControllerManager(self._client, self._controllers())
         return self._engine
 

@@ -1,6 +1,6 @@
-"""The webhook, wired: certificates, the application, and what is reloaded while it runs.
+"""Start the webhook: certificates, the application, and reloading while it runs.
 
-The command and the tests both start it here, so that what is tested is what runs.
+The command and the tests both start it here, so that the tests cover what runs.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = ["RunningWebhook", "WebhookSettings", "webhook"]
 _LOOK_EVERY = 1.0
 _OLD_CONVERSIONS = "the conversions stay as they were"
 _PATIENCE = 20.0
-"""For reviews in flight; with the lingering before, less than the 30 s that Kubernetes gives."""
+"""Timeout for reviews in flight; with the shutdown grace period less than Kubernetes' 30 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """What someone who starts a webhook may choose."""
+    """The settings of a webhook."""
 
     pair: PairSource
     host: str = LOOPBACK
@@ -39,26 +39,26 @@ class WebhookSettings:
     most_body: int = MOST_BODY
     verbose: bool = False
     memory: int | None = None
-    """How many bytes the process may use; without it, what its control group allows."""
+    """The memory limit of the process in bytes; by default that of its control group."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningWebhook:
-    """A webhook that runs."""
+    """A running webhook."""
 
     url: str
     converted: int
-    """How many kinds."""
+    """The number of kinds that it converts."""
     admitted: int
     drain: Callable[[], None]
-    """Be ready no more, while everything is still answered."""
+    """Report not ready, while everything is still answered."""
 
 
 @asynccontextmanager
 async def webhook(
     settings: WebhookSettings, load: Callable[[], ReviewHandlers], fingerprint: Callable[[], str]
 ) -> AsyncIterator[RunningWebhook]:
-    """A webhook for as long as the body runs; what cannot be had is a PolyverError.
+    """Run a webhook while the body runs; raise a PolyverError if it cannot start.
 
     `load` is called again when the fingerprint changes, and on SIGHUP.
     """
@@ -102,7 +102,7 @@ def _now() -> datetime.datetime:
 
 
 class _Conversions:
-    """Conversions that are loaded again when their files change, or when someone asks for it."""
+    """Reloads conversions when their files change, and on SIGHUP."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class _Conversions:
             return
         self._asked = False
         served = await asyncio.to_thread(self._load)
-        # What is wrong is looked at again, as files may be changed one after the other.
+        # Set only after success: while files are invalid, loading is tried again.
         self._known = found
         self._app.serve(served)
         self._log.info("conversions are loaded again", kinds=len(served.kinds))

@@ -1,6 +1,6 @@
-"""The options that say which capabilities a control plane has: the same for every command.
+"""The options for the capabilities of a control plane: the same for every command.
 
-`polyver up`, `polyver run` and `polyver install` take them; what is installed passes them on.
+`polyver up`, `polyver run` and `polyver install` take them; an installation passes them on.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class CapabilityOptions:
     feature: Annotated[list[str] | None, Parameter(negative=())] = None
 
     def choices(self, *, show_traceback: bool = False) -> Choices:
-        """What was chosen, with the functions that were named; else an error says what is wrong."""
+        """Return the choices, with the functions loaded; raise an error if they are invalid."""
         chosen = self._chosen()
         for old in RENAMED.keys() & set(_names(self.capabilities or "")):
             warn(f"--capabilities: {old} is deprecated; the capability is now {RENAMED[old]}")
@@ -93,7 +93,7 @@ class CapabilityOptions:
         return Choices(chosen, functions, calls, self.semver_gate, packages)
 
     def on_a_cluster(self, *, show_traceback: bool = False) -> Choices:
-        """The same for replicas, which all serve Conversions."""
+        """Return the choices for replicas; raise an error without apis, which they need."""
         choices = self.choices(show_traceback=show_traceback)
         if _USUAL not in choices.capabilities:
             fact = "on a cluster there is always the capability apis"
@@ -121,7 +121,7 @@ class CapabilityOptions:
         return load_functions(named, listed_in, show_traceback=show_traceback)
 
     def arguments(self) -> Iterator[str]:
-        """The same once more, for another command."""
+        """Yield the options as arguments for another command."""
         chosen = self._chosen()
         if chosen != {_USUAL}:
             yield from ("--capabilities", ",".join(each for each in CAPABILITIES if each in chosen))
@@ -164,7 +164,7 @@ def _read(text: str) -> frozenset[str]:
 
 
 def _features(texts: Iterable[str]) -> dict[str, bool]:
-    """Every feature, and whether it is on: they are unless somebody says otherwise."""
+    """Return every feature with True or False; they are on by default."""
     found = dict.fromkeys(FEATURES, True)
     for text in texts:
         name, _, value = text.partition("=")

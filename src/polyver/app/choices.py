@@ -24,23 +24,23 @@ RENAMED = {"revisions": "compositions"}
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Which capabilities a control plane has, and what it was told about them."""
+    """The capabilities of a control plane, and their settings."""
 
     capabilities: frozenset[str] = frozenset({"apis"})
     functions: Functions | None = None
-    """What blueprints may call; without, what comes with polyver."""
+    """The functions that blueprints may call; by default those that come with polyver."""
     calls: CallSettings = field(default_factory=CallSettings)
     gate: GatePolicy = "refuse"
-    """What is done about versions of definitions that break users of their neighbours."""
+    """The policy for versions of definitions that break users of neighbouring versions."""
     packages: PackageSettings = field(default_factory=PackageSettings)
 
     def contributions(
         self, *, folder: Path | None = None, namespace: str = "", lend: Lend | None = None
     ) -> tuple[Contribution, ...]:
-        """What each of the capabilities brings; conversions are there beside them.
+        """Return the contributions of the capabilities, except apis.
 
-        Where they run they have a folder, or else a namespace of a cluster. `lend` gives the
-        worker process of a call its credentials; without it nothing can be called.
+        `folder` is for the embedded server, `namespace` for a cluster. `lend` gives the worker
+        process of a call its credentials; without it nothing can be called.
         """
         found = []
         if "definitions" in self.capabilities:

@@ -1,6 +1,6 @@
-"""The embedded control plane, wired: store, pipeline, identities, TLS, and the kubeconfig.
+"""Start the embedded control plane: store, pipeline, identities, TLS, and the kubeconfig.
 
-The command and the test kit both start it here, so that what is tested is what runs.
+The command and the test kit both start it here, so that the tests cover what runs.
 """
 
 from __future__ import annotations
@@ -50,57 +50,57 @@ _VERIFIED_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSettings:
-    """What someone who starts a control plane may choose."""
+    """The settings of an embedded control plane."""
 
     data: Path | None = None
-    """Where everything is kept; without it, in memory, and gone at the end."""
+    """The folder for all data; without it, data is in memory and lost at the end."""
     host: str = LOOPBACK
     port: int = 0
     kubeconfig: Path | None = None
     verbose: bool = False
     choices: Choices = field(default_factory=Choices)
     kinds: tuple[Kind, ...] = ()
-    """Kinds that are declared in Python, to be served with what their authors wrote for them."""
+    """Kinds declared in Python, served with their conversions, hooks and controllers."""
     page_port: int | None = None
-    """Where the page is, on this machine alone; without it, there is none."""
+    """The port of the page, on loopback only; without it, there is no page."""
     new_store: bool = False
-    """Whether the store may be empty although there are credentials of one that was used."""
+    """True if the store may be empty although there are credentials of an earlier one."""
     verify: bool = False
-    """Whether all of the store is checked at the start."""
+    """True if the whole store is checked at the start."""
     release: str = ""
-    """The Kubernetes that it tells clients it is; without it, the one it is made after."""
+    """The Kubernetes release that it reports to clients; by default the one it implements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A control plane that runs."""
+    """A running control plane."""
 
     url: str
     folder: Path
     credentials: Credentials
     kubeconfig: Path
     context: str
-    """What kubectl uses by default with that kubeconfig."""
+    """The current context of that kubeconfig."""
     api: Handler
     page: str = ""
-    """The address of the page, with what lets one in."""
+    """The address of the page, with its token."""
 
 
 Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
-"""Opens a pipeline on a store; it is told the address, which some answers name."""
+"""Opens a pipeline on a store, given the server's address, which some responses contain."""
 
 
 @asynccontextmanager
 async def embedded(
     settings: EmbeddedSettings, *, opens: Opens | None = None
 ) -> AsyncIterator[Embedded]:
-    """A control plane for as long as the body runs; what cannot be had is a PolyverError."""
+    """Run a control plane while the body runs; raise a PolyverError if it cannot start."""
     from polyver.kube.http.listener import bind, serving
     from polyver.kube.server.asgi import certificate_state
     from polyver.kube.server.identity import Identities
 
     async with AsyncExitStack() as undo:
-        # The port first: it is what most often cannot be had, and nothing is touched before.
+        # The port first: it is the most frequent failure, and nothing has changed before it.
         listener = undo.enter_context(bind(settings.host, settings.port))
         page_listener = undo.enter_context(bind_page(settings.page_port))
         folder = undo.enter_context(_folder(settings.data))
@@ -137,7 +137,7 @@ async def embedded(
 
 @dataclass(slots=True)
 class _Behind:
-    """What goes on behind a pipeline, once it does."""
+    """The controllers of a pipeline, once they run."""
 
     engine: ControllerManager | None = None
 
@@ -153,7 +153,7 @@ async def _pipeline(
     behind: _Behind,
     folder: Path,
 ) -> AsyncIterator[Handler]:
-    """The pipeline, with what goes on behind it: definitions, and the controllers."""
+    """Run the pipeline together with its CRDs and controllers."""
     from polyver.client.in_process import DirectClient
     from polyver.controllers import (
         AccountController,
@@ -188,7 +188,7 @@ async def _pipeline(
 
 @contextlib.contextmanager
 def _lent(identities: Identities, at: str, credentials: Credentials) -> Iterator[WorkerAccess]:
-    """Credentials for the worker process of one call."""
+    """Yield credentials for the worker process of one call."""
     from polyver.client.cluster import ClusterAccess, KubeconfigCluster, KubeconfigUser
     from polyver.functions.controllers.calls import WorkerAccess
     from polyver.kube.server.identity import FUNCTIONS
@@ -206,7 +206,7 @@ async def _serve(
     api: ApiServer,
     webhook: Webhook,
 ) -> list[Controller[Any]]:
-    """Have everything served that is polyver's own; the controllers behind it are returned."""
+    """Set up polyver's own kinds and admission; return their controllers."""
     from polyver.client.in_process import DirectClient
     from polyver.kube.server.identity import ADMIN
 
@@ -219,7 +219,7 @@ async def _serve(
     if has_conversions:
         found += await serve_conversions(api, client, webhook)
     if kinds or has_conversions:
-        # What Conversions convert has its say in writes as kinds in Python have it.
+        # Kinds with a Conversion need the same admission as kinds in Python.
         found += await serve_kinds(api, client, kinds, webhook)
     for each in contributions:
         found += await _contribute(each, api, client)
@@ -277,7 +277,7 @@ def _problem_of(api: Handler) -> str:
 
 
 def _problem(store: Store) -> str:
-    """Return why the server is not ready: it is again when a write succeeds."""
+    """Return why the server is not ready; empty again after a successful write."""
     try:
         _ = store.revision
     except Exception as error:
@@ -349,7 +349,7 @@ def _verify(store: Store, folder: Path) -> None:
 
 
 def _credentials(folder: Path, names: Sequence[str], log: Log) -> tuple[Credentials, bool]:
-    """Open the credentials; whether some were made again, which the log says with the reason."""
+    """Open the credentials; return whether some were renewed, and log the reasons."""
     reasons: list[str] = []
     credentials = Credentials.open(folder, names, now=_now(), report=reasons.append)
     for reason in reasons:
@@ -361,7 +361,7 @@ def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-# A server that runs for a year must not end with its certificate, nor by a clock that jumps.
+# A server that runs for a year must not fail when its certificate expires or the clock jumps.
 
 
 async def _renew(
@@ -371,7 +371,7 @@ async def _renew(
     write: Callable[[], str],
     log: Log,
 ) -> None:
-    """Make certificates again that end soon; `write` puts them into the kubeconfig."""
+    """Renew certificates that expire soon; `write` updates the kubeconfig."""
     _, made = _credentials(credentials.folder, names, log)
     if made:
         tls.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)

@@ -1,4 +1,4 @@
-"""`polyver install`: what `polyver run` needs on a cluster, put there or printed."""
+"""`polyver install`: apply or print what `polyver run` needs on a cluster."""
 
 from __future__ import annotations
 

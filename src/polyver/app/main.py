@@ -1,4 +1,4 @@
-"""The frame around every command: where errors become one line and an exit code."""
+"""The main function of the CLI: errors become one line and an exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ app = App(
 
 Every command has --help with an example. Exit codes are listed in docs/reference/cli.md.""",
 )
-# Named, not imported: a command loads what it needs when it is run.
+# Names, not imports: a command is loaded when it runs.
 _COMMANDS = {
     "apis.commands": ("check", "convert", "create", "crds"),
     "app": ("install", "run", "serve", "uninstall", "up"),
@@ -38,13 +38,13 @@ for _name, _package in sorted((name, at) for at, names in _COMMANDS.items() for 
 
 
 def load_all() -> None:
-    """Load every command, for those who want to list what each of them does."""
+    """Load every command, to list them with their descriptions."""
     for name in app:
         app[name]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; no error leaves as a traceback."""
+    """Run one command and return its exit code; errors are printed without a traceback."""
     _prepare_streams()
     tokens = sys.argv[1:] if arguments is None else list(arguments)
     code = _exit.OK
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = _exit.INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone, as in `polyver … | head`; nothing more can be said to it.
+        # The reader has closed the pipe, as in `polyver … | head`.
         _abandon_output()
     except OSError as error:
         complain(_refusal(error))
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepare_streams() -> None:
-    """Streams that take any text; one that was closed leads nowhere."""
+    """Let the streams accept any string; replace a closed one by the null device."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -89,12 +89,12 @@ def _prepare_streams() -> None:
 
 
 def _abandon_output() -> None:
-    """Keep Python from trying once more, at its end, to write what nobody takes."""
+    """Redirect stdout to the null device, so that Python's final flush does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _refusal(error: OSError) -> str:
-    """Say which file the system refused, if the error says so."""
+    """Return the message of a system error, with its file if it has one."""
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else f"the system refused: {reason}"
 

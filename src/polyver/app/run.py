@@ -129,7 +129,7 @@ async def _run(settings: ReplicaSettings, linger: float) -> None:
     ended = signalled()
     async with replica(settings) as running:
         _announce(running, settings)
-        # What is here now stays; the collector need not look at it again and again.
+        # What is loaded now stays; the garbage collector need not scan it repeatedly.
         gc.collect()
         gc.freeze()
         over: set[asyncio.Future[Any]] = {ended, running.failed}
@@ -163,7 +163,7 @@ def _webhook(namespace: str, service: str, url: str) -> Webhook:
 
 
 def _names(webhook: Webhook) -> list[str]:
-    """The names by which API servers call it."""
+    """Return the host names by which API servers call it."""
     if webhook.url:
         return [urlsplit(webhook.url).hostname or ""]
     name = f"{webhook.service}.{webhook.namespace}.svc"

@@ -1,4 +1,4 @@
-"""`polyver serve`: a webhook that converts and admits for API servers, until it is told to end."""
+"""`polyver serve`: a webhook that converts and admits for API servers, until interrupted."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def run(
     *,
     linger: float,
 ) -> None:
-    """Serve what is loaded until a signal comes."""
+    """Serve what is loaded until a signal arrives."""
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -137,7 +137,7 @@ async def _serve(
     ended = signalled()
     async with webhook(settings, load, changes) as running:
         _announce(running, settings)
-        # What is here now stays; the collector need not look at it again and again.
+        # What is loaded now stays; the garbage collector need not scan it repeatedly.
         gc.collect()
         gc.freeze()
         number = await ended

@@ -1,4 +1,4 @@
-"""`polyver uninstall`: what `polyver install` put on a cluster, taken away; users' objects stay."""
+"""`polyver uninstall`: remove what `polyver install` applied to a cluster; users' objects stay."""
 
 from __future__ import annotations
 

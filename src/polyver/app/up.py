@@ -1,4 +1,4 @@
-"""`polyver up`: a Kubernetes-compatible control plane in this process, until it is told to end."""
+"""`polyver up`: a Kubernetes-compatible control plane in this process, until interrupted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from polyver.cli.loading import Manifest
 
 # Not 6443, which local clusters take (k3s, kubeadm, Docker Desktop, Colima), nor 8443 (minikube),
-# nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays good.
+# nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays valid.
 PORT = 6450
 _IN_MEMORY = ":memory:"
 _USUAL = CapabilityOptions()
@@ -104,7 +104,7 @@ def up(
         _data(data), host, port, kubeconfig, verbose, choices, own, at, new_store, verify
     )
     manifests = _manifests(load or [])
-    # Nothing of what is loaded goes away again: the collector would look at all of it in vain.
+    # Nothing that is loaded is released again: the garbage collector would scan it in vain.
     gc.disable()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -147,7 +147,7 @@ async def _serve(settings: EmbeddedSettings, manifests: Sequence[Manifest]) -> N
     began = time.monotonic()
     ended = signalled()
     async with embedded(settings) as running:
-        # What is here now stays; the collector need not look at it again and again.
+        # What is loaded now stays; the garbage collector need not scan it repeatedly.
         gc.freeze()
         # A list makes and drops tens of thousands of objects, none of which hold each other.
         gc.set_threshold(20_000, 10, 10)

@@ -1,4 +1,4 @@
-"""The shape of a capability: its lineages, and its contribution to a control plane."""
+"""The interface of a capability: its lineages, and its contribution to a control plane."""
 
 from polyver.capability.lineages import FoundLineage, LineageReader, Refusal, condition_reason
 

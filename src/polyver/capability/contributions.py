@@ -1,7 +1,7 @@
-"""What capabilities bring to a control plane, in one shape for all and for all places.
+"""The contribution of a capability to a control plane, in one form for all capabilities.
 
-The embedded server, a replica on a cluster and what is installed there read the same of it. All
-of it is loaded when it is wanted: kinds take longer to load than everything around them.
+The embedded server, a replica on a cluster and the installer read the same values. They are
+loaded on demand: kinds take longer to load than everything around them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ READ = ("get", "list", "watch")
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """To do something with a kind of objects, or with one of that name."""
+    """The permission to use verbs on a resource, or on one object of that name."""
 
     group: str
     resource: str
@@ -34,7 +34,7 @@ class Right:
 
     @property
     def rule(self) -> dict[str, Any]:
-        """The same as roles have it."""
+        """The rule of a Role with this permission."""
         names = {"resourceNames": [self.name]} if self.name else {}
         groups, resources = [self.group], [self.resource]
         return {"apiGroups": groups, "resources": resources, **names, "verbs": [*self.verbs]}
@@ -42,23 +42,23 @@ class Right:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contribution:
-    """What one capability brings to a control plane."""
+    """The contribution of one capability to a control plane."""
 
     kinds: tuple[Kind, ...]
-    """Its kinds, which are served as those of users are."""
+    """Its kinds, which are served like those of users."""
     links: Callable[[Client], list[Admission]]
-    """Those who have a say in writes."""
+    """Returns its admission plugins."""
     wanted: tuple[AdmissionRegistration, ...]
-    """What API servers ask these about, beside what goes for every kind in Python."""
+    """The admission registrations of these, in addition to those of every kind in Python."""
     controllers: Callable[[Client], list[Controller[Any]]]
-    """Those who act."""
+    """Returns its controllers."""
     rights: tuple[Right, ...]
-    """What these need of a cluster."""
+    """The permissions that these need on a cluster."""
     rights_inside: tuple[Right, ...] = ()
-    """What they need in the namespace of the installation."""
+    """The permissions that they need in the namespace of the installation."""
     namespaces: tuple[str, ...] = ()
-    """Those that have to be there."""
+    """The namespaces that must exist."""
     documents: Mapping[str, bytes] = field(default_factory=dict)
-    """What can be read of it, in JSON, by the paths of the embedded server and of replicas."""
+    """JSON documents, by their paths on the embedded server and on replicas."""
     source: Callable[[], PageSource] | None = None
-    """What it shows on the page, made when somebody looks."""
+    """Returns its part of the page; called when the page is first opened."""

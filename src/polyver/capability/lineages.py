@@ -1,4 +1,4 @@
-"""What every capability offers to whoever asks about its lineages."""
+"""The interface by which a capability offers its lineages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polyver.kube.objects import Document
 
 
 class Refusal(PolyverError):
-    """Why something that somebody wrote is not done; `reason` is one word for conditions."""
+    """An error that refuses something a user wrote; `reason` is the reason of a condition."""
 
     def __init__(self, reason: str, fact: str, *, at: str = "", hint: str = "") -> None:
         super().__init__(fact, at=at, hint=hint)
@@ -27,21 +27,21 @@ def condition_reason(error: PolyverError, *, default: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FoundLineage:
-    """A lineage that was found in manifests, the policies that fit it, and its full name."""
+    """A lineage from manifests, the policies for it, and its full name."""
 
     lineage: Lineage
     policies: tuple[Policy, ...]
-    """The first is how to choose when nobody says."""
+    """The first is the default."""
     path: str
-    """What tells it from others of its name: `ComponentDefinition/vela-system/webservice`."""
+    """The name that distinguishes it: `ComponentDefinition/vela-system/webservice`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineageReader:
-    """How a capability's manifests and selectors are read."""
+    """Reads a capability's lineages from manifests, and its selectors."""
 
     policies: tuple[Policy, ...]
     lineages: Callable[[Sequence[Document]], Iterator[FoundLineage]]
-    """Reads what it knows in manifests and passes over the rest."""
+    """Reads the lineages in manifests and ignores other objects."""
     selector: Callable[[str, Lineage], Selector]
-    """Reads what a user wrote behind the `@` for one of its lineages."""
+    """Reads the selector after the `@` for one of its lineages."""

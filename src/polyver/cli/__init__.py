@@ -1,1 +1,1 @@
-"""The toolkit of commands: output, errors, options, files. It knows no capability."""
+"""The toolkit of commands: output, errors, options, files. It imports no capability."""

@@ -1,4 +1,4 @@
-"""What is on a cluster: what a command compares with, or tells of."""
+"""Read objects from a cluster, for commands that compare with it or report about it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["CLUSTER", "definitions_on", "documents_on", "list_all", "object_on", "on_cluster"]
 
 CLUSTER = "cluster:"
-"""What a name of a context begins with where files and revisions could be meant as well."""
+"""The prefix of a context's name in options that also take files or revisions."""
 _PAGE = 500
 T = TypeVar("T")
 
 
 def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, dict[str, Any]]]:
-    """The server of a context, and those of the named definitions that it has."""
+    """Return the server of a context, and those of the named CRDs that it has."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -39,7 +39,7 @@ def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, d
 
 
 def documents_on(context: str, resources: Sequence[GroupVersionResource]) -> list[Document]:
-    """All objects of some kinds, in all namespaces; a kind that is not served has none."""
+    """Return all objects of some kinds, in all namespaces; a kind that is not served has none."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -59,7 +59,7 @@ def documents_on(context: str, resources: Sequence[GroupVersionResource]) -> lis
 def object_on(
     context: str, resource: GroupVersionResource, name: str, namespace: str
 ) -> tuple[ClusterAccess, dict[str, Any] | None]:
-    """One object, if it is there; without a namespace in that of the context."""
+    """Return one object, or None; by default from the namespace of the context."""
     from polyver.client import find
     from polyver.client.cluster import ClusterClient, find_access
 
@@ -73,7 +73,7 @@ def object_on(
 
 
 def on_cluster(context: str, ask: Callable[[Client, ClusterAccess], Awaitable[T]]) -> T:
-    """What a cluster answers; what it refuses is told with the place where it is configured."""
+    """Run a request on a cluster; an error names the server and where it is configured."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -92,7 +92,7 @@ def on_cluster(context: str, ask: Callable[[Client, ClusterAccess], Awaitable[T]
 async def list_all(
     client: Client, resource: GroupVersionResource, namespace: str = ""
 ) -> list[Object]:
-    """All objects of a kind, page by page."""
+    """Return all objects of a kind, read page by page."""
     found: list[Object] = []
     more = ""
     while True:
@@ -137,7 +137,7 @@ async def _read(client: Client, access: ClusterAccess, name: str) -> dict[str, A
     try:
         found = await client.get(CRDS, name)
     except ApiError as error:
-        # A server that knows definitions names the one that it does not have.
+        # A server that serves CRDs names the missing one in the details.
         if error.code == 404 and error.details:
             return None
         if error.at:

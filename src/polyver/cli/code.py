@@ -1,6 +1,6 @@
-"""Running a project's code to find what is declared in it.
+"""Import a project's code to find what it declares.
 
-What goes wrong in it is told as any other error, with the line that it went wrong in.
+Its errors are reported like any other error, with the line that raised.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _POLYVER = Path(__file__).parents[1]
 
 
 class ImportFailed(Exception):
-    """Code that raised something when it was imported."""
+    """The import of a module raised an error."""
 
     def __init__(self, name: str, error: BaseException) -> None:
         super().__init__(name)
@@ -40,7 +40,7 @@ class ImportFailed(Exception):
 
 
 def module_of(path: Path) -> ModuleType:
-    """The module of a file, by the name that others of its project import it by."""
+    """Import the module of a file, by the name by which its project imports it."""
     path = path.resolve()
     root, steps = path.parent, [] if path.stem == "__init__" else [path.stem]
     while (root / "__init__.py").exists():
@@ -54,7 +54,7 @@ def module_of(path: Path) -> ModuleType:
 
 
 def _origin(name: str) -> str:
-    """The file that a name means to an import, if it means any."""
+    """Return the file that an import of a name would load, if any."""
     try:
         found = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -63,7 +63,7 @@ def _origin(name: str) -> str:
 
 
 def module_named(name: str, folder: Path) -> ModuleType:
-    """The module of that name, in a project's folder or where Python looks anyway."""
+    """Import a module by name, from a project's folder or from Python's usual path."""
     for each in (folder / "src", folder):
         reach(each)
     try:
@@ -76,23 +76,23 @@ def module_named(name: str, folder: Path) -> ModuleType:
 
 
 def reach(folder: Path) -> None:
-    """Have imports look in a folder."""
+    """Add a folder to the import path."""
     found = str(folder.resolve())
     if Path(found).is_dir() and found not in sys.path:
         sys.path.insert(0, found)
 
 
 def imported(name: str) -> ModuleType:
-    """A module; whatever it raises is a Failed."""
+    """Import a module; whatever it raises becomes an ImportFailed."""
     try:
-        with redirect_stdout(sys.stderr):  # what is printed is for people, and no manifest
+        with redirect_stdout(sys.stderr):  # stdout is for manifests only
             return importlib.import_module(name)
     except (Exception, SystemExit) as error:
         raise ImportFailed(name, error) from None
 
 
 def _loaded(path: Path, name: str) -> ModuleType:
-    """The module of a file whose name means another module to others."""
+    """Load the module of a file whose name would import another module."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -106,7 +106,7 @@ def _loaded(path: Path, name: str) -> ModuleType:
 
 
 def told(failed: ImportFailed) -> UnreadableInput:
-    """What went wrong in somebody's code: the last line of it, and what was raised."""
+    """Return the error to print for a user's code: the line that raised, and the exception."""
     error = failed.error
     if isinstance(error, PolyverError):
         line, said = _line(error), shown_places(error.at)
@@ -132,11 +132,11 @@ def _line(error: BaseException) -> str:
 
 
 def shown_places(text: str) -> str:
-    """A text that names files, as they are seen from here."""
+    """Return a string in which paths in the current folder are relative."""
     return text.replace(f"{Path.cwd()}/", "")
 
 
 def shown(path: Path) -> str:
-    """A path as it is seen from here."""
+    """Return a path relative to the current folder, or as it is if it is not inside."""
     found, here = path.resolve(), Path.cwd()
     return str(found.relative_to(here)) if here in found.parents else str(path)

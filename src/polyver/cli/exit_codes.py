@@ -1,4 +1,4 @@
-"""What the exit codes of every command mean."""
+"""The exit codes of all commands, and the errors that lead to them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MEANING = {
 
 
 class UnknownName(PolyverError):
-    """A name that is in none of the files."""
+    """A name that none of the files contains."""
 
 
 class Misused(PolyverError):
-    """Options or arguments that do not go together."""
+    """Options or arguments that contradict each other."""
 
 
 class UnreadableInput(PolyverError):
@@ -30,23 +30,23 @@ class UnreadableInput(PolyverError):
 
 
 class ProblemsFound(PolyverError):
-    """Something that a check found."""
+    """A check found problems."""
 
 
 class RequestRefused(PolyverError):
-    """Something that was asked for and would break a rule."""
+    """A request that would break a rule."""
 
 
 class RunFailed(PolyverError):
-    """Something that was run and came to nothing."""
+    """A run that failed."""
 
 
 class OutOfDate(PolyverError):
-    """Files that are not what they would be if they were written now."""
+    """Files that differ from what would be written now."""
 
 
 def code(error: PolyverError) -> int:
-    """The exit code for an error; errors of other kinds come from what was read."""
+    """Return the exit code for an error; other types of errors come from the input."""
     match error:
         case (
             RunFailed()

@@ -1,4 +1,4 @@
-"""Files that change together: either all of them are written, or none."""
+"""Write several files together: all of them, or none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["File", "write_all"]
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as it is to be, and as it was; None if there was none."""
+    """The new content of a file, and the old one; None if the file is new."""
 
     path: Path
     text: str
@@ -26,7 +26,7 @@ class File:
 
 
 def write_all(files: Sequence[File]) -> None:
-    """Write all of them; after a failure everything is as it was."""
+    """Write all files; after a failure, restore the earlier state."""
     undo: list[tuple[Path, str | None]] = []
     try:
         for file in files:
@@ -59,7 +59,7 @@ def _write(file: File) -> None:
 
 
 def _write_new(path: Path, content: bytes) -> None:
-    with path.open("xb") as new:  # somebody may have made it meanwhile
+    with path.open("xb") as new:  # fails if another process created it meanwhile
         try:
             new.write(content)
             new.flush()

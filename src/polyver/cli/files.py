@@ -1,4 +1,4 @@
-"""Reading what `-f` names: files, folders, or standard input."""
+"""Read the files, folders or standard input that `-f` names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def read_manifests(names: Sequence[str]) -> list[Document]:
-    """All documents of all files, in the order in which they are named."""
+    """Return all documents of all files, in the given order."""
     from polyver.kube.objects import load_manifests
 
     return [
@@ -30,7 +30,7 @@ def read_manifests(names: Sequence[str]) -> list[Document]:
 
 
 def fingerprint(names: Sequence[str]) -> str:
-    """What is different when a file was changed, added or taken away."""
+    """Return a digest that differs when a file was changed, added or removed."""
     from polyver.kube.objects import digest
 
     try:
@@ -40,13 +40,13 @@ def fingerprint(names: Sequence[str]) -> str:
 
 
 def data_folder() -> Path:
-    """Where polyver keeps what it is not told to keep elsewhere."""
+    """Return the default folder for polyver's data."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "polyver"
 
 
 def read_standard_input() -> str:
-    """All of standard input, as text."""
+    """Return all of standard input, as a string."""
     if sys.stdin is None:
         raise UnreadableInput("standard input is closed")
     return _decoded(sys.stdin.buffer.read(_LARGEST + 1), "standard input")

@@ -1,7 +1,7 @@
-"""Manifests for a control plane that has just started: read before it, applied when it runs.
+"""Load manifests into a control plane that has just started: read them before, apply them then.
 
-They are applied as `kubectl apply --server-side` would, so loading the same files again changes
-nothing, and what somebody else has changed since then is left alone, with a warning.
+They are applied like `kubectl apply --server-side`, so loading the same files again changes
+nothing, and changes by other field managers stay, with a warning.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Names(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """What every object says of itself."""
+    """The fields that identify every object."""
 
     apiVersion: str  # noqa: N815 - Kubernetes' name
     kind: str
@@ -58,7 +58,7 @@ prepare(_Head)
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An object to load, and where it was written."""
+    """An object to load, and the location of its manifest."""
 
     document: Document
     head: _Head
@@ -72,12 +72,12 @@ class Manifest:
 
 
 def manifests_of(names: Sequence[str]) -> list[Manifest]:
-    """The objects in files and folders, lists taken apart; what is no object is an error."""
+    """Return the objects in files and folders, with Lists split; other documents are an error."""
     return [Manifest(document, document.read(_Head)) for document in documents_of(names)]
 
 
 def documents_of(names: Sequence[str]) -> list[Document]:
-    """The documents in files and folders, lists taken apart."""
+    """Return the documents in files and folders, with Lists split."""
     return [document for each in read_manifests(names) for document in _items(each)]
 
 
@@ -93,7 +93,7 @@ def _items(document: Document) -> Iterator[Document]:
 
 
 async def load(api: Handler, manifests: Sequence[Manifest]) -> None:
-    """Apply all of them: definitions first, and waited for, then namespaces, then the rest."""
+    """Apply all manifests: CRDs first, until they are served, then namespaces, then the rest."""
     from polyver.client.in_process import DirectClient
     from polyver.kube.server.identity import ADMIN
 
@@ -108,7 +108,7 @@ async def load(api: Handler, manifests: Sequence[Manifest]) -> None:
 
 
 class _Strict:
-    """The pipeline, which in this room is asked to refuse unknown fields, as kubectl asks it."""
+    """Wraps the request pipeline to refuse unknown fields in patches, as kubectl does."""
 
     def __init__(self, api: Handler) -> None:
         self._api = api
@@ -120,7 +120,7 @@ class _Strict:
 
 
 def _composite_kind(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """The group and kind that a controller will have served because of it, if it is such a one."""
+    """Yield the group and kind that a controller serves for a CompositeResourceDefinition."""
     match manifest.document.value:
         case {"spec": {"group": str(group), "names": {"kind": str(kind)}}}:
             if manifest.head.kind == _COMPOSITE_DEFINITION:
@@ -152,7 +152,7 @@ async def _resource(client: Client, manifest: Manifest, *, patience: float) -> G
 
 
 def _content(manifest: Manifest, resource: GroupVersionResource) -> dict[str, Any]:
-    """The object as it was written; without a namespace it is in `default`, as for kubectl."""
+    """Return the object; without a namespace it goes to `default`, as with kubectl."""
     value = manifest.document.value
     assert isinstance(value, dict)
     if not resource.namespaced or manifest.head.metadata.namespace:
@@ -167,11 +167,11 @@ def _is_owned_by_others(error: ApiError) -> bool:
     )
 
 
-# Waiting for a definition.
+# Wait for a CRD.
 
 
 async def apply_definition(client: Client, crd: dict[str, Any]) -> None:
-    """Define a kind as it is declared, and wait until it is served."""
+    """Apply a CRD, and wait until its kind is served."""
     await client.apply(CRDS, crd, manager=_MANAGER, force=True)
     await _until_served(client, crd["metadata"]["name"])
 
@@ -198,7 +198,7 @@ async def _is_served(client: Client, name: str) -> bool:
     return all(discovery.find(version, spec["names"]["kind"]) for version in wanted)
 
 
-# What went wrong, where it was written.
+# Errors, with the location in the manifest.
 
 
 def _failure(manifest: Manifest, error: PolyverError, done: int) -> UnreadableInput:
@@ -211,7 +211,7 @@ def _failure(manifest: Manifest, error: PolyverError, done: int) -> UnreadableIn
 
 
 def _path(error: PolyverError) -> Path:
-    """The field that the first cause of a refusal names, as far as it can be told."""
+    """Return the field that the first cause of a refusal names, as far as it is known."""
     details = error.details if isinstance(error, ApiError) else None
     causes = (details or {}).get("causes") or [{}]
     return field_path(str(causes[0].get("field") or ""))

@@ -8,7 +8,7 @@ __all__ = ["read_seconds"]
 
 
 def read_seconds(text: str, option: str) -> float:
-    """A length of time that an option has; none is an error."""
+    """Parse the duration of an option to seconds; zero or less is an error."""
     from polyver.languages.values.durations import nanoseconds
 
     found = nanoseconds(text)

@@ -1,4 +1,4 @@
-"""One way to print: tables for people, JSON and YAML for programs, complaints on stderr."""
+"""The output of commands: tables for people, JSON and YAML for programs, errors on stderr."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from polyver.core import PolyverError
 
 
 class CannotPrint(PolyverError):
-    """Standard output that takes nothing more, as on a full disk."""
+    """Standard output cannot be written, as on a full disk."""
 
 
 class OutputFormat(Enum):
-    """What `-o` takes."""
+    """Values of `-o`."""
 
     TABLE = "table"
     JSON = "json"
@@ -24,14 +24,14 @@ class OutputFormat(Enum):
 
 
 class ManifestFormat(Enum):
-    """What `-o` takes where manifests are written, which are no tables."""
+    """Values of `-o` for commands that write manifests."""
 
     YAML = "yaml"
     JSON = "json"
 
 
 def manifests_text(objects: Sequence[dict[str, Any]], form: ManifestFormat) -> str:
-    """Objects as one text that kubectl reads."""
+    """Return objects as one string that kubectl reads."""
     from polyver.kube.objects import dump_yaml, encode_json
 
     if form is ManifestFormat.YAML:
@@ -50,7 +50,7 @@ def emit(data: object, output: OutputFormat) -> None:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines as they are, at once: some are progress, and standard output may be a pipe."""
+    """Print lines unchanged and flush: some report progress, and standard output may be a pipe."""
     with printing():
         for line in lines:
             sys.stdout.write(f"{line}\n")
@@ -59,7 +59,7 @@ def print_lines(*lines: str) -> None:
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Turn a refusal of standard output into CannotPrint, unless the reader has gone."""
+    """Turn an error of standard output into CannotPrint, unless the reader has closed the pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -69,13 +69,13 @@ def printing() -> Iterator[None]:
 
 
 def flush() -> None:
-    """Have everything printed that was written."""
+    """Flush standard output."""
     with printing():
         sys.stdout.flush()
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table without borders; away from a terminal it is neither coloured nor cut."""
+    """Print a table without borders; if not on a terminal, without colours and full width."""
     from rich.console import Console
     from rich.table import Table
 
@@ -96,20 +96,20 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def complain(message: str) -> None:
-    """Say on stderr what went wrong."""
+    """Print an error on stderr."""
     _say("error", "bold red", message)
 
 
 def warn(message: str) -> None:
-    """Say on stderr what the user should know."""
+    """Print a warning on stderr."""
     _say("warning", "yellow", message)
 
 
 def _say(word: str, style: str, message: str) -> None:
     from rich.console import Console
 
-    # Where both go to one file, what was printed before stands before.
-    with suppress(OSError):  # nobody reads it any more, and the end of the command says so
+    # If both go to one file, earlier output must come first.
+    with suppress(OSError):  # the final flush of the command reports it
         sys.stdout.flush()
     console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
     console.print(f"{word}:", style=style, end=" ")
@@ -117,5 +117,5 @@ def _say(word: str, style: str, message: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Text from anywhere in one line that a terminal takes for nothing but text."""
+    """Escape a string from any source: the result is one line without control characters."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,7 +1,7 @@
-"""Whose a changed spec is: what is changed on behalf of its owner stays the owner's.
+"""Keep the ownership of a spec with its owner when a command changes it on the owner's behalf.
 
-Else the next `kubectl apply --server-side` of whoever wrote the spec would meet a conflict, and
-would leave behind what only the changed spec has.
+Otherwise the owner's next `kubectl apply --server-side` would have a conflict, and would leave
+behind fields that only the changed spec has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TRIES = 5
 
 
 def owner_of(obj: Object) -> Owner | None:
-    """Who owns the spec of an object: whoever applies it, else whoever wrote it last."""
+    """Return the owner of an object's spec: the manager that applies it, else its last writer."""
     found = [
         entry
         for entry in obj["metadata"].get("managedFields") or ()
@@ -64,7 +64,7 @@ async def replace_for(
 def handed_over(
     obj: Object, owner: Owner | None, manager: str, annotations: frozenset[str]
 ) -> Object | None:
-    """An object whose spec belongs to its owner again; None if there is nothing to hand over."""
+    """Return an object whose spec belongs to its owner again; None if nothing has to change."""
     entries = [*(obj["metadata"].get("managedFields") or ())]
     mine = next((each for each in entries if _is_mine(each, manager)), None)
     if owner is None or mine is None or "f:spec" not in mine["fieldsV1"]:
@@ -87,7 +87,7 @@ def _is_mine(entry: Object, manager: str) -> bool:
 
 
 def _parted(fields: Mapping[str, Any], annotations: frozenset[str]) -> tuple[Object, Object]:
-    """What belongs to the owner of the spec, and the rest."""
+    """Split fields into those of the spec's owner, and the rest."""
     given: Object = {"f:spec": fields["f:spec"]}
     kept = {name: inside for name, inside in fields.items() if name != "f:spec"}
     metadata = dict(kept.get("f:metadata") or {})

@@ -1,4 +1,4 @@
-"""How a command that serves is told to end."""
+"""Signals that end a command that serves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def signalled() -> asyncio.Future[int]:
-    """The number of the first signal; a second one ends the process at once."""
+    """Return a future of the first signal's number; a second signal ends the process at once."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[int] = loop.create_future()
 

@@ -1,6 +1,6 @@
-"""What was asked and what came back: objects, lists and events, or a refusal with its Status.
+"""Requests and responses of a client: objects, lists and events, or an error with its Status.
 
-Whatever a server says that it should not is an error that names the request.
+A response that violates the API is an error that names the request.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _LONGEST_TEXT = 500
 
 
 class BadAnswer(PolyverError):
-    """An answer that is not what the API says it is; names the request."""
+    """A response that violates the API; the error names the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """One request, without the address of the server and without who asks."""
+    """One request, without the address of the server and without credentials."""
 
     method: str
     path: str
@@ -50,7 +50,7 @@ class ClientRequest:
     media: str = JSON
     body: bytes = b""
     tag: str = ""
-    """The ETag of what is known already."""
+    """The ETag of the known content."""
     further: tuple[tuple[str, str], ...] = ()
     """Further headers."""
 
@@ -69,7 +69,7 @@ class ClientRequest:
 
 @dataclass(frozen=True, slots=True)
 class ClientResponse:
-    """What came back, whole; the names of headers are in lower case."""
+    """A complete response; the names of headers are in lower case."""
 
     status: int
     body: bytes
@@ -77,7 +77,7 @@ class ClientResponse:
 
 
 def refusal(answer: ClientResponse, *, what: str) -> ApiError:
-    """A Status, or, where something else answers than an API server, only a text."""
+    """Return the error of a response: its Status, or the plain text of another server."""
     try:
         found: Any = _decode(answer.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -115,7 +115,7 @@ def read_listing(found: Object, ask: ClientRequest) -> Listing:
 async def lines(
     pieces: AsyncGenerator[bytes, None], ask: ClientRequest, *, most: int
 ) -> AsyncGenerator[bytes, None]:
-    """The lines of a stream, wherever its pieces are cut."""
+    """Yield the lines of a stream, however its chunks are split."""
     begun: list[bytes] = []
     size = 0
     try:
@@ -131,7 +131,7 @@ async def lines(
             if size > most:
                 raise BadAnswer(f"an event has more than {most} bytes", at=str(ask))
     finally:
-        # Closing is what tells the server that nobody watches any more.
+        # Closing ends the watch on the server.
         await pieces.aclose()
     if size:
         yield b"".join(begun)

@@ -1,4 +1,4 @@
-"""Time as a thing that is passed in, so that what waits can be tested without waiting."""
+"""Clocks, passed in as arguments, so that code that waits can be tested without waiting."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Protocol
 __all__ = ["Backoff", "Clock", "SystemClock", "Timer", "chance", "sleep", "timestamp"]
 
 chance = random.SystemRandom().random
-"""Between 0 and 1, only to come apart from others; not the one that a program may have seeded."""
+"""A random number between 0 and 1 for jitter; not from the generator that a program may seed."""
 
 
 class Timer(Protocol):
-    """Something that will happen, unless it is cancelled."""
+    """A scheduled call that can be cancelled."""
 
     def cancel(self) -> None: ...
 
 
 class Clock(Protocol):
-    """The time of day, a time that never goes back, and what is to happen later."""
+    """The time of day, a monotonic time, and scheduled calls."""
 
     def now(self) -> datetime: ...
 
@@ -46,7 +46,7 @@ class SystemClock:
 
 
 async def sleep(clock: Clock, seconds: float) -> None:
-    """Wait for some time of this clock."""
+    """Wait for a number of seconds of this clock."""
     over = asyncio.Event()
     timer = clock.call_later(seconds, over.set)
     try:
@@ -56,13 +56,13 @@ async def sleep(clock: Clock, seconds: float) -> None:
 
 
 def timestamp(clock: Clock) -> str:
-    """The time of day as objects write it."""
+    """Return the time of day in the format of Kubernetes objects."""
     return clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long to wait before trying again: longer each time, up to a limit, never in step.
+    """Exponential back-off with an upper limit and jitter.
 
     >>> [Backoff(first=1, most=5).delay(failures, spread=0) for failures in (1, 2, 3, 4)]
     [1.0, 2.0, 4.0, 5.0]
@@ -72,10 +72,10 @@ class Backoff:
     most: float = 30.0
     factor: float = 2.0
     jitter: float = 0.5
-    """At most this part is taken away, so that those who failed together come back apart."""
+    """The largest part that is subtracted, so that clients that failed together retry apart."""
 
     def delay(self, failures: int, *, spread: float) -> float:
-        """After so many failures in a row; `spread` is chance, from 0 to 1."""
-        # The exponent is limited because a float overflows long before a patient loop ends.
+        """Return the delay after a number of failures in a row; `spread` is random, from 0 to 1."""
+        # The exponent is limited because a float would overflow in a loop that retries for long.
         longest = self.first * self.factor ** min(max(failures - 1, 0), 60)
         return float(min(longest, self.most) * (1 - self.jitter * spread))

@@ -1,7 +1,6 @@
-"""What a server says that it serves, read into kinds: in one document, or in one for each version.
+"""Read discovery documents into kinds: one aggregated document, or one for each group version.
 
-Servers of today answer for all groups at once; older ones, and some proxies, want to be asked for
-every group version by itself.
+Current servers return all groups at once; older ones, and some proxies, only each group version.
 """
 
 from __future__ import annotations
@@ -65,12 +64,12 @@ prepare(_Groups)
 
 
 def is_aggregated(answer: Object) -> bool:
-    """Whether everything is in this one document."""
+    """Report whether this document contains everything."""
     return answer.get("kind") == "APIGroupDiscoveryList"
 
 
 def read_aggregated(answer: Object) -> Discovery:
-    """All kinds in the order of the document, which is that of preference."""
+    """Return all kinds in the order of the document, which is the order of preference."""
     groups = msgspec.convert(answer, _Groups).items
     kinds = [kind for group in groups for kind in _kinds(group)]
     return Discovery(tuple(kinds), dict(_stale(groups)))
@@ -131,7 +130,7 @@ class _PlainGroup(Struct, rename="camel"):
 
 class _PlainGroups(Struct):
     versions: tuple[str, ...] = ()
-    """Of the core group, in the document of its own that it has."""
+    """The versions of the core group, which has a document of its own."""
     groups: tuple[_PlainGroup, ...] = ()
 
 
@@ -155,19 +154,19 @@ prepare(_PlainGroups, _PlainResources)
 
 
 def group_versions(answer: Object) -> list[str]:
-    """The group versions that `/api` or `/apis` names, those that are preferred first."""
+    """Return the group versions that `/api` or `/apis` lists, the preferred ones first."""
     found = msgspec.convert(answer, _PlainGroups)
     return [*found.versions, *(each for group in found.groups for each in _versions(group))]
 
 
 def _versions(group: _PlainGroup) -> list[str]:
     first = [group.preferred_version] if group.preferred_version else []
-    # A group that names its preferred version names it among the others as well.
+    # The preferred version is also in the list of all versions.
     return [*dict.fromkeys(each.group_version for each in [*first, *group.versions])]
 
 
 def read_resources(group_version: str, answer: Object) -> list[ResourceKind]:
-    """The kinds of one group version."""
+    """Return the kinds of one group version."""
     group, _, version = group_version.rpartition("/")
     resources = msgspec.convert(answer, _PlainResources).resources
     parts: dict[str, list[Subresource]] = {}

@@ -1,4 +1,4 @@
-"""A collection kept up to date: listed once, watched from there, listed again when that fails."""
+"""An informer: lists a collection, watches it from there, and lists it again when that fails."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TURN = 50
 
 
 class Key(NamedTuple):
-    """Which object of a collection."""
+    """The key of an object in a collection."""
 
     namespace: str
     name: str
@@ -33,7 +33,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[T]):
-    """What was known of an object, and what is known now; None is that there is none."""
+    """The old and the new state of an object; None if it does not exist."""
 
     key: Key
     before: T | None
@@ -41,11 +41,11 @@ class Change(Generic[T]):
 
 
 class Informer(Generic[T]):
-    """Knows a collection, and tells of every change in it, once and in order.
+    """Keeps the state of a collection, and reports every change in it, once and in order.
 
-    It keeps what `keep` makes of an object and nothing more, so that memory is bounded by what its
-    user needs. A handler that takes its time holds up the watch, never grows a buffer: a server
-    lets a slow watcher go, and then the collection is listed again.
+    It stores only what `keep` returns for an object, so that memory is bounded by what its user
+    needs. A slow handler delays the watch and never fills a buffer: a server ends a slow watch, and
+    then the collection is listed again.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class Informer(Generic[T]):
     ) -> None:
         self.resource = resource
         self.known: dict[Key, T] = dict(known or {})
-        """What was told last; one that takes over from another begins with what that one knew."""
+        """The last reported state; one that replaces another informer starts with its state."""
         self.synced = asyncio.Event()
-        """Set when the collection is known as a whole for the first time."""
+        """Set when the whole collection has been read for the first time."""
         self.relists = 0
         self.problem: Exception | None = None
-        """Why it does not get on at the moment."""
+        """The error that currently stops it; None if it works."""
         self._client = client
         self._keep = keep
         self._handler = handler
@@ -118,7 +118,7 @@ class Informer(Generic[T]):
             )
             for number, item in enumerate(page.items):
                 if number % _TURN == 0:
-                    # A server in this process answers at once, and nobody else would get a turn.
+                    # A server in this process answers without waiting, so give other tasks a turn.
                     await asyncio.sleep(0)
                 found[key_of(item)] = self._keep(item)
             version, more = page.resource_version, page.more
@@ -130,14 +130,14 @@ class Informer(Generic[T]):
         self.synced.set()
 
     async def _replace(self, found: dict[Key, T]) -> None:
-        """Tell what is different from before; what a list does not show is gone."""
+        """Report the differences from before; an object that is not in the list is gone."""
         for key in [key for key in self.known if key not in found]:
             await self._tell(key, None)
         for number, (key, after) in enumerate(found.items()):
             if self.known.get(key) != after:
                 await self._tell(key, after)
             if number % _TURN == 0:
-                # Handlers seldom wait for anything, and others want their turn.
+                # Handlers seldom wait, so give other tasks a turn.
                 await asyncio.sleep(0)
 
     async def _watch(self) -> None:
@@ -170,7 +170,7 @@ class Informer(Generic[T]):
         self._version = event.object["metadata"]["resourceVersion"]
 
     async def _tell(self, key: Key, after: T | None) -> None:
-        # Told first and known afterwards: what is interrupted here is told once more.
+        # Reported first, stored afterwards: if it is interrupted here, it is reported again.
         before = self.known.get(key)
         if before is not None or after is not None:
             await self._handler(Change(key, before, after))
@@ -181,6 +181,6 @@ class Informer(Generic[T]):
 
 
 def key_of(item: Object) -> Key:
-    """Which object this is."""
+    """Return the key of an object."""
     metadata = item["metadata"]
     return Key(metadata.get("namespace", ""), metadata["name"])

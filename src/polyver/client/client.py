@@ -65,25 +65,25 @@ class Client(ABC):
     """
 
     longest_line = _LONGEST_LINE
-    """No event of a watch may have more bytes."""
+    """The maximum size of an event of a watch, in bytes."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, Discovery]] = {}
 
     @abstractmethod
     async def _send(self, ask: ClientRequest) -> ClientResponse:
-        """The answer to a request, refusals too."""
+        """Return the response to a request, also if it is an error."""
 
     @abstractmethod
     def _pieces(self, ask: ClientRequest) -> AsyncGenerator[bytes, None]:
-        """The body of an answer as it comes; a refusal is raised."""
+        """Yield the body of a response as it arrives; raise an error response."""
 
     @abstractmethod
     def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
         """Yield the kinds that are served now, and again after each change."""
 
     def _refused(self, ask: ClientRequest, answer: ClientResponse) -> ApiError:
-        """What an answer that is a refusal is raised as."""
+        """Return the exception for an error response."""
         return refusal(answer, what=str(ask))
 
     async def get(
@@ -154,7 +154,7 @@ class Client(ABC):
                 yield read_event(line, ask)
 
     def _watch_seconds(self) -> int:
-        """How long a watch should last if nobody says; 0 leaves it to the server."""
+        """Return the default duration of a watch; 0 leaves it to the server."""
         return 0
 
     async def create(
@@ -268,7 +268,7 @@ class Client(ABC):
         return Discovery(core.kinds + named.kinds, {**core.failures, **named.failures})
 
     async def _discover(self, path: str) -> Discovery:
-        """What is below a root; an answer that says that nothing is new costs next to nothing."""
+        """Return the kinds below a root; with an ETag, an unchanged document is not sent again."""
         tag, known = self._known.get(path, ("", Discovery()))
         ask = ClientRequest("GET", path, accept=_GROUPS, tag=tag)
         answer = await self._send(ask)
@@ -305,7 +305,7 @@ class Client(ABC):
         return Discovery(tuple(kind for each in found for kind in each), in_order)
 
     async def document(self, path: str) -> Object:
-        """A JSON document that a server has beside its API, by its path."""
+        """Return a JSON document that a server has beside its API, by its path."""
         return await self._ask(ClientRequest("GET", path))
 
     async def _write(
@@ -332,7 +332,7 @@ def _writing(manager: str, dry_run: bool) -> dict[str, str]:
 
 
 def _problem(text: str) -> str:
-    """Return why a text cannot be a part of a path: it would be the path of something else."""
+    """Return why a string cannot be a part of a path: it would change the path."""
     if not text:
         return "may not be empty"
     if text in (".", ".."):

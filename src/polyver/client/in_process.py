@@ -15,8 +15,8 @@ __all__ = ["DirectClient"]
 class DirectClient(Client):
     """Asks the server in this process as a certain user; see `polyver.client.Client`.
 
-    Whoever builds it passes `kinds_changed` to the server, to be called when kinds come and go;
-    without that, changes are found by asking every `interval` seconds.
+    Its creator passes `kinds_changed` to the server, to be called when kinds change; without that,
+    changes are found by polling every `interval` seconds.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class DirectClient(Client):
             self._watching_kinds.discard(changed)
 
     def kinds_changed(self) -> None:
-        """For the server to call when kinds have come, gone or changed."""
+        """Notify watchers; the server calls this when kinds were added, removed or changed."""
         for changed in self._watching_kinds:
             changed.set()
 

@@ -1,4 +1,4 @@
-"""All controllers of a process together: their loops, and the sources that they share."""
+"""All controllers of a process: their loops, and the informers that they share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ControllerManager"]
 
 
 class ControllerManager:
-    """Runs controllers while it is open: `async with Engine(client, [...]): ...`."""
+    """Runs controllers while it is open: `async with ControllerManager(client, [...]): ...`."""
 
     def __init__(
         self,
@@ -47,17 +47,17 @@ class ControllerManager:
 
     @property
     def metrics(self) -> Mapping[str, LoopMetrics]:
-        """What each controller has done so far, by its name."""
+        """The metrics of each controller, by its name."""
         return {name: loop.metrics for name, loop in self._loops.items()}
 
     @property
     def controllers(self) -> list[Controller[Any]]:
-        """Those that it runs."""
+        """The controllers that it runs."""
         return [loop.controller for loop in self._loops.values()]
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """What cannot be watched at the moment, and why."""
+        """The resources that cannot be watched at the moment, with the reasons."""
         return self._sources.problems
 
     async def __aenter__(self) -> Self:
@@ -69,25 +69,25 @@ class ControllerManager:
         await self.stop()
 
     async def ready(self) -> None:
-        """Wait until every controller knows all that it watches."""
+        """Wait until every controller has read all that it watches."""
         for loop in self._loops.values():
             await loop.ready.wait()
 
     async def stop(self) -> None:
-        """Stop watching, let running work end within the grace, cancel the rest."""
+        """Stop watching, let running work end within the grace period, cancel the rest."""
         tasks, self._tasks = self._tasks, []
         stops = [loop.stop(grace=self._grace) for loop in self._loops.values()]
         for task in tasks[:1]:
             task.cancel()
         await asyncio.gather(*stops)
         await asyncio.gather(*(loop.controller.close() for loop in self._loops.values()))
-        # Not the first one again: a second cancellation would interrupt its cleaning up.
+        # Not the first one again: a second cancellation would interrupt its clean-up.
         for task in tasks[1:]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, loop: Loop[Any]) -> None:
-        # A kind that cannot be listed holds up the start, but only for so long.
+        # A kind that cannot be listed delays the start, but only up to this timeout.
         timer = self._clock.call_later(self._patience, loop.begin.set)
         try:
             await loop.run()

@@ -1,4 +1,4 @@
-"""The one loop for every controller: takes keys from its queue and has them worked on."""
+"""The loop that runs every controller: takes keys from its queue and reconciles them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _LOG = Log()
 
 @dataclass(slots=True)
 class LoopMetrics:
-    """What a loop has done so far."""
+    """Counters of a loop."""
 
     worked: int = 0
     failed: int = 0
     seconds: float = 0.0
-    """All work together; with several workers this is more than has passed."""
+    """The time of all work together; with several workers this exceeds the elapsed time."""
     depth: int = 0
     active: int = 0
 
 
 class Loop(Generic[K]):
-    """A controller at work: some keys at a time, failed ones again later."""
+    """Runs one controller: several keys at a time, failed ones again later."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Loop(Generic[K]):
         self._metrics = LoopMetrics()
         self._unsynced: set[Hashable] = set()
         self.ready = asyncio.Event()
-        """Set when all that the controller watches is known as a whole for the first time."""
+        """Set when everything that the controller watches has been read for the first time."""
         self.begin = asyncio.Event()
         """Set when work may begin: when it is ready, or has waited long enough for that."""
 
@@ -65,12 +65,12 @@ class Loop(Generic[K]):
         return self._metrics
 
     def wait_for(self, source: Hashable) -> None:
-        """A source has been added; until it is known as a whole the controller is not synced."""
+        """Add a source; until it has been read completely the controller is not synced."""
         self._unsynced.add(source)
         self.controller.synced = False
 
     def settle(self, source: Hashable = None) -> None:
-        """A source is known as a whole, or is no longer one."""
+        """Mark a source as completely read, or as removed."""
         self._unsynced.discard(source)
         self.controller.synced = not self._unsynced
         if self.controller.synced:
@@ -78,7 +78,7 @@ class Loop(Generic[K]):
             self.begin.set()
 
     async def run(self) -> None:
-        """Work until the queue is closed."""
+        """Reconcile keys until the queue is closed."""
         await self.begin.wait()
         try:
             while True:
@@ -88,7 +88,7 @@ class Loop(Generic[K]):
             return
 
     async def stop(self, *, grace: float = 5.0) -> None:
-        """Let running work end, but not for ever; what waits is dropped."""
+        """Let running work end within the grace period, then cancel it; drop waiting keys."""
         self.queue.close()
         running = set(self._running)
         if running:
@@ -126,12 +126,12 @@ class Loop(Generic[K]):
 
     def _log(self, key: K, error: Exception) -> None:
         if isinstance(error, ApiError) and error.code == 409:
-            return  # no news: somebody was faster, and what they did has woken us anyway
+            return  # not logged: another client was faster, and its write wakes us
         told = {"controller": self.controller.name, "key": key}
         if isinstance(error, PolyverError | ApiError | OSError):
             _LOG.warning("will be tried again", **told, error=repr(error))
         else:
-            # Nobody expected it: only the file and the line say where it comes from.
+            # Unexpected: only the file and the line show its origin.
             _LOG.failure("will be tried again", error, **told, at=place_of(error))
 
 

@@ -1,4 +1,4 @@
-"""What is to be worked on: each key once, never twice at a time, later again if it failed."""
+"""The work queue: each key once, never twice at the same time, again later if it failed."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ K = TypeVar("K", bound=Hashable)
 
 
 class QueueClosed(PolyverError):
-    """Nothing is worked on any more."""
+    """The queue is closed."""
 
     def __init__(self) -> None:
         super().__init__("the queue is closed")
 
 
 class WorkQueue(Generic[K]):
-    """Keys that wait, that wait for their time, and that are worked on.
+    """Keys that wait, that are scheduled for later, and that are being processed.
 
-    A key that is added while it waits is there already; one that is added while it is worked on
-    waits from the moment that work is done. So at any time a key is worked on at most once, and
-    after the last change it is worked on at least once.
+    A key that is added while it waits is there already; one that is added while it is processed
+    waits from the moment that processing is done. So at any time a key is processed at most once,
+    and after the last change it is processed at least once.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class WorkQueue(Generic[K]):
 
     @property
     def depth(self) -> int:
-        """How many keys wait, those that wait for their time included."""
+        """The number of keys that wait, including those scheduled for later."""
         return len(self._ready) + len(self._later) + len(self._again)
 
     async def put(self, key: K) -> None:
-        """Add a key, and wait while there is no room for another one.
+        """Add a key, and wait while the queue is full.
 
-        Whoever brings work is held up rather than the work forgotten. Never call it from inside
-        the work itself: that would wait for its own end.
+        This delays the producer instead of losing work. Never call it from inside the work
+        itself: that would wait for its own end.
         """
         while self.depth >= self._limit and not self._waits(key) and not self._closed:
             self._room.clear()
@@ -68,7 +68,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     def add(self, key: K) -> None:
-        """Add a key at once, room or not; an earlier wish to wait is void."""
+        """Add a key at once, even if the queue is full; a scheduled time is cancelled."""
         if self._closed:
             return
         if key in self._later:
@@ -80,7 +80,7 @@ class WorkQueue(Generic[K]):
             self._work.set()
 
     def add_later(self, key: K, seconds: float) -> None:
-        """Add a key after some time, unless it waits already or its time comes earlier."""
+        """Add a key after some time, unless it waits already or is scheduled earlier."""
         if self._closed or key in self._ready or key in self._again:
             return
         if seconds <= 0:
@@ -95,16 +95,16 @@ class WorkQueue(Generic[K]):
         self._later[key] = due, self._clock.call_later(seconds, lambda: self._due(key))
 
     def retry(self, key: K) -> None:
-        """Add a key whose work failed: after a while that grows with every failure in a row."""
+        """Add a key that failed, after a back-off that grows with every failure in a row."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         self.add_later(key, self._backoff.delay(failures, spread=self._chance()))
 
     def forget(self, key: K) -> None:
-        """The work on a key went well: a later failure is the first one."""
+        """Reset the failures of a key that succeeded."""
         self._failures.pop(key, None)
 
     async def take(self) -> K:
-        """The key that waits longest; it is worked on until `done`."""
+        """Return the key that has waited longest; it is being processed until `done`."""
         while not self._ready:
             if self._closed:
                 raise QueueClosed
@@ -116,7 +116,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Work on a key has ended; if it was added meanwhile it waits now."""
+        """End the processing of a key; if it was added meanwhile it waits now."""
         self._active.discard(key)
         if key in self._again:
             self._again.discard(key)
@@ -124,7 +124,7 @@ class WorkQueue(Generic[K]):
         self._room.set()
 
     def close(self) -> None:
-        """Drop what waits; whoever takes or puts is let go."""
+        """Drop all waiting keys, and end all waiting calls."""
         self._closed = True
         for _, timer in self._later.values():
             timer.cancel()

@@ -1,4 +1,4 @@
-"""The informers behind all controllers: one for each kind, coming and going as kinds do."""
+"""The informers shared by all controllers: one for each kind, started and stopped with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BACKOFF = Backoff(first=0.1, most=30.0)
 
 
 class _Place(NamedTuple):
-    """What makes two watches alike: they see the same objects, and keep the same of them."""
+    """The key by which watches share an informer: the same objects, and the same data kept."""
 
     resource: GroupVersionResource
     keep: Callable[[ResourceKind, Object], Any]
@@ -73,7 +73,7 @@ _Wanted = dict[_Place, tuple[ResourceKind, list[_Subscriber]]]
 
 
 class SharedInformers:
-    """Starts and stops informers as discovery changes, and hands on what they tell."""
+    """Starts and stops informers as discovery changes, and passes on their changes."""
 
     def __init__(
         self, client: Client, loops: Sequence[Loop[Any]], *, clock: Clock, linger: float = 1.0
@@ -90,11 +90,11 @@ class SharedInformers:
         for loop in loops:
             loop.controller.watch_anew = self._anew.set
         self.problem: Exception | None = None
-        """Why the kinds that are served cannot be told at the moment."""
+        """The error of discovery at the moment, if any."""
 
     @property
     def problems(self) -> dict[str, str]:
-        """What does not get on at the moment, and why."""
+        """The informers that fail at the moment, with the errors."""
         sources = {
             source.place.resource.path(): source.informer.problem
             for source in self._running.values()
@@ -118,7 +118,7 @@ class SharedInformers:
             await self._stop()
 
     async def _follow_controllers(self) -> None:
-        """Controllers may want to see other kinds than before."""
+        """Adapt the informers when controllers want to watch other kinds."""
         while True:
             await self._anew.wait()
             self._anew.clear()
@@ -164,7 +164,7 @@ class SharedInformers:
         return wanted
 
     def _vanished(self, wanted: _Wanted, discovery: Discovery) -> list[_Place]:
-        """A kind that could not be asked about has not vanished: nobody knows."""
+        """Return the informers not needed any more; a kind with a discovery error is kept."""
         return [
             place
             for place, source in self._running.items()
@@ -174,9 +174,9 @@ class SharedInformers:
     async def _start(
         self, place: _Place, kind: ResourceKind, subscribers: list[_Subscriber]
     ) -> None:
-        """An informer; it takes over from one for another version of the kind, if there is one.
+        """Start an informer; it takes over the state of one for another version of the kind.
 
-        So what was deleted while nobody looked is found to be missing, and told.
+        So objects that were deleted in between are found to be missing, and reported.
         """
         before = await self._predecessor(place)
         informer = Informer[Any](
@@ -213,7 +213,7 @@ class SharedInformers:
         return source
 
     def _retire(self, source: _Source) -> None:
-        """What a kind's last watch still has to tell is heard before it is stopped."""
+        """Stop an informer after a delay, so that the last events of its watch are processed."""
         self._retiring[source.place] = source, _task(self._end(source))
 
     async def _end(self, source: _Source) -> None:
@@ -252,6 +252,6 @@ async def _settle(source: _Source) -> None:
 
 
 def _unsubscribe(source: _Source) -> None:
-    """No loop waits for this source any more."""
+    """Let no loop wait for this source any more."""
     for subscriber in source.subscribers:
         subscriber.loop.settle(source.place)

@@ -1,6 +1,6 @@
-"""What a controller has applied for an object, noted in an annotation of that object.
+"""The objects that a controller has applied for an object, recorded in an annotation of the latter.
 
-Whoever comes after a restart knows from it what is wanted no longer, without looking everywhere.
+After a restart, the annotation shows which objects are not wanted any more, without a search.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ APPLIED = "polyver.dev/applied"
 
 
 class AppliedObject(NamedTuple):
-    """An object that belongs to another; the same one in whatever version it is asked for."""
+    """An object that belongs to another; the API version is not part of its identity."""
 
     group: str
     kind: str
     namespace: str
-    """Empty for what is in none."""
+    """Empty for cluster-scoped objects."""
     name: str
 
 
 def part_of(content: Object) -> AppliedObject:
-    """An object, by its names."""
+    """Return the identity of an object."""
     metadata = content.get("metadata") or {}
     group = content["apiVersion"].rpartition("/")[0]
     return AppliedObject(
@@ -49,7 +49,7 @@ def part_of(content: Object) -> AppliedObject:
 
 
 def noted(owner: Object) -> list[AppliedObject]:
-    """What was applied for an object, as far as it says so; what nobody can read says nothing."""
+    """Return the recorded objects of an owner; an invalid annotation counts as empty."""
     text = (owner["metadata"].get("annotations") or {}).get(APPLIED, "")
     try:
         return sorted({AppliedObject(*each) for each in _decode(text)})
@@ -61,7 +61,7 @@ _decode = msgspec.json.Decoder(list[tuple[str, str, str, str]]).decode
 
 
 def text_of(parts: Iterable[AppliedObject]) -> str | None:
-    """What is to be noted; None if there is nothing to note."""
+    """Return the value of the annotation; None if there is nothing to record."""
     found = sorted(set(parts))
     return encode_json(found).decode() if found else None
 
@@ -69,7 +69,7 @@ def text_of(parts: Iterable[AppliedObject]) -> str | None:
 def unwanted(
     before: Iterable[AppliedObject], wanted: Iterable[AppliedObject]
 ) -> list[AppliedObject]:
-    """What was applied and is not wanted any more.
+    """Return the objects that were applied and are not wanted any more.
 
     >>> a, b = (AppliedObject("", "ConfigMap", "default", name) for name in "ab")
     >>> [part.name for part in unwanted([a, b], [b])]
@@ -79,14 +79,14 @@ def unwanted(
 
 
 def resource_of(part: AppliedObject, discovery: Discovery) -> GroupVersionResource | None:
-    """Where the server has such objects; None if it serves them no longer."""
+    """Return the resource of an object in the preferred version; None if it is not served."""
     served = preferred(discovery.kinds, verbs=("delete", "get"))
     found = [each for each in served if (each.group, each.kind) == (part.group, part.kind)]
     return GroupVersionResource.of(found[0]) if found else None
 
 
 def is_made_for(found: Object, owner: Object, managers: Collection[str]) -> bool:
-    """Whether a controller made an object for this very owner, and nobody else has it now."""
+    """Report whether a controller made an object for this owner, and it has no other owner."""
     metadata = found["metadata"]
     owners: Sequence[Mapping[str, Any]] = metadata.get("ownerReferences") or ()
     entries: Sequence[Mapping[str, Any]] = metadata.get("managedFields") or ()
@@ -95,10 +95,10 @@ def is_made_for(found: Object, owner: Object, managers: Collection[str]) -> bool
 
 
 def fields_of(found: Object, manager: str) -> str:
-    """Tells which fields of an object a manager has applied.
+    """Return a digest of the fields of an object that a manager has applied.
 
-    Who changes or removes one of them takes it away from it, so that this changes as well; what
-    others add does not count.
+    It changes when another client changes or removes one of these fields, as it then takes the
+    ownership; fields that others add do not count.
     """
     entries: Sequence[Mapping[str, Any]] = found["metadata"].get("managedFields") or ()
     mine = [each.get("fieldsV1") for each in entries if _applied_by(each) == manager]

@@ -1,6 +1,6 @@
-"""Keeping what belongs to an object: noted on it before it is applied, deleted when unwanted.
+"""Record the objects of an owner on it before they are applied; delete those not wanted any more.
 
-What was decided on an old state of the owner is refused by the server, and decided again.
+If the owner has changed since it was read, the server refuses the write, and it is tried again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Inventory"]
 
 
 class Inventory:
-    """What one controller keeps for the objects of a kind."""
+    """The applied objects of one controller, for the owners of one kind."""
 
     def __init__(self, client: Client, resource: GroupVersionResource, manager: str) -> None:
         self._client = client
@@ -32,7 +32,7 @@ class Inventory:
         annotations: Mapping[str, str] | None = None,
         finalizers: list[str] | None = None,
     ) -> Object:
-        """Have an owner say what is applied for it, and what else is given; as it is then."""
+        """Record the objects of an owner, and other metadata; return the updated owner."""
         metadata = owner["metadata"]
         said: dict[str, Any] = {APPLIED: text_of(parts), **(annotations or {})}
         known = metadata.get("annotations") or {}
@@ -56,9 +56,9 @@ class Inventory:
     async def remove(
         self, part: AppliedObject, is_ours: Callable[[Object], bool]
     ) -> AppliedObject | None:
-        """Delete what is wanted no longer; it is given back if nobody can tell what became of it.
+        """Delete an object that is not wanted any more; return it if its kind is not served.
 
-        What somebody else has made, or taken over, is let alone.
+        An object that another client has made, or taken over, is left as it is.
         """
         resource = resource_of(part, await self._client.discover())
         if resource is None:

@@ -1,8 +1,8 @@
-"""What a controller states: what it watches, which keys a change touches, what to do about a key.
+"""The interface of a controller: the watches, the keys that a change affects, and `reconcile`.
 
-Controllers are level-based: a key says where to look, never what happened, so one that was
-restarted comes to the same end. What is to be done is decided by a pure function; `reconcile`
-observes, asks it, and acts.
+Controllers are level-based: a key states where to look, never what happened, so a restarted
+controller reaches the same state. A pure function decides what to do; `reconcile` observes, calls
+it, and acts.
 """
 
 from __future__ import annotations
@@ -27,42 +27,46 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """What is left to do about a key: look at it again, although nothing may change until then."""
+    """The result of a reconcile: reconcile the key again after some time, even without a change."""
 
     after: float
 
 
 @dataclass(frozen=True, slots=True)
 class Watch(Generic[T, K]):
-    """A source of changes; those that are alike are shared by all controllers."""
+    """A source of changes; controllers share the informer of equal watches."""
 
     kinds: Callable[[Discovery], Iterable[ResourceKind]]
-    """Which of the kinds that are served now. It is asked again when these change."""
+    """Returns the kinds to watch among those that are served. Called again when these change."""
     observe: Callable[[ResourceKind, Change[T]], Iterable[K]]
-    """Takes note of a change, and names the keys that it touches."""
+    """Records a change, and returns the keys that it affects."""
     keep: Callable[[ResourceKind, Object], T]
-    """What of an object is worth keeping."""
+    """Returns the part of an object that is kept."""
     metadata: bool = False
     labels: str = ""
-    """Only what has these."""
+    """A label selector."""
     needed: bool = True
-    """Whether the controller has to know these objects before it can work."""
+    """True if the controller has to read these objects before it can work."""
     complete: Callable[[ResourceKind], None] = lambda _kind: None
-    """Takes note that all objects of a kind are known."""
+    """Called when all objects of a kind have been read."""
     forget: Callable[[ResourceKind, Iterable[T]], Iterable[K]] = lambda _kind, _known: ()
-    """Takes note that a kind is no longer served, or cannot be asked about: its objects may be
-    gone or not. What is known to be gone is told to `observe` before."""
+    """Called when a kind is no longer served, or discovery of it fails: its objects may exist or
+    not. Objects that are known to be gone were reported to `observe` before.
+    """
 
 
 def exactly(resource: GroupVersionResource) -> Callable[[Discovery], Iterable[ResourceKind]]:
-    """One kind in a stated version, whenever it is served."""
+    """Return a function that selects one kind in a stated version, whenever it is served."""
     return lambda found: [kind for kind in found.kinds if GroupVersionResource.of(kind) == resource]
 
 
 def every(
     *, verbs: Sequence[str] = ("delete", "list", "watch"), but: Iterable[tuple[str, str]] = ()
 ) -> Callable[[Discovery], Iterable[ResourceKind]]:
-    """Every kind with these verbs in its preferred version, but for some (group, plural)."""
+    """Return a function that selects each kind with these verbs, except `but`.
+
+    Kinds are in their preferred version; `but` has pairs of group and plural.
+    """
     left_out = frozenset(but)
     return lambda found: [
         kind
@@ -72,45 +76,45 @@ def every(
 
 
 def _unheard(key: Any) -> None:
-    """Without a loop nobody works on anything."""
+    """Do nothing: without a loop there is no queue."""
 
 
 class Controller(ABC, Generic[K]):
-    """One controller; the loop around it is the same for all."""
+    """One controller; the same loop runs all of them."""
 
     name: str
     synced: bool = False
-    """Whether all that it watches is known as a whole; the loop keeps this up to date."""
+    """True if everything that it watches has been read; the loop sets it."""
     workers: int | None = None
-    """How many keys are worked on at a time, if it is not as many as with others."""
+    """The number of keys that are reconciled at the same time, if not the default."""
     watch_anew: Callable[[], None] = staticmethod(lambda: None)
-    """To be called when `watches` are for other kinds than before; set by whoever watches."""
+    """Call this when `watches` select other kinds than before; the manager sets it."""
     wake: Callable[[K], None] = staticmethod(_unheard)
-    """Has a key looked at, for news that no watch tells; the loop sets it."""
+    """Adds a key to the queue, for events that no watch reports; the loop sets it."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How often it has done what is worth counting, by names."""
+        """Counters by name, for metrics."""
         return {}
 
     @property
     def collectors(self) -> Sequence[Callable[[], Collector]]:
-        """What else it has to tell Prometheus; the library is loaded when it is asked."""
+        """Further Prometheus collectors; the library is loaded when they are called."""
         return ()
 
     @property
     @abstractmethod
     def watches(self) -> Sequence[Watch[Any, K]]:
-        """What wakes it."""
+        """The watches that wake it."""
 
     @abstractmethod
     async def reconcile(self, key: K) -> Requeue | None:
-        """Bring what is to what should be; an exception means to try again later."""
+        """Bring the actual state to the desired state; an exception means to try again later."""
 
     async def close(self) -> None:
-        """Let go of what it has under way, when the engine stops."""
+        """Release what it still uses, when the manager stops."""
 
     def discovered(self, discovery: Discovery) -> Iterable[K]:
-        """Take note of the kinds that are served now, and name the keys that this touches."""
+        """Record the kinds that are served now, and return the keys that this affects."""
         del discovery
         return ()

@@ -1,4 +1,4 @@
-"""Events about objects, each once: the same fact has the same name, after a restart, too."""
+"""Events about objects, each once: the same Event has the same name, also after a restart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST = 1024
 
 
 class Events:
-    """Writes Events; one that cannot be written is told in the log, and holds up nothing."""
+    """Writes Events; a failure is logged, and never raised."""
 
     def __init__(self, client: Client, clock: Clock, log: Log, *, component: str) -> None:
         self._client = client
@@ -35,7 +35,7 @@ class Events:
         type: Literal["Normal", "Warning"] = "Normal",  # noqa: A002
         once: str = "",
     ) -> None:
-        """Write an Event about an object, unless it was; `once` names it, else its message."""
+        """Write an Event about an object, unless it exists; `once` or the message identifies it."""
         metadata = about["metadata"]
         namespace = metadata.get("namespace", "default")
         named = once or f"{reason}\n{message}"

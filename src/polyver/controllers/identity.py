@@ -1,6 +1,6 @@
-"""Of an object only who it is, who owns it and what holds it: enough to collect garbage by.
+"""The identity, owners and finalizers of an object: all that garbage collection needs.
 
-A control plane has many objects, so this is kept small: a few hundred bytes for each.
+A control plane has many objects, so this is small: a few hundred bytes for each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ObjectIdentity", "Owner", "identity_of"]
 
 
 class Owner(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
-    """An owner reference, as it is written."""
+    """An owner reference."""
 
     api_version: str
     kind: str
@@ -31,7 +31,7 @@ class Owner(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
 
 
 class ObjectIdentity(Struct, frozen=True, gc=False):
-    """Who an object is, who owns it, what holds it; and as of which resourceVersion."""
+    """The identity of an object, its owners and finalizers, and its resourceVersion."""
 
     kind: ResourceKind
     namespace: str
@@ -44,7 +44,7 @@ class ObjectIdentity(Struct, frozen=True, gc=False):
 
 
 def identity_of(kind: ResourceKind, content: Object) -> ObjectIdentity:
-    """What is kept of an object; texts that many objects have are kept once."""
+    """Return the identity of an object; strings that many objects share are interned."""
     metadata = content["metadata"]
     return ObjectIdentity(
         kind=kind,

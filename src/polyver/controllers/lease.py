@@ -1,7 +1,7 @@
-"""The lease by which several replicas agree on one that acts.
+"""Leader election: the lease by which several replicas agree on a leader.
 
-What to do about a lease is decided by a pure function; times in it are written for people, and
-never compared: clocks of machines differ. What counts is how long a replica has seen it unchanged.
+A pure function decides what to do about a lease. Times in it are for people and never compared, as
+the clocks of machines differ: only the time for which a replica has seen it unchanged counts.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ _MANAGER = "polyver"
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long a lease holds, and how it is kept."""
+    """The timing of a lease."""
 
     seconds: float = 15.0
-    """For others: as long as it was not renewed, nobody else takes it."""
+    """Others may take it after so many seconds without a renewal."""
     give_up: float = 10.0
-    """For the one that has it: without an answer for so long it stops acting."""
+    """The leader stops acting after so many seconds without a response."""
     every: float = 2.0
-    """How often it is renewed, or looked at."""
+    """Seconds between two renewals, or two checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ObservedLease:
-    """A lease as it was last found to have changed, and when that was, by our own clock."""
+    """A lease when it was last seen to change, and the time of that, by our own clock."""
 
     spec: dict[str, Any]
     at: float
 
     @property
     def until(self) -> float:
-        """When others may take it."""
+        """The time at which others may take it."""
         return self.at + float(self.spec.get("leaseDurationSeconds") or 0)
 
 
@@ -52,7 +52,7 @@ Step = Literal["take", "renew", "wait"]
 
 
 def decide(seen: _ObservedLease | None, identity: str, now: float) -> Step:
-    """What one replica does about a lease.
+    """Return what one replica does about a lease.
 
     >>> decide(None, "a", now=0)
     'take'
@@ -71,7 +71,7 @@ def decide(seen: _ObservedLease | None, identity: str, now: float) -> Step:
 def taken(
     before: dict[str, Any] | None, identity: str, moment: str, seconds: float
 ) -> dict[str, Any]:
-    """What a lease says after a replica took it or renewed it."""
+    """Return the spec of a lease after a replica took it or renewed it."""
     old = before or {}
     ours = old.get("holderIdentity") == identity
     changes = int(old.get("leaseTransitions") or 0)
@@ -108,17 +108,17 @@ class Lease:
 
     @property
     def holder(self) -> str:
-        """Who has it, as far as is known."""
+        """The last known holder."""
         return str(self._seen.spec.get("holderIdentity") or "") if self._seen else ""
 
     @property
     def pause(self) -> float:
-        """How long to wait before looking again: no longer than somebody else's lease holds."""
+        """The seconds until the next check: at most until the holder's lease expires."""
         left = self._seen.until - self.clock.time() if self._seen else self.terms.every
         return min(self.terms.every, max(left, 0.1))
 
     async def try_once(self) -> bool:
-        """Take it or renew it if that may be done; whether it is ours then."""
+        """Take or renew the lease if possible; report whether this replica holds it."""
         found = await find(self._client, LEASES, self._name, self._namespace)
         self._see(found)
         if decide(self._seen, self.identity, self.clock.time()) == "wait":
@@ -126,13 +126,13 @@ class Lease:
         try:
             self._see(await self._write(found))
         except ApiError as error:
-            if error.code != 409:  # else somebody was faster
+            if error.code != 409:  # 409: another replica was faster
                 raise
             return False
         return True
 
     async def release(self) -> None:
-        """Let others have it at once, if it is ours."""
+        """Release the lease at once, if this replica holds it."""
         found = await find(self._client, LEASES, self._name, self._namespace)
         if found is None or found["spec"].get("holderIdentity") != self.identity:
             return
@@ -158,7 +158,7 @@ class Lease:
 
 
 class Leadership:
-    """Has something run in the one replica that holds the lease, for as long as that holds it."""
+    """Runs work in the leader, for as long as it holds the lease."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class Leadership:
         *,
         tell: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
-        """`tell` hears that it leads, follows, or lost the lease."""
+        """Take `tell`, which is called when this replica leads, follows, or lost the lease."""
         self._lease = lease
         self._work = work
         self._tell = tell
@@ -175,9 +175,9 @@ class Leadership:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[asyncio.Task[None]]:
-        """Take part while the body runs; at its end what runs is ended first, then the lease.
+        """Take part in the election while the body runs; then end the work, and release the lease.
 
-        The task ends by itself only if the work cannot be begun or ended, with that error.
+        The task ends by itself only if the work cannot be started or ended, with that error.
         """
         task = asyncio.create_task(self._run())
         try:
@@ -198,7 +198,7 @@ class Leadership:
                 self.leads = False
 
     async def _lead(self) -> None:
-        """Work until the lease is lost; whoever is cancelled leaves it to others."""
+        """Work until the lease is lost; on cancellation release it."""
         try:
             async with self._work():
                 await self._keep()
@@ -210,7 +210,7 @@ class Leadership:
             raise
 
     async def _keep(self) -> None:
-        """Renew until it is somebody else's, or nobody has answered for too long."""
+        """Renew until another replica holds it, or there was no response for too long."""
         clock, terms = self._lease.clock, self._lease.terms
         renewed = clock.time()
         while clock.time() - renewed < terms.give_up:
@@ -231,7 +231,7 @@ class Leadership:
         return bool(found)
 
     async def _bounded(self, asked: Awaitable[bool], seconds: float) -> bool | None:
-        """An answer; None if there was none, and it has to be tried again."""
+        """Return the result; None if there was none in time, and it has to be tried again."""
         task = asyncio.ensure_future(asked)
 
         def give_up() -> None:

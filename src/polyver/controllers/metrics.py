@@ -1,4 +1,4 @@
-"""What controllers count, for Prometheus; the library for it is loaded with the first question."""
+"""Prometheus metrics of controllers; the library is loaded when metrics are first collected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["collector_of"]
 
 
 def collector_of(engine: Callable[[], ControllerManager | None]) -> Callable[[], Collector]:
-    """What tells of the controllers of an engine, if there is one, wherever metrics are served."""
+    """Return a factory of the collector for a controller manager, if there is one."""
     return partial(_collector, engine)
 
 
@@ -24,7 +24,7 @@ def _collector(engine: Callable[[], ControllerManager | None]) -> Collector:
     from prometheus_client.registry import Collector
 
     class Controllers(Collector):
-        """Tells the library what was counted."""
+        """Collects the counters of all controllers."""
 
         def collect(self) -> Iterator[Metric]:
             done = CounterMetricFamily(

@@ -1,6 +1,6 @@
-"""What controllers have applied for others, as it is on the server, followed by watches.
+"""Watches the state of objects that controllers have applied.
 
-The kinds that are in use are watched, and of these only what has a certain label, if there is one.
+Only kinds in use are watched, and of these only objects that match a label selector, if any.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _VERBS: Final = ("list", "watch")
 
 
 class ObservedState(Protocol):
-    """What is kept of an object."""
+    """The state that is kept of an object."""
 
     @property
     def revision(self) -> int:
         """Its resourceVersion, as a number."""
 
     def differs(self, other: Self | None) -> bool:
-        """Whether another state means something else for those who look at it."""
+        """Report whether another state is a relevant change."""
 
 
 S = TypeVar("S", bound=ObservedState)
@@ -36,13 +36,13 @@ K = TypeVar("K")
 
 
 def number_of(obj: Object) -> int:
-    """The resourceVersion of an object: a higher one is later."""
+    """Return the resourceVersion of an object as a number: a higher one is later."""
     text = obj["metadata"].get("resourceVersion", "")
     return int(text) if text.isdecimal() else 0
 
 
 class AppliedObjects(Generic[S, K]):
-    """What is known of all objects that were applied."""
+    """The known state of all objects that were applied."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class AppliedObjects(Generic[S, K]):
         labels: str = "",
         metadata: bool = False,
     ) -> None:
-        """`changed` is called when other kinds have to be watched; `whose` tells a key.
+        """Take `changed`, called when other kinds must be watched; `whose` returns a key.
 
-        With `metadata`, `keep` is given the metadata of objects alone.
+        With `metadata`, `keep` gets only the metadata of objects.
         """
         self._changed = changed
         self._keep = keep
@@ -66,7 +66,7 @@ class AppliedObjects(Generic[S, K]):
         self._followed: set[tuple[str, str]] = set()
         self._seen: dict[AppliedObject, S] = {}
         self._expected: set[AppliedObject] = set()
-        """What is being applied: a watch may tell of it before the answer is here."""
+        """Objects that are being applied: a watch may report them before the response arrives."""
 
     def watch(self) -> Watch[S, K]:
         return Watch(
@@ -81,14 +81,14 @@ class AppliedObjects(Generic[S, K]):
         )
 
     def use(self, kinds: Iterable[tuple[str, str]]) -> None:
-        """Have these kinds, by group and name, watched from now on."""
+        """Watch these kinds too, by group and name."""
         new = set(kinds) - self._kinds
         if new:
             self._kinds |= new
             self._changed()
 
     def is_followed(self, part: AppliedObject) -> bool:
-        """Whether changes of it are told."""
+        """Report whether changes of it are watched."""
         return (part.group, part.kind) in self._followed
 
     def of(self, part: AppliedObject) -> S | None:
@@ -96,7 +96,7 @@ class AppliedObjects(Generic[S, K]):
 
     @contextmanager
     def expected(self, part: AppliedObject) -> Iterator[None]:
-        """While an object is applied, what is told of it is no news."""
+        """Ignore events of an object while it is applied."""
         self._expected.add(part)
         try:
             yield
@@ -104,9 +104,9 @@ class AppliedObjects(Generic[S, K]):
             self._expected.discard(part)
 
     def note(self, part: AppliedObject, obj: Object | None) -> bool:
-        """Take note of an object that was applied or read; whether nothing newer is known.
+        """Record an object that was applied or read, or None if it does not exist.
 
-        None if there is none.
+        Report whether no newer state that differs is known.
         """
         if obj is None:
             self._seen.pop(part, None)
@@ -128,7 +128,7 @@ class AppliedObjects(Generic[S, K]):
         if after is None:
             return self._keys(self._seen.pop(part, None))
         if known is not None and known.revision > after.revision:
-            return ()  # what was applied since is known already
+            return ()  # a newer state is known already
         self._seen[part] = after
         if part in self._expected or not after.differs(known):
             return ()
@@ -139,7 +139,7 @@ class AppliedObjects(Generic[S, K]):
         return {key for key in keys if key is not None}
 
     def _forget(self, kind: ResourceKind, known: Iterable[S]) -> Iterable[K]:
-        """Nobody knows whether objects of a kind are there that is not served."""
+        """Drop the objects of a kind that is not served: it is unknown whether they exist."""
         named = kind.group, kind.kind
         self._followed.discard(named)
         for part in [each for each in self._seen if (each.group, each.kind) == named]:

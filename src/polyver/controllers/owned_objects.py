@@ -1,10 +1,10 @@
-"""Objects that have another object as their controller, applied without taking any from others.
+"""Apply objects with another object as their controller, without taking objects from other owners.
 
-Each owner applies under a field manager of its own and names itself as the controller. An API
-server refuses an object with two controllers, in the same step in which it stores an object. So of
-two owners that apply the same object at the same moment one succeeds, and the other is refused as
-a whole. One field manager for all owners would not do: an apply removes what its manager applied
-before and does not name now, which would be the reference to the other owner.
+Each owner applies under its own field manager and names itself as the controller. An API server
+refuses an object with two controllers, in the same step in which it stores an object. So of two
+owners that apply the same object at the same moment one succeeds, and the other is refused
+completely. One field manager for all owners would not work: an apply removes what its manager
+applied before and does not name now, which would be the reference to the other owner.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["AlreadyOwned", "apply_owned", "delete_owned", "manager_for", "stranger_in"]
 
 _LONGEST: Final = 128
-"""Characters that the name of a field manager may have."""
+"""The maximum length of a field manager's name."""
 _TRIES: Final = 5
 
 
@@ -36,7 +36,7 @@ class AlreadyOwned(PolyverError):
 
 
 def manager_for(family: str, kind: str, uid: str) -> str:
-    """The field manager of one owner among those of a family.
+    """Return the field manager of one owner in a family.
 
     >>> manager_for("polyver-composites", "Shop", "7d3a")
     'polyver-composites-shop-7d3a'
@@ -46,7 +46,7 @@ def manager_for(family: str, kind: str, uid: str) -> str:
 
 
 def stranger_in(found: Object, owner: str) -> str:
-    """The kind and name of the controller of an object if it has another uid; else empty."""
+    """Return the kind and name of an object's controller if it has another uid; else ""."""
     reference = controller_reference(found)
     if reference is None or reference.get("uid") == owner:
         return ""
@@ -56,7 +56,7 @@ def stranger_in(found: Object, owner: str) -> str:
 async def apply_owned(
     client: Client, resource: GroupVersionResource, content: Object, *, family: str, manager: str
 ) -> Object:
-    """Apply an object whose content names its controller; Taken if it has another one.
+    """Apply an object whose content names its controller; AlreadyOwned if it has another one.
 
     An object without a controller is adopted. What other managers of the family have applied, such
     as an owner that was deleted without its objects, is removed unless the content names it.
@@ -83,7 +83,7 @@ async def _check_controller(
 
 
 def _former(made: Object, family: str, manager: str) -> Iterator[str]:
-    """Other managers of the family, and the family itself, which once was one for all owners."""
+    """Yield other managers of the family, and the family itself, which earlier releases used."""
     for each in made["metadata"].get("managedFields") or ():
         name = each.get("manager", "")
         applies = each.get("operation") == "Apply" and not each.get("subresource")

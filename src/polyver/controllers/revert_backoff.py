@@ -1,6 +1,6 @@
-"""How often what others change is put back: at once, and then ever more slowly.
+"""Back-off for reverting changes of others: the first time at once, then more and more slowly.
 
-Somebody who changes it again and again, such as another controller, must not keep a loop busy.
+Another controller that repeats a change must not keep a loop busy.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ _FEW = 100
 
 
 class RevertBackoff(Generic[K]):
-    """For each key, when it may be put back again."""
+    """For each key, the time at which it may be reverted again."""
 
     def __init__(self, clock: Clock, backoff: Backoff, *, quiet: float) -> None:
-        """After `quiet` seconds in which nothing had to be put back, all is forgotten."""
+        """Take `quiet`: after so many seconds without a revert, a key starts anew."""
         self._clock = clock
         self._backoff = backoff
         self._quiet = quiet
         self._known: dict[K, tuple[int, float]] = {}
         self._tidied = 0
-        """How many were left when all that is over was forgotten last."""
+        """The number of keys after the last clean-up."""
 
     def left(self, key: K) -> float:
-        """How many seconds to wait; 0 if it may be put back now."""
+        """Return the seconds to wait; 0 if it may be reverted now."""
         _, due = self._known.get(key, (0, 0.0))
         return max(due - self._clock.time(), 0.0)
 
     def spend(self, key: K) -> None:
-        """It is put back now."""
+        """Record that it is reverted now."""
         now = self._clock.time()
         times, due = self._known.get(key, (0, 0.0))
         times = times + 1 if now < due + self._quiet else 1

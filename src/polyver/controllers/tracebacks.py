@@ -12,8 +12,8 @@ __all__ = ["place_of"]
 def place_of(error: BaseException, code: CodeType | None = None) -> str:
     """Return the file, line and function in which an exception was raised.
 
-    With `code`, it is the innermost line in the file of that code, if there is one: somebody who
-    wrote it knows that line, and not those of the libraries that it called.
+    With `code`, it is the innermost line in the file of that code, if there is one: its author
+    knows that line, and not those of the libraries that it called.
 
     >>> try:
     ...     1 / 0

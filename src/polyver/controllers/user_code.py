@@ -1,8 +1,8 @@
-"""Calls of functions that users write, off the event loop of the engine.
+"""Calls of functions that users write, off the event loop.
 
-The engine shares its event loop with the API server, so a function that blocks must not run on
-it. A function that is not async runs in a thread. Async functions of one controller share a
-thread with an event loop of its own, so that they can share clients.
+The controllers share their event loop with the API server, so a function that blocks must not run
+on it. A function that is not async runs in a thread. Async functions of one controller share a
+thread with its own event loop, so that they can share clients.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polyver.kube.http.worker_threads import DaemonThreadPool
 __all__ = ["CallTimeout", "StillRunning", "UserCode"]
 
 _THREADS = 64
-"""A function that never returns keeps its thread. This many objects may hang before all wait."""
+"""A function that never returns keeps its thread; so many hanging calls block all others."""
 
 
 class CallTimeout(PolyverError):
@@ -31,7 +31,7 @@ class StillRunning(PolyverError):
 
 
 class UserCode:
-    """Calls one function for many objects, at most once at a time for each of them."""
+    """Calls one function for many objects, at most one call at a time for each of them."""
 
     def __init__(self, function: Callable[[Any], Any], *, timeout: float) -> None:
         self._function = function

@@ -1,4 +1,4 @@
-"""The pure core: every capability states its rules in these words and calls these functions."""
+"""The pure core: the values and functions by which every capability states its rules."""
 
 from polyver.core.convert import ConversionTree, Edge, Hop, InvalidTree
 from polyver.core.errors import PolyverError, listed

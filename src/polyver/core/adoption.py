@@ -1,6 +1,6 @@
-"""Adoption: how many dependents follow a release, and how many of them have it.
+"""Adoption: the number of dependents that follow a release, and of those that have it.
 
-A dependent follows a release if it moves to new releases by itself.
+A dependent follows a release if it moves to new releases automatically.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from typing import Final, Literal, NamedTuple
 __all__ = ["Adopted", "Adoption", "Follower", "adopted"]
 
 Follower = Literal["", "updated", "held", "failing"]
-"""What became of a dependent that follows a release; empty if it has not tried it yet."""
+"""The state of a dependent that follows a release; empty if it has not tried it yet."""
 _NAMED: Final = 3
-"""How many releases the message of a condition names."""
+"""The number of releases that the message of a condition names."""
 
 
 class Adoption(NamedTuple):
-    """How many dependents follow a release, and what became of them."""
+    """The number of dependents that follow a release, by state."""
 
     followers: int = 0
     updated: int = 0
     held: int = 0
-    """The release would delete objects of theirs."""
+    """The release would delete objects of these."""
     failing: int = 0
-    """The release does not work for them."""
+    """The release does not work for these."""
 
     def with_follower(self, state: Follower, number: int = 1) -> Adoption:
-        """Count further dependents that follow the release."""
+        """Return the counts with more dependents that follow the release."""
         found = self._replace(followers=self.followers + number)
         return found._replace(**{state: getattr(found, state) + number}) if state else found
 
@@ -51,7 +51,7 @@ class Adopted(NamedTuple):
 
 
 def adopted(releases: Mapping[str, Adoption], *, noun: str) -> Adopted:
-    """Return the condition of a lineage whose releases, in this order, somebody follows.
+    """Return the condition of a lineage whose releases, in this order, have followers.
 
     >>> print(*adopted({"1.2.0": Adoption(3, 2, 0, 1)}, noun="versions"))
     False Failing 1.2.0: 3 followers, 2 on it, 0 held, 1 failing

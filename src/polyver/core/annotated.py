@@ -12,7 +12,7 @@ class Description:
     """A sentence about a field or an argument.
 
     `kubectl explain` and `polyver functions` print it. Every marker that has an attribute
-    `description` is read alike.
+    `description` is read the same way.
     """
 
     description: str

@@ -1,7 +1,7 @@
-"""The tree of edges along which objects are converted, proved complete when it is built.
+"""The tree of edges along which objects are converted, checked for completeness when it is built.
 
-Between any two versions there is exactly one way: with none an object could not be served, and
-two could not both be lossless.
+Between any two versions there is exactly one conversion path: without one an object could not be
+served, and two could not both be lossless.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Edge(Generic[T]):
-    """A two-way connection of two versions, and what converts in each direction."""
+    """A two-way connection of two versions, and a converter for each direction."""
 
     source: str
     target: str
@@ -41,7 +41,7 @@ class Hop(Generic[T]):
 
 
 class InvalidTree(PolyverError):
-    """Everything that is wrong with a tree, in sentences that name the versions."""
+    """All errors of a tree, in sentences that name the versions."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
@@ -69,7 +69,7 @@ class ConversionTree(Generic[T]):
         self._parents = self._rooted(hub or self.versions[0])
 
     def _rooted(self, root: str) -> dict[str, tuple[int, Hop[T], Hop[T]]]:
-        """For every version but the root: its depth, and the hops to and from its parent."""
+        """Return for every version but the root its depth, and the hops to and from its parent."""
         neighbours: dict[str, list[tuple[str, Hop[T], Hop[T]]]] = {v: [] for v in self.versions}
         for edge in self.edges:
             assert edge.forward is not None
@@ -93,7 +93,7 @@ class ConversionTree(Generic[T]):
         return parents
 
     def way(self, source: str, target: str) -> tuple[Hop[T], ...]:
-        """The hops from one version to another; none if they are the same."""
+        """Return the hops from one version to another; empty if they are the same."""
         for version in (source, target):
             if version not in self.versions:
                 raise InvalidTree([f"{version} is not one of {listed(self.versions)}"])
@@ -146,7 +146,7 @@ def _edge_problems(edge: Edge[T], versions: Sequence[str]) -> list[str]:
 def _shape_problems(
     versions: Sequence[str], edges: Sequence[Edge[T]], hub: str | None
 ) -> list[str]:
-    """Cycles, and what no edge reaches, by joining the groups of versions that edges connect."""
+    """Return cycles and unconnected versions, by joining the groups that edges connect."""
     group = {version: {version} for version in versions}
     problems: list[str] = []
     for edge in edges:

@@ -1,7 +1,7 @@
-"""Every error that polyver raises on purpose: data first, and one sentence made from it.
+"""The base class of all errors that polyver raises on purpose: data, and a sentence made from it.
 
-A message states the fact, the place it was written and the next step, in that order; whoever
-catches one can read the data instead of the sentence.
+A message states the fact, the location and the next step, in that order; a caller can read the
+data instead of the sentence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["PolyverError", "listed"]
 
 
 class PolyverError(Exception):
-    """A fact, the place it concerns, and what to do next.
+    """A fact, its location, and the next step.
 
     >>> print(PolyverError("webservice has no 1.2.9", at="spec.type", hint="known: 1.2.3"))
     webservice has no 1.2.9 (spec.type); known: 1.2.3
@@ -43,7 +43,7 @@ class PolyverError(Exception):
 
 
 def listed(names: Sequence[str], *, most: int = 12) -> str:
-    """Join names for a sentence, and say how many were left out.
+    """Join names for a sentence, with the number of those left out.
 
     >>> listed(["a", "b", "c"], most=2)
     'a, b and 1 more'

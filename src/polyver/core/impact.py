@@ -1,8 +1,8 @@
-"""Who moves when a lineage changes: an index of dependents, and the question asked of it.
+"""The impact of a changed lineage on its dependents: an index of dependents, and queries on it.
 
-Dependents that ask for the same thing in the same way and use the same release get the same
-answer, so it is worked out once for all of them: the cost grows with the number of such buckets
-and with the dependents that move, not with the dependents there are.
+Dependents with the same selector, policy and pin get the same result, so it is computed once for
+all of them: the cost grows with the number of such buckets and with the dependents that move, not
+with the number of dependents.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ __all__ = ["Answer", "Index", "Loss", "Move", "Moves", "affected", "answers"]
 
 # The pin, the lock and the failed move of a dependent.
 _Pins = tuple[Pin | None, Pin | None, FailedMove | None]
-_Key = tuple[Selector, Policy, _Pins, tuple[bool, ...]]  # and which gates' labels it has
-_Place = tuple[str, str]  # a dependent's name and where in it
+# The last part has a flag for each gate: whether the dependent has its labels.
+_Key = tuple[Selector, Policy, _Pins, tuple[bool, ...]]
+_Place = tuple[str, str]  # a dependent's name and the field in it
 _Member = tuple[float, _Place, Dependent, Selector]
-_ORDER = itemgetter(0, 1)  # of members: by position, and by place where that is the same
+_ORDER = itemgetter(0, 1)  # of members: by position, then by place
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A dependent whose pin changes, and the release it changes to."""
+    """A dependent whose pin changes, and its new release."""
 
     dependent: Dependent
     to: Release
@@ -37,7 +38,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A dependent that had a release and would have none, and what it would be told."""
+    """A dependent that had a release and would have none, with the error for it."""
 
     dependent: Dependent
     error: NoMatch
@@ -45,13 +46,13 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """What a change of a lineage means for its dependents."""
+    """The effect of a changed lineage on its dependents."""
 
     lineage: str
     moves: tuple[Move, ...]
     losses: tuple[Loss, ...]
     buckets: int
-    """How many groups of like dependents were looked at."""
+    """The number of groups of equal dependents."""
 
     def __bool__(self) -> bool:
         return bool(self.moves or self.losses)
@@ -59,16 +60,16 @@ class Moves:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Dependents that are alike, and what all of them get."""
+    """Dependents that are alike, and the result for all of them."""
 
     found: Resolution | NoMatch
-    """As it is told to the first of them."""
+    """The result for the first of them."""
     dependents: tuple[Dependent, ...]
 
 
 @dataclass(slots=True)
 class _Bucket:
-    """Dependents that get the same answer as long as they are on the same side of each gate."""
+    """Dependents that get the same result while they are on the same side of each gate."""
 
     # Sorted by position, so that a gate's share is a slice.
     members: list[_Member] = field(default_factory=list)
@@ -81,7 +82,7 @@ class _Bucket:
         del self.members[bisect_left(self.members, order, key=_ORDER)]
 
     def cohorts(self, shares: Sequence[float]) -> Iterator[tuple[int, int]]:
-        """The slices of members that lie between two neighbouring shares."""
+        """Yield the slices of members that lie between two neighbouring shares."""
         edges = [bisect_left(self.members, share, key=itemgetter(0)) for share in shares]
         for start, end in zip([0, *edges], [*edges, len(self.members)], strict=True):
             if start < end:
@@ -106,7 +107,7 @@ class Index:
 
     @classmethod
     def of(cls, entries: Iterable[tuple[Dependent, str, Selector, Policy]]) -> Index:
-        """An index of many dependents at once, in the order of `put`'s arguments."""
+        """Return an index of many dependents; each entry has the arguments of `put`."""
         index = cls()
         last = {_place(entry[0]): entry for entry in entries}  # nothing to remove while unsorted
         for dependent, lineage, selector, policy in last.values():
@@ -122,12 +123,12 @@ class Index:
         return len(self._places)
 
     def put(self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy) -> None:
-        """Add a dependent, or replace what was known of that place in it."""
+        """Add a reference of a dependent, or replace the known one at the same field."""
         self.remove(dependent)
         self._note(dependent, lineage, selector, policy).add(_member(dependent, selector))
 
     def remove(self, dependent: Dependent) -> None:
-        """Forget that place in a dependent; it need not be known."""
+        """Remove a reference of a dependent; it need not be known."""
         known = self._places.pop(_place(dependent), None)
         if known is None:
             return
@@ -146,19 +147,19 @@ class Index:
         return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
 
     def _sides(self, lineage: str, dependent: Dependent) -> tuple[bool, ...]:
-        """For each gate by labels, whether the dependent has them."""
+        """Return for each gate with labels whether the dependent has them."""
         gates = self._gate_labels.get(lineage, ())
         return tuple(labels.items() <= dependent.labels.items() for labels in gates)
 
     def buckets(self, lineage: str, gates: Iterable[Gate]) -> dict[_Key, _Bucket]:
-        """The buckets of a lineage, told apart by the labels that these gates ask for."""
+        """Return the buckets of a lineage, separated by the labels of these gates."""
         wanted = {gate.labels: None for gate in gates if gate.labels}
         if set(self._gate_labels.get(lineage, ())) != wanted.keys():
             self._regroup(lineage, tuple(wanted))
         return self._lineages.get(lineage, {})
 
     def _regroup(self, lineage: str, gates: tuple[Mapping[str, str], ...]) -> None:
-        """Once for each change of the labels that gates ask for."""
+        """Separate the buckets by other labels, once for each change of the gates' labels."""
         self._gate_labels[lineage] = gates
         regrouped: dict[_Key, list[_Member]] = {}
         for (selector, policy, pins, _), bucket in self._lineages.pop(lineage, {}).items():
@@ -174,10 +175,10 @@ class Index:
 
 
 def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> Moves:
-    """Every dependent whose pin is not what it resolves to now, or that has nothing any more.
+    """Return the dependents whose pin differs from their resolution now, or that lose a release.
 
-    Pins are compared, not events: asked again after a restart, the answer is the same. Who never
-    had a release, neither a pin nor an answer before, loses nothing.
+    It compares pins, not events: after a restart the result is the same. A dependent that never
+    had a release, neither by a pin nor by resolution, loses nothing.
     """
     gates = [r.gate for r in (*lineage_before, *lineage_after) if r.gate is not None]
     shares = sorted({gate.share for gate in gates})
@@ -202,7 +203,7 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
 
 
 def answers(index: Index, lineage: Lineage) -> Iterator[Answer]:
-    """What every dependent gets now, worked out once for all that are alike.
+    """Yield the result of every dependent, computed once for all that are alike.
 
     >>> from polyver.core import SemVer, Series, Stage
     >>> policy = Policy("example", usable=frozenset({Stage.PUBLISHED}), best="newest release")
@@ -229,7 +230,7 @@ def _attempt(
 
 
 def _losses(members: Iterable[_Member], lineage: Lineage, policy: Policy) -> Iterator[Loss]:
-    """One by one, because each is told what it wrote, and where."""
+    """Yield the losses one by one, because each error names what the dependent wrote, and where."""
     for _, _, dependent, selector in members:
         found = _attempt(lineage, selector, policy, dependent)
         if isinstance(found, NoMatch):

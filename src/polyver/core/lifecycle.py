@@ -1,8 +1,8 @@
-"""The stages that a release goes through, and the clock that moves it.
+"""The stages of a release, and the rules for moving it to the next one.
 
-The clock counts releases of whatever ships the lineage, never days: who upgrades seldom is warned
-as often as who upgrades daily. Only minor and major releases count towards a notice period: two
-patch releases on one afternoon warn nobody.
+Notice periods are counted in releases of the software that ships the lineage, never in days: users
+who upgrade seldom are warned as often as those who upgrade daily. Only minor and major releases
+count: two patch releases on one afternoon are no notice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Stage(Enum):
-    """Where a release stands; each capability uses some of these (see Lifecycle)."""
+    """The stage of a release; each capability uses some of these (see Lifecycle)."""
 
     SERVED = "served"
     UNSERVED = "unserved"
@@ -55,18 +55,18 @@ class Stage(Enum):
 
     @property
     def is_gone(self) -> bool:
-        """Whether only the number is left: a tombstone, so that it is never used again."""
+        """True if only the number is left: a tombstone, so that it is never used again."""
         return self is Stage.REMOVED or self is Stage.DROPPED
 
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """The legal transitions between the stages of one capability."""
+    """The allowed transitions between the stages of one capability."""
 
     transitions: frozenset[tuple[Stage, Stage]]
 
     def after(self, stage: Stage) -> tuple[Stage, ...]:
-        """The stages that may follow this one."""
+        """Return the stages that may follow this one."""
         return tuple(to for to in Stage if (stage, to) in self.transitions)
 
 
@@ -75,7 +75,7 @@ def _one_way(*stages: Stage) -> Lifecycle:
 
 
 API_STAGES = _one_way(Stage.SERVED, Stage.DEPRECATED, Stage.UNSERVED, Stage.DROPPED)
-# A candidate that nobody promotes must be able to go, with the same notice as any other.
+# A candidate that is never promoted can be removed, with the same notice as any other.
 FUNCTION_STAGES = Lifecycle(
     _one_way(Stage.CANDIDATE, Stage.STABLE, Stage.DEPRECATED, Stage.REMOVED).transitions
     | {(Stage.CANDIDATE, Stage.DEPRECATED)}
@@ -86,12 +86,13 @@ REVISION_STAGES = Lifecycle(
 )
 
 NOTICE = 2
-"""How many minor or major releases a deprecated release stays usable: it is removed in the second
-one or later."""
+"""Minor or major releases of notice: the second one after the deprecation, or a later one, may
+remove the release.
+"""
 
 
 class IllegalTransition(PolyverError):
-    """A release cannot go from its stage to the one asked for."""
+    """A release cannot go from its stage to the requested one."""
 
     def __init__(self, release: Release, to: Stage, lifecycle: Lifecycle) -> None:
         legal = lifecycle.after(release.stage)
@@ -107,7 +108,7 @@ class IllegalTransition(PolyverError):
 
 
 class Contradiction(PolyverError):
-    """Stages, dates and releases that do not go together; `field` says which of them is wrong."""
+    """Stages, dates and releases that contradict each other; `field` names the wrong one."""
 
     def __init__(self, fact: str, *field: str | int, hint: str = "") -> None:
         super().__init__(fact, hint=hint)
@@ -137,14 +138,14 @@ def _count(releases: int) -> str:
 def advance(
     release: Release, to: Stage, lifecycle: Lifecycle, *, notes: Notes | None = None
 ) -> Release:
-    """The release in its next stage, if its lifecycle allows that."""
+    """Return the release in its next stage, if its lifecycle allows that."""
     if (release.stage, to) not in lifecycle.transitions:
         raise IllegalTransition(release, to, lifecycle)
     return replace(release, stage=to, notes=notes or release.notes)
 
 
 def next_stage(release: Release, releases_so_far: Sequence[SemVer]) -> Stage:
-    """The stage that the clock gives a release; the newest of the releases so far is now."""
+    """Return the stage of a release as of the newest of the releases so far."""
     due = release.notes.removed_in
     if release.stage is not Stage.DEPRECATED or due is None or not releases_so_far:
         return release.stage
@@ -158,7 +159,7 @@ def check_removal(
 ) -> None:
     """Refuse a removal with less than the notice of two minor or major releases.
 
-    Of a removal that is yet to come, the releases that may still be put before it count, too.
+    For a removal in the future, the releases that may still come before it count, too.
     """
     if removed_in <= since:
         raise EarlyRemoval(name, since, removed_in, 0)
@@ -175,9 +176,9 @@ def check_removal(
 def _minor_releases(
     releases: Sequence[SemVer], after: SemVer, until: SemVer
 ) -> set[tuple[int, int]]:
-    """The major and minor numbers that were released between two releases.
+    """Return the major and minor numbers that were released between two releases.
 
-    Releases that differ only in their patch number are one, and prereleases are none.
+    Releases that differ only in their patch number count once, and prereleases do not count.
     """
     return {
         (each.major, each.minor)
@@ -189,7 +190,7 @@ def _minor_releases(
 
 
 def usual_removal(releases_so_far: Sequence[SemVer]) -> SemVer:
-    """The removal that a deprecation announces unless someone says otherwise: two minors from now.
+    """Return the removal that a deprecation announces by default: two minor releases from now.
 
     >>> usual_removal([SemVer.parse("0.3.0"), SemVer.parse("0.3.1")])
     SemVer('0.5.0')
@@ -199,7 +200,7 @@ def usual_removal(releases_so_far: Sequence[SemVer]) -> SemVer:
 
 
 def check_releases(releases: Sequence[SemVer]) -> None:
-    """Refuse a list of releases that a clock could not count."""
+    """Refuse a list of releases that is empty or not in ascending order."""
     if not releases:
         raise Contradiction("no release is listed")
     for number, (one, other) in enumerate(pairwise(releases), start=1):

@@ -34,7 +34,7 @@ _LAST = math.nextafter(1.0, 0.0)
 
 
 class _Labels(dict[str, str]):
-    """Labels that cannot be changed, so that what holds them can be a key."""
+    """Labels that cannot be changed, so that values with labels can be dictionary keys."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
@@ -66,29 +66,29 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class FailedMove:
-    """The release that a dependent tried and could not take; it stays with its pin.
+    """The release that a dependent tried without success; it stays with its pin.
 
-    Dependents with the same failed move get the same answer, whatever the message is.
+    Dependents with the same failed move get the same result, whatever the message is.
     """
 
     to: Pin
     deletes: bool = False
-    """Whether the release would delete objects of the dependent, with nothing in their place."""
+    """True if the release would delete objects of the dependent without a replacement."""
     why: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Dependent:
-    """One place in one object that uses a lineage: an application's component, a phase, a step."""
+    """One reference to a lineage in one object: an application's component, a phase, a step."""
 
     name: str = ""
-    """Which object, with its kind: `Application default/shop`."""
+    """The object, with its kind: `Application default/shop`."""
     at: str = ""
     uid: str = ""
     labels: Mapping[str, str] = _NO_LABELS
     pin: Pin | None = None
     lock: Pin | None = None
-    """The release that it gets, or none: what it must have, where a pin is what it has."""
+    """The release that it must have, or none at all; a pin is the release that it has."""
     failed_move: FailedMove | None = None
 
     def __post_init__(self) -> None:
@@ -96,9 +96,9 @@ class Dependent:
 
     @property
     def position(self) -> float:
-        """A number in [0, 1) that depends on the uid alone, spread evenly over all dependents.
+        """A number in [0, 1) that depends only on the uid, spread evenly over all dependents.
 
-        Who has no uid comes last.
+        Dependents without a uid come last.
         """
         if not self.uid:
             return _LAST
@@ -108,7 +108,7 @@ class Dependent:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Who may see a release while a rollout holds it: a share of all dependents, or some labels."""
+    """The dependents that see a release during a rollout: a share of all, or those with labels."""
 
     rollout: str
     step: int
@@ -131,7 +131,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What users of a release are told: since when it is deprecated, and what comes instead."""
+    """Information for users of a release: since when it is deprecated, and its replacement."""
 
     since: SemVer | None = None
     removed_in: SemVer | None = None
@@ -141,7 +141,7 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One immutable version of something, and the stage it is in."""
+    """One immutable version of a building block, and its stage."""
 
     version: Version
     digest: str = ""
@@ -150,7 +150,7 @@ class Release:
     gate: Gate | None = None
     notes: Notes = Notes()
     name: str = ""
-    """How users refer to it: the version as text, unless it has a name of its own."""
+    """The name by which users refer to it; by default the version as a string."""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -163,7 +163,7 @@ class Release:
 
     @property
     def fate(self) -> str:
-        """Its stage, and in which release that was reached, if it is gone."""
+        """Its stage, and the release in which that was reached, if it is gone."""
         gone_in = self.notes.removed_in if self.stage.is_gone else None
         return f"{self.stage.value} in {gone_in}" if gone_in else self.stage.value
 
@@ -192,7 +192,7 @@ def _why(taken: Release, refused: Release) -> str:
 
 
 class MixedOrders(PolyverError):
-    """Releases of two orders in one lineage, which nothing could sort."""
+    """Releases with versions of two orders in one lineage, which cannot be sorted."""
 
     def __init__(self, lineage: str, one: Release, other: Release) -> None:
         super().__init__(
@@ -232,10 +232,10 @@ class Lineage:
     name: str
     releases: tuple[Release, ...]
     versioned: bool
-    """False for something that has one implementation and registers no versions at all."""
+    """False for a building block with one implementation that registers no versions at all."""
     everything: int
     finals: int
-    """All but the prereleases."""
+    """All releases except prereleases."""
 
     def __init__(self, name: str, releases: Iterable[Release] = (), *, versioned: bool = True):
         self.name = name
@@ -291,14 +291,14 @@ class Lineage:
         return self.releases[-1]
 
     def get(self, wanted: Version | str) -> Release | None:
-        """The release with that version, or with that name; tombstones included."""
+        """Return the release with that version or name; tombstones are included."""
         position = self._position(wanted)
         return None if position is None else self.releases[position]
 
     def _position(self, wanted: Version | str) -> int | None:
         return self._names.get(wanted) if isinstance(wanted, str) else self._versions.get(wanted)
 
-    # The sets of releases that rules are made of, as integers.
+    # Sets of releases, as integers, from which rules are built.
 
     def exactly(self, wanted: Version | str) -> int:
         position = self._position(wanted)
@@ -322,10 +322,10 @@ class Lineage:
             self._stage_sets[stages] = found
         return found
 
-    # A lineage never changes: these make the next one.
+    # A lineage is immutable: these return a new one.
 
     def publish(self, release: Release) -> Lineage:
-        """The lineage with one more release; the same release again changes nothing."""
+        """Return the lineage with one more release; publishing one again changes nothing."""
         taken = self.get(release.version)
         if taken is None:
             return Lineage(self.name, (*self.releases, release), versioned=self.versioned)
@@ -334,7 +334,7 @@ class Lineage:
         return self
 
     def restate(self, release: Release) -> Lineage:
-        """The lineage with this release's stage, labels, gate and notes in place of what was."""
+        """Return the lineage with this release's new stage, labels, gate and notes."""
         taken = self.get(release.version)
         if taken is None:
             raise PolyverError(f"{self.name} has no {release.name}", hint="publish it first")
@@ -349,5 +349,5 @@ class Lineage:
 
 
 def is_same(one: Release, other: Release) -> bool:
-    """Whether two releases are equal to the letter: build metadata counts here."""
+    """Report whether two releases are equal, build metadata included."""
     return one == other and str(one.version) == str(other.version)

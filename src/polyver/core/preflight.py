@@ -1,14 +1,14 @@
 """The effect of a release on its dependents, before anything changes.
 
-Somebody renders or composes each dependent twice, with the release that it uses and with the new
+A caller renders or composes each dependent twice, with the release that it uses and with the new
 one, and gives the objects of both to `Preflight.compare`. `Preflight.report` then counts the
 dependents and groups the changes by their shape, so that a reviewer reads one line for "412
 Deployments: spec.template.spec.containers[0].image nginx:1.27 → nginx:1.28" instead of 412 diffs.
 
 Two changes have the same shape if they change the same fields of objects of one kind to the same
-values. Values often contain the dependent's own name, which would make one group of each
-dependent. So a shape with more than `MOST_VARIANTS` different values becomes one group, which
-says for each field whether the values differ. The same holds for messages of failures.
+values. Values often contain the dependent's own name, which would put each dependent in a group of
+its own. So a shape with more than `MOST_VARIANTS` different values becomes one group, which
+states for each field whether the values differ. The same holds for messages of failures.
 
 The report does not depend on the order in which dependents are compared. Memory grows with the
 groups and with the names of dependents, not with their objects.
@@ -44,16 +44,16 @@ __all__ = [
 ]
 
 Identity = tuple[str, str, str, str]
-"""Group, kind, namespace and name: the API version does not make another object."""
+"""Group, kind, namespace and name; the API version is no part of an object's identity."""
 Outcome = Literal["unchanged", "changed", "loses", "fails"]
 Change = Literal["added", "changed", "removed", "lost"]
 
 MOST_VARIANTS: Final = 10
-"""How many groups with the same fields, but different values, are told apart."""
+"""The maximum number of groups that have the same fields, but different values."""
 MOST_FIELDS: Final = 50
-"""How many changed fields of an object are named."""
+"""The maximum number of changed fields of an object that are named."""
 _LONGEST: Final = 60
-"""How many characters of a value are shown."""
+"""The maximum number of characters of a value that are shown."""
 _HIDDEN, _CHANGED = "(secret)", "(changed)"
 
 
@@ -65,9 +65,9 @@ class FieldChange:
     before: str | None
     after: str | None
     is_secret: bool = False
-    """Then both values are only told to be there."""
+    """True if the values are hidden, and only their presence is shown."""
     is_varied: bool = False
-    """Whether the objects of a group have different values here; these are of its example."""
+    """True if the objects of a group have different values here; these are from its example."""
 
     def __str__(self) -> str:
         if self.is_secret:
@@ -100,10 +100,10 @@ class ChangeGroup:
 
     kind: str
     change: Change
-    """`removed` if the release has another object in its place, else `lost`."""
+    """`removed` if another object of the release replaces it, else `lost`."""
     fields: tuple[FieldChange, ...]
     more_fields: int
-    """How many changed fields are not named."""
+    """The number of changed fields that are not named."""
     objects: int
     dependents: tuple[str, ...]
     example: ChangeExample
@@ -123,12 +123,12 @@ class FailureGroup:
     message: str
     dependents: tuple[str, ...]
     is_varied: bool = False
-    """Whether the messages differ in strings and numbers; the message is that of the first."""
+    """True if the messages differ in strings and numbers; the message is that of the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCounts:
-    """How many dependents there are of each outcome."""
+    """The number of dependents of each outcome."""
 
     unchanged: int = 0
     changed: int = 0
@@ -148,7 +148,7 @@ class OutcomeCounts:
 
 @dataclass(frozen=True, slots=True)
 class PreflightReport:
-    """All that a reviewer wants to know.
+    """The result of a preflight.
 
     Groups of lost objects come first, then those with the most dependents.
     """
@@ -159,7 +159,7 @@ class PreflightReport:
 
 
 class Preflight:
-    """Collects the effect on one dependent after the other."""
+    """Collects the effects on dependents, one after the other."""
 
     def __init__(self) -> None:
         self._counts: Counter[Outcome] = Counter()
@@ -173,7 +173,7 @@ class Preflight:
         after: Iterable[ReadOnlyObject],
         sources: Mapping[Identity, str] | None = None,
     ) -> Outcome:
-        """Take note of the objects that a dependent has now, and would have.
+        """Record the objects that a dependent has now, and those that it would have.
 
         `sources` are those of `lost_objects`.
         """
@@ -193,7 +193,7 @@ class Preflight:
         return self._changes.setdefault((made.shape, made.more_fields), _Variants())
 
     def fail(self, dependent: str, messages: Iterable[str]) -> Outcome:
-        """Take note of a dependent that cannot take the release, and of all reasons."""
+        """Record a dependent for which the release fails, with all reasons."""
         for message in dict.fromkeys(messages):
             kept = self._failures.setdefault(_PARTICULARS.sub("…", message), _Variants())
             kept.add(message, (), ChangeExample(dependent, ("", "", "", message), None, None))
@@ -224,7 +224,7 @@ def _importance(group: ChangeGroup) -> tuple[Any, ...]:
 
 
 _PARTICULARS: Final = re.compile(r'"[^"]*"|\d+')
-"""The parts of a message that are often a dependent's own."""
+"""The parts of a message that are often specific to a dependent."""
 
 
 def _names(found: _Collected) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ class _Collected:
             pairs = zip(self.variant, variant, varied, strict=True)
             varied = [is_varied or mine != other for mine, other, is_varied in pairs]
         if _order(example) < _order(self.example):
-            # The variant stays: it is only compared with, and any of the group will do.
+            # The variant stays: it is only used for comparison, and any of the group works.
             self.fields, self.example = fields, example
         self.fields = tuple(
             FieldChange(each.path, each.before, each.after, each.is_secret, is_varied)
@@ -280,7 +280,7 @@ def _order(example: ChangeExample) -> tuple[str, Identity]:
 
 
 class _Variants:
-    """The groups of one shape: apart as long as there are few, else one for all."""
+    """The groups of one shape: separate while there are few, else merged into one."""
 
     def __init__(self) -> None:
         self._apart: dict[Any, _Collected] = {}
@@ -305,7 +305,7 @@ class _Variants:
         return [self._merged] if self._merged is not None else self._apart.values()
 
 
-# Which objects are the same, and which are lost.
+# Identity of objects, and lost objects.
 
 
 def identity_of(obj: ReadOnlyObject) -> Identity:
@@ -321,9 +321,9 @@ def lost_objects(
     after: Iterable[Identity],
     sources: Mapping[Identity, str] | None = None,
 ) -> set[Identity]:
-    """Return the objects that go with nothing in their place.
+    """Return the objects that are deleted without a replacement.
 
-    A new object replaces one that goes and has the same kind or the same name; each replaces one.
+    A new object replaces a deleted one that has the same kind or the same name; each replaces one.
     `sources` name the part of the dependent that makes an object, such as a component: an object
     of one part replaces none of another.
     """
@@ -340,7 +340,7 @@ def lost_objects(
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """How one object changes."""
+    """The change of one object."""
 
     shape: tuple[Any, ...]
     """API group, kind, change and paths."""
@@ -368,7 +368,7 @@ def _compared(
 
 
 class _Absent:
-    """Stands for a value that is not there, which is not the same as null."""
+    """A value that is missing, which differs from null."""
 
 
 _ABSENT: Final = _Absent()
@@ -377,7 +377,7 @@ _Found = tuple[str, Any, Any, bool]
 
 
 def _differences(before: Any, after: Any, path: str, *, is_secret: bool) -> Iterator[_Found]:
-    """The outermost fields that are there on one side only, and the innermost that differ."""
+    """Yield the outermost fields that only one side has, and the innermost that differ."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         hides = _is_secret(before) or _is_secret(after)
         for key in sorted({*before, *after}, key=str):
@@ -411,7 +411,7 @@ def _joined(path: str, key: str) -> str:
 
 
 def _items(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Items to compare: by their names where these are there and not the same, else in order."""
+    """Yield pairs of items: by name if all have one and their order differs, else by position."""
     names = _named(before), _named(after)
     if names[0] is None or names[1] is None or [*names[0]] == [*names[1]]:
         for index in range(max(len(before), len(after))):
@@ -457,7 +457,7 @@ def _json(value: Any) -> str:
     return json.dumps(hidden, ensure_ascii=False, sort_keys=True, default=str)
 
 
-# Secrets, of which nobody may see more than that they changed.
+# Secrets: a report may show only that they changed.
 
 
 def _hidden(

@@ -1,4 +1,4 @@
-"""Objects that a release deletes, and those that take their place."""
+"""Find the objects that a release deletes without a replacement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Role(NamedTuple):
-    """How an object is known to those who use it."""
+    """The properties by which a new object can replace a deleted one."""
 
     part: str
     """The part of the dependent that makes it, such as a component."""
@@ -20,9 +20,9 @@ class Role(NamedTuple):
 
 
 def without_replacement(gone: Iterable[T], new: Iterable[T], role: Callable[[T], Role]) -> list[T]:
-    """Return the objects that go with nothing in their place.
+    """Return the objects that are deleted without a replacement.
 
-    A new object replaces one that goes if the same part makes it and it has the same kind or the
+    A new object replaces a deleted one if the same part makes it and it has the same kind or the
     same name. Each replaces one.
 
     >>> a, b, c = (Role("web", "ConfigMap", name) for name in "abc")

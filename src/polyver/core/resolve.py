@@ -1,6 +1,6 @@
-"""From what a dependent asks for to the release it gets, with the reason for every candidate.
+"""Resolve the selector of a dependent to a release, with a reason for every candidate.
 
-A policy states how one capability chooses; `resolve` is the only code that chooses.
+A policy states the rules of one capability; `resolve` is the only code that chooses.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ __all__ = ["Gone", "NoMatch", "Policy", "Question", "Rejection", "Resolution", "
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """How one capability chooses. Policies are few, and are compared by identity."""
+    """The rules by which one capability chooses. Policies are few, and are compared by identity."""
 
     name: str
     usable: frozenset[Stage]
     """The stages in which a release can be used at all."""
     best: str
-    """What the choice is called when nothing is asked for: "newest release"."""
+    """The name of the default choice: "newest release"."""
     noun: str = "release"
     preferred: frozenset[Stage] = frozenset()
-    """The stages to choose from when nothing is asked for; none named means all usable ones."""
+    """The stages for the default choice; if empty, all usable ones."""
     otherwise: Version | None = None
-    """The version that is used when nothing is asked for and none is in a preferred stage."""
+    """The default version if no release is in a preferred stage."""
     prereleases: bool = False
-    """Whether a prerelease may be chosen without being asked for exactly."""
+    """True if a prerelease may be chosen without an exact selector."""
     keeps: frozenset[type] = frozenset()
-    """The selectors under which a dependent stays with its pin."""
+    """The types of selectors with which a dependent keeps its pin."""
     moves_when_unmatched: bool = False
-    """Whether a kept pin that the selector no longer matches is replaced; else it is an error."""
+    """True if a pin that the selector no longer matches is replaced; else it is an error."""
     refuses: Mapping[type, str] = field(default_factory=dict)
-    """The selectors that it does not take, and why."""
+    """The types of selectors that it does not accept, with the reasons."""
 
     def __repr__(self) -> str:
         return f"<policy {self.name}>"
@@ -48,14 +48,14 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A candidate that was not chosen, and the rule that passed it over."""
+    """A candidate that was not chosen, and the rule that rejected it."""
 
     release: Release
     why: str
 
 
 class Resolution(NamedTuple):
-    """The release, why it is that one, what to tell the user, and why it is not another."""
+    """The release, the reason, warnings for the user, and why it is not another."""
 
     release: Release
     reason: str
@@ -64,14 +64,14 @@ class Resolution(NamedTuple):
 
     @property
     def rejected(self) -> tuple[Rejection, ...]:
-        """Every other release of the lineage with the rule that passed it over, highest first."""
+        """Every other release of the lineage with the rule that rejected it, highest first."""
         return tuple(self.question.rejections(chosen=self.release))
 
 
 class NoMatch(PolyverError):
-    """No release can be had for a selector: what was asked, where, and what there is.
+    """No release matches a selector; it names the selector, its field, and the known releases.
 
-    Sentences are made when they are read: whoever asks for many dependents may read none.
+    Sentences are built when they are read: a caller that resolves many dependents may read none.
     """
 
     reason = "NoMatch"
@@ -110,18 +110,18 @@ class NoMatch(PolyverError):
 
     @property
     def nearest(self) -> tuple[str, ...]:
-        """The names that whoever wrote the selector may have meant."""
+        """The names that the author of the selector may have meant."""
         near = _nearest(self.lineage, self.selector)
         return tuple(name for name in near if name != str(self.selector))
 
     @property
     def rejected(self) -> tuple[Rejection, ...]:
-        """Every release of the lineage with the rule that passed it over, highest first."""
+        """Every release of the lineage with the rule that rejected it, highest first."""
         return tuple(self.question.rejections(chosen=None))
 
 
 class Gone(NoMatch):
-    """What was asked for existed and was removed: when, and what replaced it."""
+    """The requested release was removed: in which release, and by what it was replaced."""
 
     reason = "Gone"
 
@@ -152,7 +152,7 @@ def resolve(
     """
     question = Question(lineage, selector, policy, dependent or _ANYONE)
     if question.dependent.lock is not None:
-        # Before all else: with a lock, whatever is asked for is deterministic.
+        # Before all else: with a lock, the result is deterministic for any selector.
         return question.answer(question.locked(question.dependent.lock), "locked")
     if type(selector) in policy.refuses:
         raise NoMatch(question)
@@ -174,12 +174,12 @@ def resolve(
 _ANYONE = Dependent()
 
 
-# Rules a release must meet. Plain text: looking up a member of an Enum costs as much as a rule.
+# Rules a release must meet. Strings: looking up a member of an Enum costs as much as a rule.
 _Rule = Literal["selector", "stage", "preferred", "prerelease"]
 
 
 class Question(NamedTuple):
-    """What `resolve` was asked, kept so that the whole answer can be explained when wanted."""
+    """The arguments of `resolve`, kept so that the result can be explained on demand."""
 
     lineage: Lineage
     selector: Selector
@@ -187,7 +187,7 @@ class Question(NamedTuple):
     dependent: Dependent
 
     def rules(self) -> list[tuple[_Rule, int]]:
-        """What a release must meet, as the set that meets it, in the order of explanation."""
+        """Return the rules, each as the set of releases that meet it, in order of explanation."""
         lineage, selector, policy, _ = self
         usable: tuple[_Rule, int] = ("stage", lineage.in_stages(policy.usable))
         rules: list[tuple[_Rule, int]]
@@ -225,7 +225,7 @@ class Question(NamedTuple):
         return release.gate is None or release.gate.admits(self.dependent)
 
     def kept(self, pin: Pin) -> Release | None:
-        """The release that the dependent is pinned to, as long as it matches and can be seen."""
+        """Return the pinned release, as long as it matches and is visible."""
         release = self._held(pin, "pin")
         if not self._selects(release):
             if self.policy.moves_when_unmatched:
@@ -234,7 +234,7 @@ class Question(NamedTuple):
         return release if self.sees(release) else None
 
     def stayed(self, chosen: Release, failed: FailedMove) -> Release | None:
-        """The release of the pin, if the dependent tried `chosen` in vain and may keep its own."""
+        """Return the pinned release, if the dependent failed with `chosen` and may keep its own."""
         pin = self.dependent.pin
         if pin is None or failed.to != chosen.pin:
             return None
@@ -244,7 +244,7 @@ class Question(NamedTuple):
         return release if self._selects(release) else None
 
     def locked(self, lock: Pin) -> Release:
-        """The release of a lock, if it is there, as it was, and is what is asked for."""
+        """Return the locked release, if it exists unchanged and the selector matches it."""
         release = self._held(lock, "lock")
         if not self.candidates() & self.lineage.exactly(release.version):
             raise NoMatch(self, self._mismatch(release, "lock"))
@@ -280,7 +280,7 @@ class Question(NamedTuple):
         return Resolution(release, reason, warnings, self)
 
     def answer_without(self, held: int) -> Resolution:
-        """What is left when no release that the dependent can see meets every rule."""
+        """Return the fallback when no release that the dependent sees meets every rule."""
         if isinstance(self.selector, Exact):
             instead = self._answer_without_exact(self.selector)
             if instead is not None:
@@ -301,7 +301,7 @@ class Question(NamedTuple):
         raise NoMatch(self)
 
     def _answer_without_exact(self, selector: Exact) -> Resolution | None:
-        """The exceptions for those who ask for what they cannot have."""
+        """Return the fallback for an exact selector: for a lineage without versions, or a wish."""
         lineage = self.lineage
         found = lineage.get(selector.wanted)
         if found is None and not lineage.versioned and lineage.releases:
@@ -340,7 +340,7 @@ class Question(NamedTuple):
                 return policy.best
 
     def fact(self) -> str:
-        """Why there is no release: none matches, or those that match cannot be used."""
+        """Return the reason why there is no release: none matches, or none of those is usable."""
         refusal = self.policy.refuses.get(type(self.selector))
         if refusal:
             return f"{self.lineage.name}@{self.selector} is refused: {refusal}"
@@ -432,7 +432,7 @@ def _deprecation(lineage: Lineage, release: Release) -> str:
 
 
 def _nearest(lineage: Lineage, selector: Selector) -> tuple[str, ...]:
-    """The releases that whoever wrote this selector may have meant."""
+    """Return the releases that the author of this selector may have meant."""
     match selector:
         case Exact(wanted=SemVer() as wanted):
             minor, major = Series(wanted.major, wanted.minor), Series(wanted.major)

@@ -1,4 +1,4 @@
-"""What a dependent may ask for: one release, a series, labels, or nothing in particular."""
+"""Selectors of a dependent: one release, a series, labels, or unspecified."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["UNSPECIFIED", "Exact", "Labels", "Selector", "Unspecified"]
 class Exact:
     """One release: by its version, or by its name where releases have names.
 
-    A wish names a version for several lineages at once and gives way where one does not have it.
+    A wish names a version for several lineages at once; a lineage without it uses its default.
     """
 
     wanted: Version | str
@@ -26,7 +26,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Releases that carry all of these labels.
+    """Releases that have all of these labels.
 
     >>> print(Labels.of({"channel": "alpha"}))
     channel=alpha
@@ -44,7 +44,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Unspecified:
-    """Nothing was asked for."""
+    """No selector: the policy's default."""
 
     def __str__(self) -> str:
         return ""

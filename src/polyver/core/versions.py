@@ -1,7 +1,7 @@
-"""The three orders of versions and their types; nothing else in polyver compares version text.
+"""The three orders of versions and their types; nothing else in polyver compares version strings.
 
-Text is parsed once, into a value that knows its order; comparing values of two orders is a
-TypeError, because no answer to it could be right.
+A string is parsed once, into a value with an order; comparing values of two orders is a
+TypeError, because no result would be meaningful.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LONGEST = 256
 
 
 class InvalidVersion(PolyverError):
-    """A text that is not a version: what it says and what was expected instead."""
+    """A string that is no version, and what was expected instead."""
 
     def __init__(self, text: str, expected: str) -> None:
         shown = text if len(text) <= 64 else f"{text[:60]}…"
@@ -29,7 +29,7 @@ class InvalidVersion(PolyverError):
 
 
 class _Ordered:
-    """An immutable value that compares by a key made once, when it is parsed."""
+    """An immutable value that is compared by a key, computed once when it is parsed."""
 
     __slots__ = ("_key", "_text")
 
@@ -94,7 +94,7 @@ _set_text = _Ordered.__dict__["_text"].__set__
 
 
 class KubeVersion(_Ordered):
-    """A Kubernetes API version; the greater one has priority, which is not the newer one.
+    """A Kubernetes API version; the greater one has priority, and is not necessarily newer.
 
     >>> sorted(map(KubeVersion.parse, ["v1", "foo10", "v2beta1", "foo1"]), reverse=True)
     [KubeVersion('v1'), KubeVersion('v2beta1'), KubeVersion('foo1'), KubeVersion('foo10')]
@@ -111,24 +111,24 @@ class KubeVersion(_Ordered):
             return cls._make((0, *_descending(text)), text)
         major, stability, minor = found.groups()
         numbers = int(major), int(minor or 0)
-        if max(numbers) > _INT64:  # kube-apiserver counts these among the other words
+        if max(numbers) > _INT64:  # kube-apiserver sorts these among the other strings
             return cls._make((0, *_descending(text)), text)
         return cls._make((_STABILITY[stability], *numbers, *_descending(text)), text)
 
 
-# As kube-apiserver has it: v0 and v01 are among the versions with priority.
+# As in kube-apiserver: v0 and v01 count as versions with priority.
 _KUBE = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?")
 _STABILITY = {"alpha": 1, "beta": 2, None: 3}
 _INT64 = 2**63 - 1
 
 
 def _descending(text: str) -> tuple[int, ...]:
-    """A key under which the greater text is the smaller, and a longer one is smaller yet."""
+    """Return a key that sorts strings in descending order, longer ones first."""
     return (*(-ord(character) for character in text), 1)
 
 
 class SemVer(_Ordered):
-    """A semantic version; build metadata is kept but neither orders nor distinguishes.
+    """A semantic version; build metadata is kept, but ignored in comparisons.
 
     >>> SemVer.parse("v1.2.0") == SemVer.parse("1.2.0+linux")
     True
@@ -142,7 +142,7 @@ class SemVer(_Ordered):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a version with all its three numbers; a leading `v` is allowed."""
+        """Parse a version with all three numbers; a leading `v` is allowed."""
         found = _SEMVER.fullmatch(text) if len(text) <= _LONGEST else None
         if found is None:
             raise InvalidVersion(text, f"a semantic version: expected {_EXPECTED}")
@@ -152,7 +152,7 @@ class SemVer(_Ordered):
 
     @classmethod
     def complete(cls, text: str) -> Self:
-        """Read a version of which only the first one or two numbers may be given.
+        """Parse a version that may have only the first one or two numbers.
 
         >>> SemVer.complete("3.4")
         SemVer('3.4.0')

@@ -1,1 +1,1 @@
-"""Who uses which release and why, across all capabilities."""
+"""Uses of releases across all capabilities, with the reasons."""

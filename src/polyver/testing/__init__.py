@@ -1,6 +1,6 @@
-"""The public test kit: what users of polyver test their own platforms with.
+"""The public test kit, with which users of polyver test their own platforms.
 
-pytest loads its plugin from here in every run, so nothing else is loaded before it is asked for.
+pytest loads its plugin from here in every run, so everything else is imported on demand.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Where the programs of a real control plane are: in KUBEBUILDER_ASSETS or built by us."""
+"""The location of Kubernetes programs: in KUBEBUILDER_ASSETS, or built by `make kube`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ COMPLETE = ".complete"
 
 
 class NoAssets(PolyverError):
-    """The programs of a real control plane are not on this machine."""
+    """The Kubernetes programs are not on this machine."""
 
 
 def find_assets() -> Path:
-    """The folder with the programs of a real control plane, the newest that was built."""
+    """Return the folder with the Kubernetes programs, by default the newest that was built."""
     return given_assets() or _newest_built()
 
 
 def given_assets() -> Path | None:
-    """What KUBEBUILDER_ASSETS names; a folder without all programs is an error, not a surprise."""
+    """Return the folder in KUBEBUILDER_ASSETS; raise an error if it lacks a program."""
     value = os.environ.get("KUBEBUILDER_ASSETS")
     if not value:
         return None
@@ -38,18 +38,18 @@ def given_assets() -> Path | None:
 
 
 def missing_programs(folder: Path) -> list[str]:
-    """The programs that a folder does not have."""
+    """Return the programs that a folder lacks."""
     return [name for name in PROGRAMS if not os.access(folder / name, os.X_OK)]
 
 
 def cache_folder() -> Path:
-    """Where `make kube` builds: one folder for each release and platform."""
+    """Return the folder in which `make kube` builds: one folder for each release and platform."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "polyver" / "kube"
 
 
 def platform_name() -> str:
-    """This platform as Go calls it, such as linux-amd64."""
+    """Return Go's name of this platform, such as linux-amd64."""
     machine = platform.machine().lower()
     names = {"x86_64": "amd64", "aarch64": "arm64"}
     return f"{platform.system().lower()}-{names.get(machine, machine)}"

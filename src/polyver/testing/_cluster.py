@@ -1,7 +1,7 @@
-"""A real Kubernetes API server on loopback, for tests that need to know what the real one does.
+"""A Kubernetes cluster on loopback, for tests against kube-apiserver.
 
-etcd, kube-apiserver, and those controllers that give namespaces and owner references their meaning;
-nothing runs pods. Every process ends with the test process, even when that is killed with -9.
+It runs etcd, kube-apiserver, and the controllers for namespaces and owner references; nothing runs
+pods. Every process ends with the test process, even when that is killed with -9.
 
     with LocalCluster() as cluster:
         subprocess.run([cluster.kubectl, "--kubeconfig", cluster.kubeconfig, "get", "namespaces"])
@@ -40,8 +40,8 @@ CONTROLLERS = (
     "root-ca-certificate-publisher-controller",
 )
 LOOPBACK = "127.0.0.1"
-# What the service default/kubernetes points to. The server refuses loopback there, and would
-# take this machine's own address otherwise, or fail; this one is for documentation only.
+# The address of the service default/kubernetes. kube-apiserver refuses loopback there, and would
+# use this machine's own address otherwise, or fail; this one is reserved for documentation.
 ADVERTISED = "192.0.2.1"
 SERVICES = "10.0.0.0/24"
 ISSUER = "https://kubernetes.default.svc.cluster.local"
@@ -58,14 +58,14 @@ DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
 class ClusterError(PolyverError):
-    """The cluster did not start; names the process and shows the end of its log."""
+    """The cluster did not start; the message names the process and shows the end of its log."""
 
 
 class LocalCluster:
-    """Started on entry, ready for requests in its body, ended on exit.
+    """A cluster that starts on entry, is ready in the body, and ends on exit.
 
-    Everything lies in `folder`; a folder of your own is kept afterwards, with its logs. `flags` are
-    more of them for kube-apiserver.
+    All files are in `folder`; a folder that you give is kept afterwards, with the logs. `flags` are
+    additional flags for kube-apiserver.
     """
 
     url: str
@@ -122,7 +122,7 @@ class LocalCluster:
         servers.wait_for("kube-controller-manager", self._answers(DEFAULT_ACCOUNT), deadline)
 
     def restart_controllers(self) -> None:
-        """Make the controllers see kinds that are new, which they look for every 30 s only."""
+        """Restart the controllers, so that they see new kinds at once, not within 30 s."""
         self._servers.start("kube-controller-manager", *self._controller_flags())
 
     def _write_files(self) -> None:
@@ -203,7 +203,7 @@ class LocalCluster:
 
 
 class _Servers:
-    """The servers under one supervisor, each with its log in the folder."""
+    """The servers of one supervisor, each with its log in the folder."""
 
     LOOK_EVERY = 0.02
     LOG_LINES = 15
@@ -268,14 +268,14 @@ def _servers(assets: Path, own_folder: Path | None) -> Iterator[_Servers]:
             env={},
             start_new_session=True,
         )
-    # Leaving closes its stdin, which tells it to end the servers, and waits for it.
+    # On exit, Popen closes its stdin, so that it ends the servers, and waits for it.
     with supervisor:
         yield _Servers(assets, folder, supervisor)
 
 
 @contextmanager
 def _reserved_port() -> Iterator[int]:
-    """A free port, held with SO_REUSEPORT: the server may bind it too, nobody else gets it."""
+    """Yield a free port, held with SO_REUSEPORT: the server can bind it, no one else gets it."""
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         holder.bind((LOOPBACK, 0))

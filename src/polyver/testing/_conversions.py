@@ -1,6 +1,6 @@
-"""Tests of conversions: rows of a table, the law on drawn objects, and a walk through the versions.
+"""Tests of conversions: table rows, properties on generated objects, a walk through all versions.
 
-Each takes a kind, or what converts one; a walk also takes an API server.
+Each takes a kind or a converter; a walk also takes an API server.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["ConversionCase", "check_conversions", "check_law", "conversion_cases
 
 @dataclass(frozen=True, slots=True)
 class ConversionCase:
-    """One row of a table: an object, the version to convert it to, and what comes of it.
+    """One row of a table: an object, the version to convert it to, and the expected result.
 
-    Without an output and an error it has to be converted, whatever comes out. What is carried is
-    compared only if the output has it.
+    Without an output and an error, any successful conversion passes. Preserved fields are compared
+    only if the output has them.
     """
 
     name: str
@@ -45,10 +45,10 @@ class ConversionCase:
     input: Object
     output: Object | None = None
     error: str | None = None
-    """A part of the message that the conversion fails with."""
+    """A part of the message of the expected error."""
 
     def check(self, kind: Kind | Converter) -> None:
-        """Fail with what is different, if anything is."""
+        """Fail with the differences, if there are any."""
         problem = self._problem(_converter(kind))
         if problem:
             raise AssertionError(f"{self.name}: {problem}")
@@ -56,7 +56,7 @@ class ConversionCase:
     def _problem(self, converter: Converter) -> str:
         try:
             made = converter.convert(fresh(self.input), self.version)
-        except Exception as error:  # the code of users may raise anything
+        except Exception as error:  # users' code may raise anything
             if self.error is not None and self.error in str(error):
                 return ""
             expected = f", and not with {self.error!r}" if self.error is not None else ""
@@ -81,7 +81,7 @@ def _yaml(obj: Object) -> list[str]:
 
 
 def check_conversions(kind: Kind | Converter, cases: Iterable[ConversionCase]) -> None:
-    """Check all rows of a table, and tell of each that fails."""
+    """Check all rows of a table, and report each that fails."""
     converter = _converter(kind)
     problems = [f"{case.name}: {found}" for case in cases if (found := case._problem(converter))]
     if problems:
@@ -89,14 +89,14 @@ def check_conversions(kind: Kind | Converter, cases: Iterable[ConversionCase]) -
 
 
 def conversion_cases(cases: Sequence[ConversionCase]) -> pytest.MarkDecorator:
-    """Have pytest run a test for each row, under its name; the test takes it as `case`."""
+    """Parametrize a test with the rows of a table; the test takes each row as `case`."""
     import pytest
 
     return pytest.mark.parametrize("case", cases, ids=[case.name for case in cases])
 
 
 def check_law(kind: Kind | Converter, *, examples: int = 200, seed: int = 0) -> None:
-    """Try conversions with drawn objects, as `polyver check` does; needs hypothesis.
+    """Check conversions on generated objects, as `polyver check` does; needs hypothesis.
 
     Fails with every breaking finding, and the smallest object that shows it.
     """
@@ -124,11 +124,11 @@ def walk_versions(
     min_version: str | None = None,
     max_version: str | None = None,
 ) -> Object:
-    """Take an object up through the versions, in ascending kube order, and down again.
+    """Convert an object up through the versions, in ascending kube order, and down again.
 
-    The test is called with the seed, and with what it becomes at each stop; both bounds are among
-    these. On a server the object is created, and at each stop read and written in that version. The
-    last state of it is returned.
+    The test is called with the seed, and with its conversion at each version; both bounds are
+    included. On a server the object is created, and read and written in each version. Returns the
+    last state.
     """
     walk: _InProcess | _OnServer
     if isinstance(where, Kind | Converter):
@@ -148,7 +148,7 @@ def walk_versions(
 
 
 def _between(versions: Sequence[str], least: str | None, most: str | None) -> list[str]:
-    """The versions within bounds, the one with the least priority first."""
+    """Return the versions within bounds, the one with the lowest priority first."""
     low = KubeVersion.parse(least) if least is not None else None
     high = KubeVersion.parse(most) if most is not None else None
     order = sorted(versions, key=KubeVersion.parse)
@@ -203,7 +203,7 @@ class _OnServer:
             raise PolyverError(fact)
 
     def _resource(self, version: str) -> Object | None:
-        """What the server calls the kind in a version."""
+        """Return the server's description of the kind in a version."""
         listed = ask(self._server, "GET", self._root(version))["resources"]
         kind = self._seed.get("kind")
         return next((e for e in listed if e["kind"] == kind and "/" not in e["name"]), None)

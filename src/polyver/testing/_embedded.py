@@ -40,18 +40,22 @@ def _current(capability: str) -> str:
 
 
 class EmbeddedServer:
-    """Started on entry, ready for requests in its body, ended on exit.
+    """A server that starts on entry, is ready in the body, and ends on exit.
 
-    It runs in a thread with an event loop of its own, on a free port of 127.0.0.1. Objects are in
-    memory, unless `data` names a folder to keep them in. `release` is the Kubernetes that it tells
-    clients it is, such as 1.33.2. `kinds` are declared in Python, and served with all that their
-    authors wrote for them; `functions` are what blueprints may call, with the capability
-    `functions`, in threads of this process instead of worker processes; `semver_gate` says what is
-    done about versions of definitions that break their users, with the capability `definitions`;
-    `packages` is a file that says which functions of compositions may be run, with the capability
-    `compositions`, and `runtime` may serve them instead of processes; with `page` there is a page
-    at the address `page`, which lets one in; without `capabilities` it is a Kubernetes and nothing
-    else. The attributes are those of `LocalCluster`, so that a test can be given either.
+    It runs in a thread with its own event loop, on a free port of 127.0.0.1. Without `capabilities`
+    it is only a Kubernetes API server. The attributes are those of `LocalCluster`, so that a test
+    can use either.
+
+    - `data`: a folder to keep the objects in; by default they are in memory.
+    - `release`: the Kubernetes release that it reports to clients, such as 1.33.2.
+    - `kinds`: kinds declared in Python, served with their conversions, hooks and controllers.
+    - `functions`: functions for blueprints, with the capability `functions`; they run in threads of
+      this process instead of worker processes.
+    - `semver_gate`: the policy for versions of definitions that break their users, with the
+      capability `definitions`.
+    - `packages`: a file that lists the composition functions that may run, with the capability
+      `compositions`; `runtime` may serve them instead of processes.
+    - `page`: whether there is a page; the attribute `page` is its address, with a token.
     """
 
     url: str
@@ -116,9 +120,9 @@ class EmbeddedServer:
             raise self._failed
 
     def request(self, method: str, path: str, body: object = None) -> Any:
-        """Ask the server as its administrator; the decoded answer, or an ApiError.
+        """Send a request as administrator; return the decoded response, or raise an ApiError.
 
-        For setting things up; tests of clients use their clients.
+        For test setup; tests of clients use their clients.
         """
         return ask(self, method, path, body)
 
@@ -129,7 +133,7 @@ class EmbeddedServer:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(self._serve())
         except BaseException as error:
-            self._failed = error  # and raised again in the thread of the test
+            self._failed = error  # raised again in the thread of the test
         finally:
             self._ready.set()
 

@@ -1,4 +1,4 @@
-"""Asking an API server something from a test, whichever it is, as its administrator."""
+"""Requests of tests to any API server, as its administrator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAUSE: Final = 0.1
 
 
 class ApiEndpoint(Protocol):
-    """What an EmbeddedServer and a LocalCluster have in common."""
+    """The attributes that EmbeddedServer and LocalCluster share."""
 
     @property
     def url(self) -> str: ...
@@ -31,10 +31,10 @@ class ApiEndpoint(Protocol):
 
 
 def ask(server: ApiEndpoint, method: str, path: str, body: object = None) -> Any:
-    """The decoded answer, or an ApiError.
+    """Send a request; return the decoded response, or raise an ApiError.
 
-    A real server turns away who asks for a kind a moment after it was defined; nothing was begun
-    then, and it is asked again.
+    kube-apiserver refuses requests for a kind a moment after it was defined (429); nothing has
+    happened then, and the request is sent again.
     """
     end = time.monotonic() + _PATIENCE
     while True:
@@ -62,7 +62,7 @@ def _answer(server: ApiEndpoint, method: str, path: str, body: object) -> tuple[
 
 
 def _refusal(code: int, told: bytes) -> ApiError:
-    """An error as the server told it; of a path that it does not know it tells in plain text."""
+    """Return the server's error; for an unknown path the server responds in plain text."""
     try:
         return ApiError.from_status(json.loads(told))
     except ValueError:

@@ -1,13 +1,13 @@
-"""Runs servers for as long as the process that asked for them lives, and not a moment longer.
+"""Runs servers for as long as the process that started it lives.
 
-A process of its own, because nothing inside a process survives its kill -9, and because Linux
+It is a separate process, because nothing inside a process survives its kill -9, and because Linux
 sends the parent-death signal when the parent's *thread* ends, which a test's worker thread does.
 
     python _supervisor.py OWNER_PID [FOLDER_TO_REMOVE_AT_THE_END]
 
-Each line on stdin is a server to start: {"name": ..., "argv": [...], "log": ...}, in place of one
-with that name; the end of stdin ends them all. A server that ends by itself is reported as a line
-on stdout: its name and its code.
+Each line on stdin is a server to start: {"name": ..., "argv": [...], "log": ...}, which replaces
+one with that name; the end of stdin ends them all. A server that ends by itself is reported as a
+line on stdout: its name and its code.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main(owner: int, *folders: str) -> None:
 
 
 def _lines_while_alive(owner: int) -> Iterator[bytes]:
-    """Lines of stdin, and an empty one now and then, until stdin or the owner ends.
+    """Yield lines of stdin, and empty ones at intervals, until stdin or the owner ends.
 
     Both are watched: a fork of the owner may hold stdin open, and only Linux re-parents at once.
     """
@@ -88,7 +88,7 @@ def _popen(argv: list[str], output: BinaryIO) -> subprocess.Popen[bytes]:
 
 
 def _die_with(supervisor: int) -> Callable[[], None] | None:
-    """Ends a server whose supervisor is killed with -9; elsewhere than on Linux it would stay."""
+    """Return a function that lets a server end with its supervisor, even by kill -9; Linux only."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl

@@ -1,9 +1,9 @@
-"""Fixtures for pytest: a Kubernetes-compatible API server, without a cluster.
+"""pytest fixtures: a Kubernetes-compatible API server, without a cluster.
 
-`kube_server` starts once per test run and is shared: starting takes a part of a second, but there
-may be thousands of tests. `kube` gives each test a namespace of its own on it, so that tests do not
-see each other's objects; kinds and other objects outside namespaces are shared. A test that needs
-a server for itself starts an `EmbeddedServer`.
+`kube_server` starts once per test run and is shared: starting takes a fraction of a second, but
+there may be thousands of tests. `kube` gives each test its own namespace on it, so that tests do
+not see each other's objects; kinds and other objects outside namespaces are shared. A test that
+needs its own server starts an `EmbeddedServer`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Kube", "kube", "kube_server"]
 
 @dataclass(frozen=True, slots=True)
 class Kube:
-    """A server, and a namespace on it that nobody else uses."""
+    """A server, and a namespace on it for one test."""
 
     server: EmbeddedServer
     namespace: str

@@ -1,4 +1,4 @@
-"""What property tests of your own kinds are drawn from; needs hypothesis.
+"""Hypothesis strategies for property tests of your own kinds; needs hypothesis.
 
 from polyver.testing.strategies import objects_from_schema
 

@@ -1,6 +1,6 @@
-"""The page: lineages, who asks them for what, what they get and why, in a browser.
+"""The page: lineages, their dependents, and which release each gets and why, in a browser.
 
-It knows the API through the client's port alone, reads, and never writes.
+It uses the API only through the client, reads, and never writes.
 """
 
 from polyver.web._page import Page

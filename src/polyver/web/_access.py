@@ -1,7 +1,7 @@
-"""Who may see the page: who has its token, or a cookie that was given for it, on this machine.
+"""Access to the page: by its token, or by a cookie that was given for it, on this machine.
 
-The page is read-only and on the loopback address; what is left to keep out are other users of the
-machine, and web sites that have a browser ask for them.
+The page is read-only and on the loopback address. It must be protected from other users of the
+machine, and from web sites that make a browser send requests to it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from urllib.parse import parse_qsl, urlencode
 __all__ = ["LoginRedirect", "PageAuthenticator", "host_is_local"]
 
 LASTS = 7 * 24 * 3600
-"""How many seconds a browser is let in for one token."""
+"""The lifetime of a cookie, in seconds."""
 _LOCAL = frozenset(("127.0.0.1", "localhost", "[::1]"))
 
 
 def host_is_local(host: str) -> bool:
-    """Whether a Host header names this machine by a name that nobody else can take.
+    """Report whether a Host header names this machine by a name that no one else can register.
 
-    A web site whose name is made to mean 127.0.0.1 has its own name there. Any port will do, so
-    that one can be forwarded.
+    A web site whose name resolves to 127.0.0.1 sends its own name. Any port is accepted, so that
+    port forwarding works.
 
     >>> host_is_local("127.0.0.1:6451"), host_is_local("evil.example:6451")
     (True, False)
@@ -36,35 +36,35 @@ def host_is_local(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LoginRedirect:
-    """A token in an address: the cookie that it is worth, and the address without it."""
+    """The response to an address with a token: a cookie, and the address without the token."""
 
     cookie: str
     address: str
 
 
 class PageAuthenticator:
-    """Tells who has the token."""
+    """Checks tokens and cookies."""
 
     def __init__(self, token: str) -> None:
         self._key = token.encode()
         self._name = f"polyver-{hashlib.sha256(b'name' + self._key).hexdigest()[:8]}"
 
     def entered(self, path: str, query: str, now: float) -> LoginRedirect | None:
-        """What follows from an address with a good token; None if it has none that is good."""
+        """Return the redirect for an address with a valid token; None without one."""
         pairs = parse_qsl(query, keep_blank_values=True)
         if not any(name == "token" and self._is_token(value) for name, value in pairs):
             return None
         until = int(now) + LASTS
         value = f"{until}.{self._signed(until)}"
-        # Not Secure: that is for TLS, and this never leaves the machine.
+        # Not Secure: that requires TLS, and this never leaves the machine.
         cookie = f"{self._name}={value}; Path=/; Max-Age={LASTS}; HttpOnly; SameSite=Strict"
         rest = urlencode([(name, value) for name, value in pairs if name != "token"])
-        # One slash: two would be another host.
+        # One slash: with two the browser would go to another host.
         address = "/" + path.lstrip("/\\")
         return LoginRedirect(cookie, f"{address}?{rest}" if rest else address)
 
     def allows(self, headers: Mapping[str, str], now: float) -> bool:
-        """Whether a request shows the token as its bearer, or a cookie that still counts."""
+        """Report whether a request has the bearer token, or a valid cookie."""
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self._is_token(token.strip())
@@ -75,8 +75,8 @@ class PageAuthenticator:
         return hmac.compare_digest(wanted, signature.encode("utf-8", "replace"))
 
     def _cookie(self, text: str) -> str:
-        # By hand: what runs on other ports of this machine has its cookies sent here, too, and
-        # one that is written oddly must not hide ours.
+        # Parsed here: browsers also send the cookies of other ports of this machine, and a
+        # malformed one must not hide ours.
         pairs = (each.strip().partition("=") for each in text.split(";"))
         return next((value for name, _, value in pairs if name == self._name), "")
 

@@ -1,4 +1,4 @@
-"""The addresses of the page, and what is answered at each."""
+"""The routes of the page, and their handlers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = ["application", "opened"]
 _MOST_TEXT = 200
 _MOST_STREAMS = 64
 _CALM = 1.0
-"""Seconds between two times that a browser is told of changes."""
+"""Minimum seconds between two notifications of changes to a browser."""
 _HEARTBEAT = 15.0
 _STATIC = {
     "page.css": "text/css; charset=utf-8",
@@ -57,7 +57,7 @@ _STATIC = {
 
 
 def opened(client: Client, sources: Iterable[PageSource]) -> tuple[PageModel, PageInformers]:
-    """A book that the sources begin to write."""
+    """Return a page model and its informers, with the sources started."""
     book, following = PageModel(), PageInformers(client)
     for source in sources:
         source.open(book, following)
@@ -65,7 +65,7 @@ def opened(client: Client, sources: Iterable[PageSource]) -> tuple[PageModel, Pa
 
 
 def application(book: PageModel, following: PageInformers, ending: asyncio.Event) -> Starlette:
-    """Everything that someone may see who may see the page."""
+    """Return the application for authenticated users."""
     site = _Site(book, following, ending)
     routes = [
         Route("/", site.overview),
@@ -90,7 +90,7 @@ def application(book: PageModel, following: PageInformers, ending: asyncio.Event
 
 
 class _Site:
-    """Answers from the book."""
+    """Answers requests from the page model."""
 
     def __init__(self, book: PageModel, following: PageInformers, ending: asyncio.Event) -> None:
         self._book = book
@@ -166,7 +166,7 @@ class _Site:
             is_synced=self._following.is_synced,
         )
 
-    # What goes wrong.
+    # Errors.
 
     async def refuse(self, request: Request, error: HTTPException) -> Response:
         status = error.status_code
@@ -180,11 +180,11 @@ class _Site:
         return _response(status, "text/html; charset=utf-8", body)
 
     async def fail(self, request: Request, error: Exception) -> Response:
-        del error  # it is raised again, and logged by who is around
+        del error  # Starlette raises it again, and the caller logs it
         detail = "This page could not be made; the log of polyver says why."
         return await self.refuse(request, HTTPException(500, detail))
 
-    # What is told live.
+    # Live updates.
 
     async def events(self, request: Request) -> Response:
         if request.method == "HEAD":
@@ -196,7 +196,7 @@ class _Site:
         return response
 
     async def _told(self) -> AsyncIterator[bytes]:
-        """The number of each state of the book, and no more often than a reader can look."""
+        """Yield each revision of the model, at most once per `_CALM` seconds, with heartbeats."""
         self._streams += 1
         seen = -1
         try:
@@ -211,7 +211,7 @@ class _Site:
             self._streams -= 1
 
     async def _until(self, happens: Any, patience: float) -> bool:
-        """Whether something happens in time; the end of everything ends the waiting, too."""
+        """Report whether an awaitable completes in time; shutdown also ends the wait."""
         tasks = [asyncio.ensure_future(each) for each in (happens, self._ending.wait())]
         try:
             done, _ = await asyncio.wait(

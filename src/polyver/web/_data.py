@@ -1,6 +1,6 @@
-"""What the page tells, as plain data: the pages are made of it, and `/api` sends it as it is.
+"""The content of the page as plain data: pages render it, and `/api` returns it as it is.
 
-Every answer is that of `resolve`, the same as `polyver why` and `polyver impact` give.
+Every result comes from `resolve`, the same as in `polyver why` and `polyver impact`.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ T = TypeVar("T")
 Data = dict[str, Any]
 
 PAGE = 50
-"""How many rows one page has."""
+"""The number of rows on one page."""
 LINEAGES = 200
-"""How many lineages one page has; each of them is a row, too, but a shorter one."""
+"""The number of lineages on one page; their rows are shorter."""
 RELEASES = 200
-"""How many releases of a lineage are told: the highest, and all that somebody uses."""
+"""The number of releases of a lineage that are shown: the highest, and all that are in use."""
 _MOST_ATTENTION = 100
-# Every capability has kinds, so those come last.
+# Every capability declares kinds, so these come last.
 _ORDER = ("definitions", "functions", "compositions", "apis")
 
 
 def overview_data(book: PageModel, *, text: str = "", capability: str = "", page: int = 1) -> Data:
-    """One page of lineages, or of those that a text is found in, and what wants attention."""
+    """Return one page of lineages, optionally those that match a search, and all concerns."""
     known = [each for each in book.lineages() if _fits(each, text, capability)]
     known.sort(key=_section)
     paged = _paged(known, page, size=LINEAGES)
@@ -112,7 +112,7 @@ def _shown(known: LineageRecord) -> PageLineage:
 def lineage_data(
     book: PageModel, where: LineageKey, *, release: str = "", text: str = "", page: int = 1
 ) -> Data | None:
-    """One lineage, its releases, the highest first, and one page of those who ask it."""
+    """Return one lineage, its releases, the highest first, and one page of its dependents."""
     known = book.get(where)
     if known is None:
         return None
@@ -161,7 +161,7 @@ def _where(where: LineageKey) -> Data:
 
 
 def _users(known: LineageRecord) -> dict[str, int]:
-    """How many places get each release, by its name; the empty name is for those with none."""
+    """Return how many references get each release, by name; "" is for those without one."""
     found: dict[str, int] = {}
     for answer in known.answers:
         name = answer.found.release.name if isinstance(answer.found, Resolution) else ""
@@ -211,7 +211,7 @@ def _places(known: LineageRecord, release: str, text: str) -> Sequence[Dependent
 
 
 NOTHING = "-"
-"""What the releases of those are called that get none."""
+"""The name in addresses for "no release"."""
 
 
 def _named(found: Resolution | NoMatch) -> str:
@@ -224,7 +224,7 @@ def _row(known: LineageRecord, asked: LineageRequest) -> Data:
     told["requested"] = asked.requested
     told |= _answer(found)
     told |= {"since": asked.since} if asked.since else {}
-    # What is recorded is what it uses, until the move is made.
+    # It uses the recorded release until it has moved.
     told |= {"uses": pin.release} if pin is not None and pin.release != told["release"] else {}
     return told
 
@@ -237,7 +237,7 @@ def _answer(found: Resolution | NoMatch) -> Data:
 
 
 def why_data(book: PageModel, where: LineageKey, place: DependentKey) -> Data | None:
-    """Why one place gets what it gets, and why no other release."""
+    """Return why one reference gets its release, and why no other."""
     known = book.get(where)
     asked = known.asked.get(place) if known is not None else None
     if known is None or asked is None:
@@ -252,11 +252,11 @@ def why_data(book: PageModel, where: LineageKey, place: DependentKey) -> Data | 
     return about | _row(known, asked) | {"rejected": rejected}
 
 
-# What wants attention.
+# Concerns.
 
 
 def _concerns(known: LineageRecord) -> Iterator[Data]:
-    """Who gets nothing, who gets what will go, and what is deprecated and used by nobody."""
+    """Yield unresolved references, uses of deprecated releases, and unused deprecated releases."""
     shown = _shown(known)
     if shown.problem:
         yield _concern("error", shown, fact=shown.problem)
@@ -307,7 +307,7 @@ def _concern_of(each: UnresolvedRequest) -> Data:
 
 
 def dependents_data(book: PageModel, *, text: str = "", page: int = 1) -> Data:
-    """One page of all dependents, or of those that a text is found in."""
+    """Return one page of all dependents, optionally those that match a search."""
     lowered = text.lower()
     names = sorted(each for each in book.dependents if lowered in each.lower())
     found = _paged(names, page)
@@ -327,7 +327,7 @@ def _counted(book: PageModel, name: str) -> Data:
 
 
 def dependent_data(book: PageModel, name: str) -> Data | None:
-    """All places of one dependent, and what each gets."""
+    """Return all references of one dependent, and the release of each."""
     places = book.places(name)
     if not places:
         return None
@@ -350,7 +350,7 @@ def _told(book: PageModel, each: LineageRequest | UnresolvedRequest) -> Data:
 
 
 def runs_data(book: PageModel, *, text: str = "", state: str = "", page: int = 1) -> Data:
-    """One page of what runs or ran, the newest first."""
+    """Return one page of runs, the newest first."""
     lowered = text.lower()
     found = [
         run
@@ -367,7 +367,7 @@ def runs_data(book: PageModel, *, text: str = "", state: str = "", page: int = 1
 
 
 def run_data(run: PageRun) -> Data:
-    """One run with all its steps."""
+    """Return one run with all its steps."""
     told: Data = {"name": run.name, "state": run.state, "created": run.created}
     told |= {"warnings": [*run.warnings], "problem": run.problem}
     told["steps"] = [
@@ -385,7 +385,7 @@ def run_data(run: PageRun) -> Data:
 
 
 def _paged(items: Iterable[T], page: int, *, size: int = PAGE) -> dict[str, Any]:
-    """One page; a number that is too high is the last."""
+    """Return one page; a number that is too high gives the last one."""
     found = items if isinstance(items, list) else list(items)
     last = max(1, -(-len(found) // size))
     page = min(max(page, 1), last)

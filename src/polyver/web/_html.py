@@ -1,4 +1,4 @@
-"""Markup, made of values: whatever is not made here is text, and is escaped."""
+"""Build HTML from values: every string that was not made here is escaped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Child", "Html", "document", "tag"]
 
 
 class Html(str):
-    """Text that is markup already."""
+    """A string that is markup already."""
 
     __slots__ = ()
 
@@ -19,7 +19,7 @@ _VOID = frozenset(("br", "hr", "input", "link", "meta"))
 
 
 def tag(name: str, /, *children: Child, **attributes: str | int | bool | None) -> Html:
-    """An element; attributes that are None or False are left out.
+    """Return an element; attributes that are None or False are left out.
 
     >>> print(tag("a", "<b>", href='/?q="', class_="name", aria_label=None))
     <a href="/?q=&quot;" class="name">&lt;b&gt;</a>
@@ -48,6 +48,6 @@ def _inside(child: Child) -> str:
 
 
 def document(root: Html) -> bytes:
-    """A whole page."""
-    # Names may hold halves of characters, which no text can be sent with.
+    """Return a whole page, encoded."""
+    # Names may contain lone surrogates, which cannot be encoded.
     return f"<!doctype html>\n{root}\n".encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What sources watch, kept up to date through the client, and what stands in the way of it."""
+"""Informers for the sources of the page, and the errors that keep them from being up to date."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _ODD = object()
 
 @dataclass(frozen=True, slots=True)
 class WatchedCollection(Generic[T]):
-    """A collection that a source learns from."""
+    """A collection that a source watches."""
 
     resource: GroupVersionResource
     keep: Callable[[Object], T]
-    """What of an object is worth keeping."""
+    """Returns the part of an object that is kept."""
     observe: Callable[[Change[T]], Awaitable[None]]
     metadata: bool = False
 
 
 class PageSource(ABC):
-    """What a capability contributes: it watches, and writes lineages and dependents into a book."""
+    """The part of a capability: it watches objects, and writes lineages and dependents."""
 
     @abstractmethod
     def open(self, book: PageModel, following: PageInformers) -> None:
-        """Write what is known already, and follow the rest."""
+        """Write what is known already, and watch the rest."""
 
 
 class PageInformers:
-    """Informers for as long as somebody looks."""
+    """Informers that run while the page is in use."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -52,13 +52,13 @@ class PageInformers:
         self._told = 0
 
     def follow(self, source: PageSource, watched: WatchedCollection[Any]) -> None:
-        """Begin to watch a collection for a source, if that is not done already."""
+        """Start watching a collection for a source, unless it is watched already."""
         key = (source, watched.resource)
         if key in self._informers:
             return
 
         async def observe(change: Change[Any]) -> None:
-            # A list of thousands is told at once, and others want to be answered meanwhile.
+            # A list may have thousands of items; let other requests run meanwhile.
             self._told += 1
             if self._told % _BREATH == 0:
                 await asyncio.sleep(0)
@@ -70,7 +70,7 @@ class PageInformers:
             try:
                 return watched.keep(obj)
             except Exception:
-                # One object that others have written oddly must not hide all the others.
+                # One malformed object must not hide all the others.
                 return _ODD
 
         informer: Informer[Any] = Informer(
@@ -84,7 +84,7 @@ class PageInformers:
         self._informers[key] = (informer, task)
 
     def _readable(self, resource: GroupVersionResource, change: Change[Any]) -> tuple[Any, Any]:
-        """What was known and is known, and None where nothing can be made of it."""
+        """Return the old and the new state, each None if it could not be read."""
         place = (resource, change.key)
         if change.after is _ODD:
             self._odd.add(place)
@@ -94,7 +94,7 @@ class PageInformers:
         return None if before is _ODD else before, None if after is _ODD else after
 
     async def unfollow(self, source: PageSource, resource: GroupVersionResource) -> dict[Key, Any]:
-        """Watch a collection no longer; what was known of it last."""
+        """Stop watching a collection; return its last known state."""
         if (source, resource) not in self._informers:
             return {}
         informer, task = self._informers.pop((source, resource))
@@ -104,7 +104,7 @@ class PageInformers:
 
     @property
     def problems(self) -> dict[str, str]:
-        """Of collections that are not shown as they are: why not."""
+        """The collections that may not be shown as they are, with the reasons."""
         found = {
             resource: f"{'/'.join(filter(None, key))} is written oddly"
             for resource, key in sorted(self._odd, key=str)
@@ -117,11 +117,11 @@ class PageInformers:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all that is followed is known as a whole."""
+        """True if all watched collections have been read completely."""
         return all(informer.synced.is_set() for informer, _ in self._informers.values())
 
     async def synced(self, patience: float) -> None:
-        """Wait until everything is known, and what is found to follow on the way; not for ever."""
+        """Wait until everything is read, including collections found meanwhile, up to a timeout."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 while not self.is_synced:
@@ -129,7 +129,7 @@ class PageInformers:
                         await informer.synced.wait()
 
     async def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         for _, task in self._informers.values():
             task.cancel()
         for _, task in self._informers.values():

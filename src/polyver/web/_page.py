@@ -1,7 +1,7 @@
-"""The page as an application: whoever may not see it learns nothing and costs nothing.
+"""The page as an ASGI application that checks access before anything else is loaded.
 
-What shows it is loaded with the first request of someone who may; so nothing of it is paid for
-by those who never look.
+The code of the page is loaded with the first authorized request, so that it costs nothing for
+those who never open it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HEADERS = {
 class Page:
     """An ASGI application for the loopback address.
 
-    `sources` makes what the capabilities contribute, when that is first wanted.
+    `sources` returns the parts of the capabilities; it is called on the first request.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class Page:
         self._opening = asyncio.Lock()
 
     def end_streams(self) -> None:
-        """End all that is told live, and let no more begin."""
+        """End all live updates, and refuse new ones."""
         self._ending.set()
 
     async def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         if self._following is not None:
             await self._following.close()
 
@@ -116,10 +116,10 @@ class Page:
         return None
 
     async def _opened(self) -> Application:
-        """Load what shows the page, and read what there is to show."""
+        """Load the code of the page, and read its data."""
         async with self._opening:
             if self._app is None:
-                # In a thread: it takes long to load, and others want to be answered meanwhile.
+                # In a worker thread: loading takes long, and must not block other requests.
                 shown = await asyncio.to_thread(importlib.import_module, "polyver.web._app")
                 sources = await asyncio.to_thread(self._sources)
                 book, self._following = shown.opened(self._client, sources)
@@ -142,7 +142,7 @@ _HOW = (
 
 
 def _told(status: int, title: str, text: str, *, link: bool = False) -> HttpResponse:
-    """A page that needs nothing but itself; nothing in it comes from the request."""
+    """Return a self-contained page; nothing in it comes from the request."""
     again = '<p><a href="/">I have opened it: go on</a></p>' if link else ""
     body = (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>'

@@ -1,4 +1,4 @@
-"""What each capability contributes to the page."""
+"""The interface by which a capability contributes to the page."""
 
 from polyver.web._informers import PageInformers, PageSource, WatchedCollection
 from polyver.web.view_model import (

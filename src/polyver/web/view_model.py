@@ -1,7 +1,7 @@
-"""What the page knows: lineages, who asks them for what, and runs, of whichever capability.
+"""The model of the page: lineages, their dependents, and runs, of all capabilities.
 
-Sources write it, pages read it. Dependents are held in the core's index, so that what a page tells
-of a lineage costs as much as there are different questions, however many ask them.
+Sources write it, pages read it. Dependents are in the core's index, so that the cost of a
+lineage's page grows with the number of different requests, not with the number of dependents.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ __all__ = [
 
 
 class LineageKey(NamedTuple):
-    """Which lineage."""
+    """The key of a lineage."""
 
     capability: str
     path: str
-    """What tells it from the others of its capability."""
+    """Its unique name within the capability."""
 
 
 class DependentKey(NamedTuple):
-    """Which place in which dependent."""
+    """The key of one reference: the dependent, and the field in it."""
 
     name: str
     at: str
@@ -57,7 +57,7 @@ class DependentKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """What there is to tell of a release in rows, such as its arguments."""
+    """A table about a release, such as its arguments."""
 
     title: str
     columns: tuple[str, ...]
@@ -66,7 +66,7 @@ class PageTable:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseDetails:
-    """What a capability knows of a release beyond what all releases have."""
+    """Details of a release that only its capability has."""
 
     text: str = ""
     marks: tuple[str, ...] = ()
@@ -84,33 +84,33 @@ class PageLineage:
     where: LineageKey
     lineage: Lineage
     policy: Policy
-    """How it is chosen for who asks for nothing and has nothing."""
+    """The policy for a dependent without a selector and without a pin."""
     noun: str
-    """What it is: `function`, `ComponentDefinition`."""
+    """Its kind: `function`, `ComponentDefinition`."""
     scope: str = ""
     """Its namespace, or the group of a kind."""
     text: str = ""
     problem: str = ""
-    """Why it is not as its authors want it."""
+    """The reason why it is not in the state that its authors want."""
     facts: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, ReleaseDetails] = field(default_factory=dict)
     """By the names of releases."""
     is_counted: bool = True
-    """Whether it is known who asks for it."""
+    """True if its dependents are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineageRequest:
-    """What one place in a dependent asks of a lineage."""
+    """One reference of a dependent to a lineage."""
 
     dependent: Dependent
     where: LineageKey
     requested: str
-    """As it is written; empty if nothing is asked for."""
+    """The selector as it is written; empty if there is none."""
     selector: Selector
     policy: Policy
     since: str = ""
-    """Since when it has its pin."""
+    """The time since which it has its pin."""
 
     @property
     def place(self) -> DependentKey:
@@ -119,7 +119,7 @@ class LineageRequest:
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedRequest:
-    """A place that asks what no lineage can be asked, and why."""
+    """A reference that cannot be read or matches no lineage, with the reason."""
 
     dependent: Dependent
     requested: str
@@ -145,7 +145,7 @@ class PageRunStep:
 
 @dataclass(frozen=True, slots=True)
 class PageRun:
-    """Something that goes on, in steps."""
+    """A run, with its steps."""
 
     name: str
     state: str
@@ -156,19 +156,19 @@ class PageRun:
 
 
 class LineageRecord:
-    """A lineage, and everyone who asks it."""
+    """A lineage, and all its dependents."""
 
     def __init__(self) -> None:
         self.shown: PageLineage | None = None
         self.index = Index()
         self.asked: dict[DependentKey, LineageRequest] = {}
         self.order: list[DependentKey] = []
-        """The places by name."""
+        """The references by name."""
         self._answers: tuple[Answer, ...] | None = None
 
     @property
     def answers(self) -> tuple[Answer, ...]:
-        """What everyone gets; worked out when something has changed since."""
+        """The releases of all dependents; computed again after a change."""
         if self._answers is None:
             lineage = self.shown.lineage if self.shown else Lineage("")
             self._answers = tuple(answers(self.index, lineage))
@@ -202,7 +202,7 @@ class LineageRecord:
                 self._note(asked)
 
     def found(self, asked: LineageRequest) -> Resolution | NoMatch:
-        """What one place gets."""
+        """Return the release of one reference, or the error."""
         assert self.shown is not None
         try:
             return resolve(self.shown.lineage, asked.selector, asked.policy, asked.dependent)
@@ -211,23 +211,23 @@ class LineageRecord:
 
 
 class PageModel:
-    """Everything that the page can tell."""
+    """All data of the page."""
 
     def __init__(self) -> None:
         self.runs: dict[str, PageRun] = {}
         self.unanswered: dict[DependentKey, UnresolvedRequest] = {}
         self.revision = 0
-        """Goes up with every change."""
+        """Increases with every change."""
         self._known: dict[LineageKey, LineageRecord] = {}
         self._owned: dict[tuple[str, str], tuple[LineageRequest | UnresolvedRequest, ...]] = {}
         self._names: dict[str, set[str]] = {}
-        """The capabilities that each dependent asks lineages of."""
+        """The capabilities whose lineages each dependent uses."""
         self._changed = asyncio.Event()
 
     # Reading.
 
     def lineages(self) -> Iterator[LineageRecord]:
-        """All lineages, by capability and path."""
+        """Yield all lineages, by capability and path."""
         for _, known in sorted(self._known.items()):
             if known.shown is not None:
                 yield known
@@ -238,17 +238,17 @@ class PageModel:
 
     @property
     def dependents(self) -> Collection[str]:
-        """The names of all who ask for something."""
+        """The names of all dependents."""
         return self._names.keys()
 
     def places(self, name: str) -> list[LineageRequest | UnresolvedRequest]:
-        """All places of a dependent, by where they are."""
+        """Return all references of a dependent, sorted by field."""
         owners = self._names.get(name, ())
         found = [each for owner in owners for each in self._owned[owner, name]]
         return sorted(found, key=lambda each: each.place)
 
     async def changed(self, since: int) -> int:
-        """Wait for a revision that is not this one."""
+        """Wait for another revision, and return it."""
         while self.revision == since:
             await self._changed.wait()
         return self.revision
@@ -256,12 +256,12 @@ class PageModel:
     # Writing.
 
     def show(self, shown: PageLineage) -> None:
-        """Add a lineage, or replace what was known of it."""
+        """Add or replace a lineage."""
         self._known.setdefault(shown.where, LineageRecord()).show(shown)
         self._note()
 
     def hide(self, where: LineageKey) -> None:
-        """A lineage is gone; who still asks it is told that by their source."""
+        """Remove a lineage; the sources of its dependents report that it is gone."""
         known = self._known.get(where)
         if known is not None:
             known.show(None)
@@ -271,7 +271,7 @@ class PageModel:
     def ask(
         self, capability: str, name: str, places: Sequence[LineageRequest | UnresolvedRequest] = ()
     ) -> None:
-        """Replace all that a dependent asks lineages of one capability."""
+        """Replace all references of a dependent to lineages of one capability."""
         owner = (capability, name)
         if self._owned.get(owner, ()) == tuple(places):
             return
@@ -304,7 +304,7 @@ class PageModel:
             del self._known[where]
 
     def run(self, name: str, run: PageRun | None) -> None:
-        """Add a run, replace it, or forget it."""
+        """Add, replace or remove a run."""
         if self.runs.get(name) == run:
             return
         if run is None:

@@ -1,6 +1,6 @@
-"""Conversions that are applied or deleted: what would break a kind is refused.
+"""Admission of Conversions: refuse to apply or delete one if that would break its kind.
 
-The controller decides the same again, for writes that came another way.
+The controller makes the same checks again, for writes that bypassed admission.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from polyver.webhook.configurations import AdmissionRegistration
 __all__ = ["CONVERSIONS_WANTED", "ConversionChecks", "Find"]
 
 Find = Callable[[str], Awaitable[Mapping[str, Any] | None]]
-"""The CustomResourceDefinition of a name, if there is one."""
+"""Return the CustomResourceDefinition of this name, or None."""
 
 CONVERSIONS_WANTED = AdmissionRegistration(
     "checks",
@@ -35,7 +35,7 @@ CONVERSIONS_WANTED = AdmissionRegistration(
     operations=("CREATE", "UPDATE", "DELETE"),
     mutates=False,
     scope="Cluster",
-    # polyver itself sets finalizers, also while nobody answers for it.
+    # polyver itself sets finalizers; this must work also while its webhook is down.
     conditions={
         "spec-changes": "oldObject == null || object == null || object.spec != oldObject.spec"
     },
@@ -43,7 +43,7 @@ CONVERSIONS_WANTED = AdmissionRegistration(
 
 
 class ConversionChecks:
-    """Compares a Conversion with the definition of its kind."""
+    """Checks Conversions against the CustomResourceDefinition of their kind."""
 
     def __init__(self, find: Find) -> None:
         self._find = find
@@ -63,7 +63,7 @@ class ConversionChecks:
 
     async def _check_content(self, review: AdmissionRequest, conversion: dict[str, Any]) -> None:
         if review.old is not None and review.old.get("spec") == conversion.get("spec"):
-            return  # whoever sets labels or finalizers changes nothing that is checked
+            return  # only the spec is checked, not labels or finalizers
         definition = await self._find(review.name) if review.name else None
         try:
             converter_of(conversion, definition)

@@ -1,7 +1,7 @@
-"""Kinds that polyver converts, or whose author has hooks: their say in every write.
+"""Admission of kinds that polyver converts, or whose declaration in Python has hooks.
 
-The carry that a client left out comes back, and an object that could not be shown in one of its
-versions is not even stored: later it would be in the way of whole lists.
+Preserved fields that a client left out are restored. An object that cannot be converted to each
+of its versions is refused: once stored, it would make every list that contains it fail.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _THREADS = 8
 
 
 class ConvertedKinds:
-    """For every kind that has a converter now, and for those declared in Python."""
+    """Admission for every kind that has a converter now, and for kinds declared in Python."""
 
     def __init__(
         self,
         converter: Callable[[ResourceKind], Converter | None],
         kinds: Mapping[str, DeclaredKind] | None = None,
     ) -> None:
-        """`kinds` are found by the names of their definitions."""
+        """Take `kinds` by the name of their CustomResourceDefinition."""
         self._converter = converter
         self._kinds = dict(kinds or {})
         self._threads: dict[str, DaemonThreadPool] = {}
-        """For the hooks and functions of each kind: one that hangs holds up no other kind."""
+        """Threads for the hooks and functions of each kind: one that hangs blocks no other kind."""
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
         if not kind.custom or operation not in _WRITES:
@@ -80,7 +80,7 @@ class ConvertedKinds:
             raise invalid(review.kind, review.name, causes)
 
     async def _inconvertible(self, review: AdmissionRequest, converter: Converter) -> list[Cause]:
-        """Why an object cannot be shown in one of the versions."""
+        """Return the cause if the object cannot be converted to one of the other versions."""
         assert review.object is not None
         others = [each for each in converter.versions if each != review.kind.version]
         for version in others:
@@ -99,7 +99,7 @@ class ConvertedKinds:
         return []
 
     async def _called(self, review: AdmissionRequest, function: Callable[[], T]) -> T:
-        """What a hook gives; what goes wrong in it is for the log, and not for clients."""
+        """Call a hook; log its unexpected errors, and give the client a general message."""
         try:
             return await self._timed(review, function)
         except ApiError:
@@ -120,14 +120,14 @@ class ConvertedKinds:
 def _restore(
     review: AdmissionRequest, converter: Converter, obj: Object, old: Mapping[str, Any]
 ) -> None:
-    # An apply from which it is missing has taken away all that was carried; unless somebody
-    # had applied the carry itself, and does so no longer.
+    # Server-side apply keeps the preserved fields unless nothing is left to preserve, so that
+    # there is nothing to restore; except if a manager had applied them itself, and no longer does.
     if not review.applied or _is_applied(old, converter.keeping.path):
         converter.keeping.restore(obj, old)
 
 
 def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
-    """Whether somebody applied what is at a path."""
+    """Report whether some field manager applied the field at a path."""
     entries = old["metadata"].get("managedFields") or ()
     found = [each.get("fieldsV1") or {} for each in entries if each.get("operation") == "Apply"]
     for name in path:
@@ -136,7 +136,7 @@ def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
 
 
 def _defaulted(declared: DeclaredKind, version: str, obj: Object) -> Object:
-    """An object with what hooks fill in; what it is and who it is stays."""
+    """Return an object with the defaults of its hooks; `apiVersion`, `kind` and identity stay."""
     made = declared.defaulted(version, obj)
     fixed = ("apiVersion", "kind", "metadata")
     rest = {name: value for name, value in made.items() if name not in fixed}
@@ -145,19 +145,20 @@ def _defaulted(declared: DeclaredKind, version: str, obj: Object) -> Object:
 
 
 def _metadata(before: Mapping[str, Any], after: Any) -> Object:
-    """Hooks may set labels, annotations and finalizers, and nothing else of metadata."""
+    """Return the metadata: hooks may change labels, annotations and finalizers, nothing else."""
     free = ("labels", "annotations", "finalizers")
     kept = {name: value for name, value in before.items() if name not in free}
     return kept | {n: after[n] for n in free if n in after} if isinstance(after, dict) else kept
 
 
-# What an API server has to ask about.
+# Webhook registrations.
 
 
 def wanted_by(kind: DeclaredKind) -> list[AdmissionRegistration]:
-    """The requests that a kind's hooks and conversion have to see, and no others.
+    """Return the admission registrations that a kind's hooks and conversion need, and no others.
 
-    A kind that is read from a definition has no hooks; several versions of it are converted.
+    A kind that is read from a CustomResourceDefinition has no hooks; if it has several versions, it
+    is converted.
     """
     definition = kind.definition()
     served = tuple(each.name for each in definition.versions if each.served)
@@ -183,7 +184,10 @@ def wanted_by(kind: DeclaredKind) -> list[AdmissionRegistration]:
 
 
 def _carry_missing(converter: Converter | None) -> str:
-    """Whether an update left the carry out, in CEL; it is in an annotation if nobody says."""
+    """Return a CEL condition: an update left out the preserved fields.
+
+    Without a converter, the condition looks for the usual annotations.
+    """
     usual = [("metadata", "annotations", name) for name in (ANNOTATION, BESIDE)]
     paths = converter.keeping.paths if converter else usual
     return " || ".join(
@@ -192,13 +196,13 @@ def _carry_missing(converter: Converter | None) -> str:
 
 
 def _has(obj: str, path: tuple[str, ...]) -> str:
-    """Each field on the way is asked for, as asking for one inside of nothing is an error."""
+    """Return a CEL expression that tests each field of a path, as CEL fails on a missing parent."""
     steps = [json.dumps(name) for name in path]
     places = [obj + "".join(f"[{step}]" for step in steps[:count]) for count in range(len(path))]
     return " && ".join(f"{step} in {place}" for step, place in zip(steps, places, strict=True))
 
 
 def is_converted(kind: DeclaredKind) -> bool:
-    """Whether API servers have a kind converted by a webhook."""
+    """Report whether API servers call a webhook to convert a kind."""
     definition = kind.definition()
     return len(definition.versions) > 1 and definition.strategy != "None"

@@ -1,7 +1,7 @@
 """Reports of preserved fields in a format that this release does not know.
 
-They are kept as they are and not restored. Whoever writes such an object gets a warning, and the
-log names the first object of each kind and format, also if it was only read.
+They are kept as they are and not restored. A client that writes such an object gets a warning, and
+the log names the first object of each kind and format, also if it was only read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def unknown_format_warning(converter: Converter, obj: dict[str, Any]) -> str:
 
 
 def log_unknown_formats(converter: Converter) -> Converter:
-    """Have a converter log each format that it does not know, once, with an object that has it."""
+    """Make a converter log each format that it does not know, once, with an object that has it."""
 
     def log(found: str, name: str) -> None:
         Log().warning(

@@ -1,4 +1,4 @@
-"""What can be said of conversions without running them: rules beside schemas, and what is lost."""
+"""Static checks of conversions: rules compared with schemas, and fields that are not expressed."""
 
 from polyver.apis.checking._findings import RULES, ConversionFinding, Counterexample, found
 from polyver.apis.checking._function_ledger import Observed

@@ -1,4 +1,4 @@
-"""Whether a rule expresses every value that a schema allows, or may have to carry some."""
+"""Decide whether a rule expresses every value that a schema allows, or must preserve some."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXACT_CASTS: Final = {
 
 
 def is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> bool:
-    """Whether nothing is carried of what a rule reads in a direction, if the schema allows it."""
+    """Report whether a rule expresses every value that it may read in a direction."""
     match rule:
         case CastRule():
             kinds = (rule.source_type, rule.target_type)
@@ -43,7 +43,7 @@ def is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> bool
 
 
 def _is_small(schema: Schema | None, factor: int) -> bool:
-    """Whether every number that a schema allows can be multiplied and stay a whole one."""
+    """Report whether every number that a schema allows stays a 64-bit integer when multiplied."""
     said = schema or {}
     if said.get("type") == "number":
         return False

@@ -1,4 +1,4 @@
-"""What can be wrong with the conversions of a kind: each as data, with a place and an advice."""
+"""Findings about the conversions of a kind, as data with a location and advice."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["RULES", "ConversionFinding", "Counterexample", "found"]
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """The smallest object that shows it, and what came out of it and should have."""
+    """The smallest object that shows a finding, with the expected and the actual result."""
 
     given: Object
     expected: Any = None
     got: Any = None
     edited: Object | None = None
-    """What was made of it at the stop, after somebody changed a field there."""
+    """The converted object after a client changed a field in the other version."""
 
     def as_data(self) -> dict[str, Any]:
         made = {"given": self.given, "expected": self.expected, "got": self.got}
@@ -30,7 +30,7 @@ class Counterexample:
 
 @dataclass(frozen=True, slots=True)
 class ConversionFinding:
-    """One thing that is wrong, or may be."""
+    """One error in the conversions of a kind, or one risk."""
 
     kind: str
     """The name of the CustomResourceDefinition, or the kind and its group."""
@@ -39,15 +39,15 @@ class ConversionFinding:
     fact: str
     advice: str
     versions: tuple[str, ...] = ()
-    """The version that it is about, or those on the way that shows it."""
+    """The version that it is about, or the versions of the conversion path that shows it."""
     path: str = ""
-    """A field of the objects; empty for the whole."""
+    """A field of the objects; empty if it is about whole objects."""
     place: str = ""
-    """Where the kind, or the rule, is written."""
+    """Location of the declaration of the kind or of the rule, such as a file and a line."""
     example: Counterexample | None = None
 
     def as_data(self) -> dict[str, Any]:
-        """The same as plain data, for JSON."""
+        """Return the finding as plain data, for JSON."""
         names = ("kind", "rule", "fact", "advice", "path", "place")
         return {
             **{name: getattr(self, name) for name in names},
@@ -150,6 +150,6 @@ assert not RULES.keys() & COMPATIBILITY.keys()
 def found(
     rule: str, kind: str, fact: str, *, versions: tuple[str, ...] = (), path: str = ""
 ) -> ConversionFinding:
-    """A finding of a rule."""
+    """Return a finding of a rule."""
     known = RULES[rule]
     return ConversionFinding(kind, rule, known.severity, fact, known.advice, versions, path)

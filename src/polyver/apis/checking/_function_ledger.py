@@ -1,4 +1,4 @@
-"""The ledger of ways that lead through functions: what was seen of each field on objects."""
+"""The loss ledger of conversion paths with functions: observed on objects, field by field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Observed"]
 
 
 class Observed:
-    """What happened to the fields of the objects that were shown to it."""
+    """Counts for each field how conversions of objects treated it."""
 
     def __init__(
         self, converter: Converter, source: str, target: str, schema: Mapping[str, Any]
@@ -29,7 +29,7 @@ class Observed:
         self._seen: dict[Place, dict[str, int]] = {place: {} for place in dict.fromkeys(known)}
 
     def see(self, obj: Object, made: Object) -> None:
-        """Show an object of the source, and what it is in the target."""
+        """Record an object of the source version, and its conversion to the target version."""
         visible = self._converter.visible(made)
         carried = self._converter.carried(made)
         lost = [parse_path(text) for text in carried.get(self.source, [])]
@@ -50,7 +50,7 @@ class Observed:
 
 
 def _named(place: Place) -> Place:
-    """A place up to the list or map that it is in: how items are told apart, nobody said."""
+    """Cut a path at its first list or map, as functions do not declare which items correspond."""
     unnamed = [number for number, step in enumerate(place) if isinstance(step, Inside)]
     return place[: unnamed[0]] if unnamed else place
 

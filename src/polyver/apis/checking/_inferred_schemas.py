@@ -1,4 +1,4 @@
-"""What a version without a schema may look like: the fields that rules name, as they take them."""
+"""Schemas for versions without one, inferred from the fields and types that rules name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPEN: Schema = {"type": "object", **_ANYTHING}
 
 
 def guessed(converter: Converter, version: str) -> Schema:
-    """A schema for objects of a version, to draw some from."""
+    """Return a schema for objects of a version, from which test objects are generated."""
     made: Schema = {"type": "object", "properties": {"spec": {**_OPEN}}}
     for edge in converter.tree.edges:
         if version in (edge.source, edge.target) and isinstance(edge.forward, ByRules):

@@ -1,6 +1,6 @@
-"""The loss ledger: what becomes of each field of one version in another, told by the rules alone.
+"""The loss ledger: how each field of one version appears in another, read from the rules.
 
-Functions tell nothing of themselves; what they do is seen on objects, by `Observed`.
+A function cannot be read like rules; `Observed` watches it convert objects instead.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FieldConversion:
-    """What becomes of one field."""
+    """The result of a conversion for one field."""
 
     path: str
     how: How
     to: tuple[str, ...] = ()
-    """Where it is in the other version; nowhere if it is carried."""
+    """Its fields in the other version; empty if the value is only preserved."""
     rules: tuple[str, ...] = ()
-    """The rules that make another value of it."""
+    """The rules that change its value."""
     exact: bool = True
-    """Whether the other version expresses every value of it, so that nothing is carried."""
+    """True if the other version expresses every value of it, so that none has to be preserved."""
     why: str = ""
 
     def as_data(self) -> dict[str, Any]:
@@ -59,15 +59,15 @@ class FieldConversion:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What becomes of every field on the way from one version to another."""
+    """The results of the conversion from one version to another for every field."""
 
     source: str
     target: str
     fates: tuple[FieldConversion, ...]
     observed: bool = False
-    """Whether it was seen on objects, and not read from rules."""
+    """True if it was observed on objects, False if it was read from rules."""
     complete: bool = True
-    """Whether there is a schema that names all fields; without one, the rules name some."""
+    """True if a schema names all fields; without one, only the fields in rules are known."""
 
     def as_data(self) -> dict[str, Any]:
         return {
@@ -81,13 +81,13 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class TracedValue:
-    """Where a value is after some hops, and what happened to it on the way."""
+    """The field that holds a value after some hops, and the rules that changed it."""
 
     place: Place
     rules: tuple[str, ...] = ()
     exact: bool = True
     carried: str = ""
-    """Why it goes no further."""
+    """The reason why the other version does not express it; empty if it does."""
 
     def behind(self, *steps: str | Inside) -> TracedValue:
         return replace(self, place=(*steps, *self.place))
@@ -99,7 +99,7 @@ class TracedValue:
 def ledger(
     converter: Converter, schemas: Mapping[str, Schema], source: str, target: str
 ) -> Ledger | None:
-    """The ledger of one way; None if there is a function on it, which cannot be read."""
+    """Return the ledger of one conversion path, or None if a function is on it."""
     way = converter.tree.way(source, target)
     hops = [hop.convert for hop in way]
     rules = [each for each in hops if isinstance(each, ByRules)]
@@ -117,7 +117,7 @@ def ledger(
 
 
 def _named(hop: ByRules) -> Iterator[Place]:
-    """The fields that rules name, where no schema names them all."""
+    """Yield the fields that rules name, for versions without a schema."""
     for rule in hop.block.rules:
         yield from rule.ports(back=hop.back)[0]
 
@@ -152,7 +152,7 @@ def _joined(before: TracedValue, after: TracedValue) -> TracedValue:
 
 
 def trace(hop: ByRules, place: Place, target: str, schema: Schema | None) -> list[TracedValue]:
-    """Where one edge takes what is at a place, of which its schema says this."""
+    """Return the fields in which one hop puts the value of a field with the given schema."""
     return _trace(hop.block, place, target, schema, back=hop.back)
 
 
@@ -172,7 +172,7 @@ def _trace(
 def _through(
     rule: ConversionRule, rest: Place, target: str, schema: Schema | None, *, back: bool
 ) -> list[TracedValue]:
-    """Where a rule takes what it reads, or what is inside of that."""
+    """Return the fields in which a rule puts the value that it reads, or a value inside of it."""
     to = rule.ports(back=back)[1]
     match rule:
         case DropRule():
@@ -201,7 +201,7 @@ def _items(
     *,
     back: bool,
 ) -> list[TracedValue]:
-    """The same for rules that look into lists and maps."""
+    """Do the same as `_through` for rules about the items of lists and maps."""
     if isinstance(rule, WrapRule):
         inner, around = (rest[1:], to) if back else (rest, (*to, ITEM))
         if back and not rest:

@@ -1,4 +1,4 @@
-"""Rules side by side with the schemas of the versions: what is named, and of which type it is."""
+"""Compare rules with the schemas of the versions: fields that do not exist, and wrong types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Schema = Mapping[str, Any]
 def fitting(
     converter: Converter, schemas: Mapping[str, Schema], kind: str
 ) -> Iterator[ConversionFinding]:
-    """What rules name that schemas do not have, or have otherwise."""
+    """Yield a finding for each field of a rule that is missing in a schema or has another type."""
     for version in (each for each in converter.versions if each not in schemas):
         yield found("no-schema", kind, f"{version} has no schema", versions=(version,))
     for edge in converter.tree.edges:
@@ -51,11 +51,11 @@ def fitting(
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One version at a place of its objects."""
+    """One version, at a path of its objects."""
 
     version: str
     schema: Schema | None
-    """What is known there; None if nothing is."""
+    """The schema of this path; None if there is none."""
     at: Place = ()
 
     def inside(self, *steps: Any) -> Side:
@@ -69,7 +69,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How rules fit the places at their two ends."""
+    """Compares rules with the schemas of the two versions that they connect."""
 
     kind: str
     source: Side
@@ -145,7 +145,7 @@ class Fit:
     def _typed(
         self, rule: ConversionRule, side: Side, path: Place, expected: str
     ) -> Iterator[ConversionFinding]:
-        """Both directions use a field, so its type must be the one that the rule says."""
+        """Yield a finding if a field's type is not the rule's, which reads and writes the field."""
         schema = schema_at(side.schema, path) or {}
         said = schema.get("type") or expected
         if said != expected and (expected, said) != ("integer", "number"):
@@ -165,7 +165,7 @@ class Fit:
             yield from inside.rule(each)
 
     def inside(self, rule: MoveRule | EachRule | WrapRule | KeyedRule) -> Fit:
-        """The two places between which the rules inside of a rule are."""
+        """Return the comparison for the rules inside of a rule, at the paths that it connects."""
         one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         if isinstance(rule, WrapRule):
             other = other.inside(ITEM)
@@ -182,7 +182,7 @@ def _unnamed(side: Side) -> Side:
 
 
 def _shapes(rule: ConversionRule, one: Side, other: Side, kind: str) -> Iterator[ConversionFinding]:
-    """Whether lists and maps are where rules need them."""
+    """Yield a finding if a rule needs a list or a map where the schema has another type."""
     expected: tuple[tuple[Side, Sequence[str]], ...] = ()
     if isinstance(rule, WrapRule):
         expected = ((other, ["array"]),)
@@ -213,7 +213,7 @@ def _a(word: str) -> str:
 
 
 def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[ConversionFinding]:
-    """Fields that arrive as they are where another type is expected."""
+    """Yield a finding for each field that is passed on unchanged to a field of another type."""
     if source.schema is None or target.schema is None:
         return
     seen: list[Place] = []
@@ -238,7 +238,7 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
 
 
 def fits(before: Schema, after: Schema) -> bool:
-    """Whether values of one type are of the other as they are."""
+    """Report whether values of one type are valid unchanged as values of the other."""
     one, other = before.get("type"), after.get("type")
     either = after.get("x-kubernetes-int-or-string") and one in ("string", "integer")
     return not one or not other or one == other or bool(either) or (one, other) == _WIDENED

@@ -24,7 +24,7 @@ Schema = Mapping[str, Any]
 
 
 def check_types(declared: DeclaredConversion, definition: Definition) -> None:
-    """Refuse a Conversion with a rule that the types of its fields make useless."""
+    """Refuse a Conversion with a rule that does not fit the types of its fields."""
     schemas = {each.name: each.schema for each in definition.versions if each.schema is not None}
     for number, edge in enumerate(declared.edges):
         for place, rule in enumerate(edge.block.rules):
@@ -59,7 +59,7 @@ def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
 def _values(
     fit: Fit, rule: ConversionRule, side: Side, path: Any, values: list[Any]
 ) -> Iterator[ConversionFinding]:
-    """Values that a rule writes, and that are of another type than the field."""
+    """Yield a finding for each value of a rule that does not have the type of its field."""
     here = side.inside(*path)
     for value in values:
         if not is_type_of(value, here.schema or {}):
@@ -71,7 +71,7 @@ def _values(
 def _passed_on(
     fit: Fit, rule: MoveRule | EachRule | WrapRule | KeyedRule
 ) -> Iterator[ConversionFinding]:
-    """A value that a rule hands on as it is, to a field that takes no such values."""
+    """Yield a finding if a rule passes on a value unchanged to a field of another type."""
     inside = fit.inside(rule)
     for each in rule.inside.rules:
         yield from _problems(inside, each)

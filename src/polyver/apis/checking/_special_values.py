@@ -1,4 +1,4 @@
-"""The words that conversions treat in a special way: those are tried where mistakes are sought."""
+"""Values that conversions treat specially; generated test objects use them to find errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEPTH = 4
 
 
 def words_of(converter: Converter) -> list[Any]:
-    """Texts, numbers and booleans that rules name, or that are written in functions."""
+    """Return the strings, numbers and booleans in rules, and those written in functions."""
     found: list[Any] = []
     for edge in converter.tree.edges:
         if isinstance(edge.forward, ByRules):
@@ -61,7 +61,7 @@ def _rule(rule: ConversionRule) -> Iterator[Any]:
 
 
 def _function(found: object, depth: int = 0) -> Iterator[Any]:
-    """The words in the code of a function, in what it names, and in those it is made around."""
+    """Yield the constants in a function's code, in the globals it names and in its closure."""
     if depth > _DEPTH:
         return
     function = getattr(found, "function", found)
@@ -89,7 +89,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _plain(values: Iterable[Any]) -> Iterator[Any]:
-    """Plain values, and what tables of them hold."""
+    """Yield plain values, and the keys and items of the collections among them."""
     for value in values:
         if isinstance(value, Mapping):
             yield from (*value, *value.values())

@@ -1,6 +1,7 @@
-"""Rules that write a field which a version does not have: what they make is carried, and not seen.
+"""Refuse rules that write a field which the version does not have.
 
-Whoever applies such a Conversion has mistyped something, and hears of it at once.
+Such a value would only be preserved and never be visible. The path is most likely mistyped, and
+the author of the Conversion gets the error when applying it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Structures = Mapping[str, StructuralSchema]
 
 
 def check_writing(declared: DeclaredConversion, definition: Definition) -> None:
-    """Refuse a Conversion with a rule that writes what one of the versions does not have."""
+    """Raise an error if a rule writes a field that one of the versions does not have."""
     known = _structures(definition)
     for number, edge in enumerate(declared.edges):
         ends = _Ends.of(edge, known)
@@ -41,7 +42,7 @@ def _structures(definition: Definition) -> Structures:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """One version, at a place of its objects."""
+    """One version, at a path of its objects."""
 
     version: str
     place: StructuralSchema | None
@@ -57,7 +58,7 @@ class _End:
         return _End(self.version, place, (*self.at, *steps))
 
     def unnamed(self) -> _End:
-        """What is in a list, or in a map."""
+        """Return the items of a list, or the values of a map."""
         is_list = self.place is not None and self.place.type == "array"
         return self.inside(ITEM if is_list else VALUE)
 
@@ -68,18 +69,18 @@ def _name(step: str | Inside) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """A field that a rule writes and that is not there."""
+    """A field that a rule writes and that the schema does not have."""
 
     end: _End
     path: Place
     is_source: bool
     number: int
-    """Which of the fields that the rule names on that side."""
+    """Its index among the fields that the rule names on that side."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The two places between which rules are."""
+    """The two paths that rules connect, one in each version."""
 
     source: _End
     target: _End
@@ -91,7 +92,7 @@ class _Ends:
 
     def missing(self, rule: ConversionRule) -> Iterator[_Missing]:
         if isinstance(rule, DropRule):
-            return  # It puts back what was there, and never writes anything else.
+            return  # it restores what was there, and never writes anything else
         for end, paths in ((self.source, rule.sources), (self.target, rule.targets)):
             for number, path in enumerate(paths):
                 if not end.has(path):
@@ -129,7 +130,7 @@ def _problems(ends: _Ends, block: RuleBlock, holder: Document) -> Iterator[Polyv
 
 
 def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]:
-    """Where a rule names the field."""
+    """Return the part of a written rule that names the missing field."""
     if "at" in written:
         return ("at",) if missing.is_source or "as" not in written else ("as",)
     if missing.is_source:

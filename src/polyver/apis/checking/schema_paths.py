@@ -1,4 +1,4 @@
-"""The places of a schema, and how they are written: `spec.ports[].name`, `spec.env{}`."""
+"""Paths in a schema, and their notation: `spec.ports[].name`, `spec.env{}`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Schema = Mapping[str, Any]
 
 
 class Inside(Enum):
-    """A step that has no name of its own."""
+    """A step into the items of a list or the values of a map."""
 
     ITEM = "[]"
     VALUE = "{}"
@@ -27,7 +27,7 @@ Place = tuple[str | Inside, ...]
 
 
 def show(place: Sequence[str | Inside]) -> str:
-    """A place as people write it.
+    """Return the notation of a path.
 
     >>> show(("spec", "ports", ITEM, "name")), show(("spec", "env", VALUE))
     ('spec.ports[].name', 'spec.env{}')
@@ -45,9 +45,9 @@ def show(place: Sequence[str | Inside]) -> str:
 
 
 def places(schema: Schema, *, leaves: bool = False) -> Iterator[Place]:
-    """Every place of a version's objects that its schema names, metadata apart.
+    """Yield every path of a version's objects that its schema names, except metadata.
 
-    With `leaves` those alone that have no named fields inside.
+    With `leaves`, yield only paths that have no named fields inside.
     """
     known = schema.get("properties") or {}
     for name, each in known.items():
@@ -72,7 +72,7 @@ _DEEPER = ("properties", "items", "additionalProperties")
 
 
 def schema_at(schema: Schema | None, place: Sequence[str | Inside]) -> Schema | None:
-    """What a schema says of a place; None if it says nothing."""
+    """Return the schema of a path, or None if it has none."""
     for step in place:
         if schema is None:
             return None
@@ -86,7 +86,7 @@ def schema_at(schema: Schema | None, place: Sequence[str | Inside]) -> Schema | 
 
 
 def has(place: StructuralSchema | None, path: Sequence[str | Inside]) -> bool:
-    """Whether objects may have something at a path; without a schema they may."""
+    """Report whether objects may have a value at a path; without a schema they may."""
     for step in path:
         if step is ITEM:
             place = items(place)

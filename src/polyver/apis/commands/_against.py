@@ -73,7 +73,7 @@ def earlier(
 def compared(
     definitions: Mapping[str, Definition], before: Earlier, against: str
 ) -> Iterator[ConversionFinding]:
-    """What users of the definitions that were before lose by those of now."""
+    """Yield a finding for each change from the earlier definitions that may break their users."""
     for name, old in before.definitions.items():
         if name not in definitions:
             yield found("kind-removed", name, f"it is defined in {against}, and not here")
@@ -108,7 +108,10 @@ def _versions_then(subject: CheckedKind, before: Earlier) -> set[str]:
 
 
 def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
-    """What was, without who converts, unless it is said now, too: often that is written later."""
+    """Return the earlier definition, without its conversion if the current one states none.
+
+    The conversion is often added to a manifest later.
+    """
     if now.strategy or now.webhook:
         return old
     spec = {name: value for name, value in old["spec"].items() if name != "conversion"}
@@ -116,7 +119,7 @@ def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
 
 
 def _on_cluster(against: str, names: Sequence[str]) -> Earlier:
-    """Those of the kinds at hand; a cluster has many others, which are none of our business."""
+    """Return the definitions and conversions on a cluster of the kinds in `names` only."""
     context = against.removeprefix(CLUSTER)
     server, found = definitions_on(context, names)
     if not found:
@@ -192,7 +195,7 @@ def _of_revision(
 
 
 def _unpack(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    """Write one file; nothing else is of interest, least of all a link that leads elsewhere."""
+    """Write one regular file; skip everything else, such as links that lead out of the folder."""
     content = files.extractfile(member) if member.isfile() else None
     if content is not None:
         path = folder / member.name
@@ -201,7 +204,7 @@ def _unpack(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> No
 
 
 def _is_there(folder: Path, name: str) -> bool:
-    """Whether a file of that name was there; of modules it is found out when they are imported."""
+    """Report whether the earlier revision has a file; for modules their import shows it."""
     is_path = "/" in name or name.endswith((".py", *SUFFIXES)) or Path(name).is_dir()
     return not is_path or (folder / name).exists()
 

@@ -1,6 +1,6 @@
-"""The conversions of kinds as another revision of a project has them, in a process of its own.
+"""The conversions of kinds in another revision of a project, run in a separate process.
 
-The process reads the kinds from the files of that revision, writes what they are, and then answers
+The process reads the kinds from the files of that revision and describes them. Then it answers
 each line: an object and a version in, the converted object or an error out.
 """
 
@@ -32,7 +32,7 @@ class NotConvertedThen(Exception):
 def behaviour_in(
     folder: Path, names: Sequence[str], revision: str
 ) -> Iterator[dict[Key, EarlierConversions]]:
-    """The conversions of the kinds in a folder, for as long as the body runs."""
+    """Yield the conversions of the kinds in a folder while the body runs."""
     with subprocess.Popen(  # noqa: S603 - this Python
         [sys.executable, "-c", _RUN, *names],
         cwd=folder,
@@ -77,11 +77,11 @@ def _asked(process: subprocess.Popen[str], question: Object | None, revision: st
     return found
 
 
-# In the other process.
+# The functions below run in the other process.
 
 
 def answer(names: Sequence[str]) -> None:
-    """Answer on standard output until there are no more questions; kinds print elsewhere."""
+    """Answer requests on standard output; what the code of kinds prints goes to standard error."""
     from polyver.apis.commands.kinds import load_kinds
 
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
@@ -110,6 +110,6 @@ def _description(subject: CheckedKind) -> Object:
 def _converted(subject: CheckedKind, obj: Object, version: str) -> Object:
     try:
         stored, visible = EarlierConversions.of(subject).convert(obj, version)
-    except Exception as error:  # the code of users may raise anything
+    except Exception as error:  # users' code may raise anything
         return {"error": f"{type(error).__name__}: {error}"}
     return {"stored": stored, "visible": visible}

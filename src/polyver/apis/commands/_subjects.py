@@ -1,4 +1,4 @@
-"""What `polyver check` is to look at, and what is wrong with it as soon as it is read."""
+"""Load the kinds and conversions for `polyver check`, with findings for those that are invalid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["LoadedKinds", "load_subjects"]
 
 @dataclass(slots=True)
 class LoadedKinds:
-    """Kinds whose versions are connected, all definitions, and what could not be built."""
+    """Kinds that can be checked, all definitions, and findings for kinds that are invalid."""
 
     subjects: list[CheckedKind] = field(default_factory=list)
     definitions: dict[str, Definition] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class LoadedKinds:
 def load_subjects(
     kinds: Sequence[str], conversions: Sequence[str], *, show_traceback: bool
 ) -> LoadedKinds:
-    """What is to be checked; a file that cannot be read at all is an error."""
+    """Load what is to be checked; a file that cannot be read at all is an error."""
     loaded = LoadedKinds()
     documents = read_manifests(conversions)
     described = [*objects_of(documents, GROUP, KIND)]

@@ -1,4 +1,4 @@
-"""`polyver check`: whether the versions of kinds fit together, before users find out."""
+"""`polyver check`: check that the versions of kinds are compatible with each other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ app = App(name="check")
 
 
 class _CheckFormat(Enum):
-    """What `-o` takes."""
+    """Values of `-o`."""
 
     TEXT = "text"
     JSON = "json"
@@ -120,7 +120,7 @@ def _checked(
     from polyver.apis.trials import check as run
 
     if "hypothesis" not in sys.modules:
-        # It would leave a folder where it is run.
+        # Hypothesis would leave a folder in the current directory.
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(data_folder() / "hypothesis"))
     for subject in subjects:
         # Conversion functions may print: their output must not mix with the findings on stdout.

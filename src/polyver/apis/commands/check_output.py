@@ -1,4 +1,4 @@
-"""What `polyver check` prints for people: ledgers, findings with the objects that show them."""
+"""Text output of `polyver check`: ledgers, and findings with the objects that show them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _limit(path: Sequence[str]) -> str:
 
 @contextmanager
 def progress_bar(name: str, total: int) -> Iterator[Progress]:
-    """A bar on a terminal, and nothing elsewhere."""
+    """Show a progress bar on a terminal; elsewhere do nothing."""
     if not sys.stderr.isatty() or not total:
         yield lambda _: None
         return
@@ -48,7 +48,7 @@ def print_text(
     findings: Sequence[ConversionFinding],
     seed: int,
 ) -> None:
-    """Print all that was found out."""
+    """Print the ledgers, the findings and a summary."""
     for subject, one in checked:
         for ledger in one.ledgers:
             _print_ledger(subject, ledger)
@@ -95,7 +95,7 @@ def _row(fate: FieldConversion) -> tuple[str, str, str]:
 
 
 def finding_lines(finding: ConversionFinding) -> Iterator[str]:
-    """A finding as text: the fact, what to do, and the smallest object that shows it."""
+    """Yield the lines of a finding: the fact, the advice, and the smallest object that shows it."""
     way = " → ".join(finding.versions)
     about = " ".join(filter(None, (finding.kind, way, finding.path)))
     head = f"{finding.place}: " if finding.place else ""
@@ -115,7 +115,7 @@ def _example(example: Counterexample) -> Iterator[str]:
 
 
 def _yaml(value: Any) -> list[str]:
-    """Lines of YAML; the fields that say which object it is come first, the carry is left out."""
+    """Return lines of YAML: `apiVersion` and `kind` first, without preserved fields."""
     if not isinstance(value, dict):
         return dump_yaml(value).splitlines()
     shown = _without_carry(value)

@@ -1,4 +1,4 @@
-"""Conversions and kinds from files, for every command that converts or serves."""
+"""Load Conversions and kinds from files, for commands that convert or serve."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Key = tuple[str, str]
 def load_converters(
     paths: Sequence[str], kinds: Sequence[str] = (), *, show_traceback: bool = False
 ) -> dict[Key, Converter]:
-    """What converts each kind, by group and kind: from manifests, and from kinds in Python.
+    """Return the converters by group and kind, from manifests and from kinds in Python.
 
-    CustomResourceDefinitions among the manifests say which fields the versions of a kind have.
+    CustomResourceDefinitions among the manifests state which fields the versions of a kind have.
     """
     found = _converters(paths, _kinds(kinds, show_traceback=show_traceback))
     if not found:
@@ -32,7 +32,7 @@ def load_converters(
 
 
 def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> ReviewHandlers:
-    """What a webhook answers with: the converters, and the chain that has a say in writes."""
+    """Return what a webhook serves: the converters, and the admission chain."""
     from polyver.apis.admission.kinds import ConvertedKinds
     from polyver.apis.admission.preserved import log_unknown_formats
     from polyver.kube.server.admission import AdmissionChain

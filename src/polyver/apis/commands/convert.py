@@ -1,4 +1,4 @@
-"""`polyver convert`: objects from files in another version, with nothing but files."""
+"""`polyver convert`: convert objects in files to another version, without a cluster."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _target(text: str) -> Key:
 
 
 def _objects(documents: Sequence[Document]) -> Iterator[Document]:
-    """The objects in documents, those of lists one by one."""
+    """Yield the objects in documents; the items of a List one by one."""
     for document in documents:
         value = document.value
         if not isinstance(value, Mapping):
@@ -111,7 +111,7 @@ def _converted(
     except PolyverError as error:
         raise document.error(error.fact, hint=error.hint) from None
     except Exception as error:
-        # Only code of the user's raises anything else.
+        # Only the user's code raises anything else.
         raise UnreadableInput(
             f"the conversion to {version} failed: {type(error).__name__}: {error}",
             at=document.place(),

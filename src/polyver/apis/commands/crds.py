@@ -1,4 +1,4 @@
-"""`polyver crds`: the manifests of kinds that a project declares, for clusters and for review."""
+"""`polyver crds`: write the CustomResourceDefinitions of kinds that a project declares."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _bundle(file: Path | None) -> str:
 
 
 def _admission(webhook: Webhook | None) -> Webhook:
-    """Where writes are asked about: the same server, at other paths."""
+    """Return the address of the admission webhooks: the same server, with other paths."""
     if webhook is None:
         raise Misused("--admission needs --webhook-service or --webhook-url")
     if not webhook.url:
@@ -148,7 +148,7 @@ def _admission(webhook: Webhook | None) -> Webhook:
 def _manifests(
     kinds: Sequence[Kind], webhook: Webhook | None, asked: Webhook | None
 ) -> dict[str, list[dict[str, Any]]]:
-    """What there is to write, by the name of the file that it would have."""
+    """Return the manifests by the name of their file."""
     from polyver.apis.crds import crd_of
 
     crds = [crd_of(kind.definition(), webhook) for kind in kinds]
@@ -180,7 +180,7 @@ def _warn(kinds: Sequence[Kind], webhook: Webhook | None) -> None:
 def _texts(
     manifests: dict[str, list[dict[str, Any]]], form: ManifestFormat, output: str | None
 ) -> dict[Path, str]:
-    """What each file is to hold; all in one if it is a file or is printed."""
+    """Return the content of each file; one content if the output is a file or is printed."""
     if output is not None and _is_folder(output):
         return {
             Path(output) / f"{name}.{form.value}": manifests_text(each, form)

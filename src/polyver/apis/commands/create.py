@@ -1,4 +1,4 @@
-"""`polyver create`: what a project of kinds starts from, and grows by."""
+"""`polyver create`: start a project of kinds, or add a version to one."""
 
 from __future__ import annotations
 

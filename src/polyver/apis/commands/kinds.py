@@ -1,6 +1,6 @@
-"""Finding kinds: in modules of a project, in files and folders, in CRD manifests.
+"""Find kinds in the modules of a project, in files and folders, and in CRD manifests.
 
-A project's own code is run to do so; what goes wrong in it is told as any other error.
+This runs the project's code; its errors are reported like any other error.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _SKIPPED = ("__main__.py", "__pycache__", "node_modules")
 
 
 def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Kind]:
-    """The kinds in modules, .py files, folders and manifests, in the order of their names.
+    """Return the kinds in modules, .py files, folders and manifests, sorted by name.
 
-    Without any, pyproject.toml says where they are. Each is complete, or an error was raised.
+    Without names, pyproject.toml states where they are. A kind that is not complete is an error.
     """
     from polyver.apis.crds import crd_of
 
@@ -42,7 +42,7 @@ def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Ki
 
 
 def find_kinds(names: Sequence[str], *, show_traceback: bool = False) -> Iterator[Kind]:
-    """The same as they are found, complete or not."""
+    """Yield the kinds as they are found, complete or not."""
     folder = Path()
     if not names:
         folder, names = _project()
@@ -51,7 +51,7 @@ def find_kinds(names: Sequence[str], *, show_traceback: bool = False) -> Iterato
 
 
 def _project() -> tuple[Path, list[str]]:
-    """The folder of the project around here, and where it says that its kinds are."""
+    """Return the project's folder, at or above the current one, and where its kinds are."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         file = folder / "pyproject.toml"
@@ -78,12 +78,12 @@ def _project_file(file: Path) -> dict[str, Any]:
 
 
 def kinds_said(project: Mapping[str, Any], at: str) -> list[str] | None:
-    """Where a project says that its kinds are; `at` is where it says so."""
+    """Return the kinds that a pyproject.toml lists; `at` is its path, for errors."""
     return names_said(project, "kinds", at)
 
 
 def names_said(project: Mapping[str, Any], what: str, at: str) -> list[str] | None:
-    """Where a project says that its kinds, functions or catalogues are."""
+    """Return the kinds, functions or catalogues that a pyproject.toml lists, or None."""
     said = table(project, "tool", "polyver").get(what)
     if said is None:
         return None
@@ -94,7 +94,7 @@ def names_said(project: Mapping[str, Any], what: str, at: str) -> list[str] | No
 
 
 def project_names(what: str) -> tuple[Path, list[str]]:
-    """The folder of the project around here, and what it says; none says nothing."""
+    """Return the project's folder and the names that it lists; without a project, an empty list."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         file = folder / "pyproject.toml"
@@ -104,7 +104,7 @@ def project_names(what: str) -> tuple[Path, list[str]]:
 
 
 def table(project: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """A section of pyproject.toml; one that is not there, or is none, is empty."""
+    """Return a table of pyproject.toml; an empty one if it is missing or not a table."""
     for name in names:
         project = project.get(name, {})
         if not isinstance(project, dict):
@@ -143,7 +143,7 @@ def _in_path(path: Path) -> Iterator[Kind]:
 
 
 def _may_hold_kinds(file: Path, folder: Path) -> bool:
-    """Whether a file of a folder is one to read; code that has nothing to do with us is not run."""
+    """Report whether to read a file of a folder; Python without the word polyver is not run."""
     inside = file.relative_to(folder).parts
     hidden = any(part.startswith(".") or part in _SKIPPED for part in inside)
     if hidden or file.suffix not in (".py", *SUFFIXES) or not file.is_file():
@@ -152,7 +152,7 @@ def _may_hold_kinds(file: Path, folder: Path) -> bool:
     try:
         return word in file.read_bytes()
     except OSError:
-        return True  # who reads it will say why it cannot be
+        return True  # reading it raises the error with its reason
 
 
 def _kinds_of(module: ModuleType) -> Iterator[Kind]:

@@ -1,6 +1,6 @@
-"""What a changed schema or definition takes away from those who use the one before.
+"""Find changes of a schema or CustomResourceDefinition that break users of the earlier one.
 
-Every finding is plain data: where it is, how bad it is, what was found and what to do instead.
+Every finding is plain data: its path, its severity, the fact and the advice.
 
 >>> before = {"type": "object", "properties": {"size": {"type": "integer"}}}
 >>> after = {"type": "object", "properties": {"size": {"type": "integer", "maximum": 9}}}

@@ -1,4 +1,4 @@
-"""anyOf, oneOf, allOf and not: compared as far as one option plainly lets through another."""
+"""Compare anyOf, oneOf, allOf and not, as far as one option obviously implies another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INSIDE: Final = ("properties", "items", "additionalProperties", *ALTERNATIVES)
 
 
 def compare_alternatives(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    """Which alternatives and conditions are no longer what they were."""
+    """Yield a finding for each of anyOf, oneOf, allOf and not that changed."""
     for name in ALTERNATIVES:
         old, new = _options(place.old, name), _options(place.new, name)
         if _without(old, new) or _without(new, old):
@@ -34,7 +34,7 @@ def compare_alternatives(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _options(schema: Schema, name: str) -> list[Any]:
-    """The options, without those that int-or-string says anyhow."""
+    """Return the options, without those that int-or-string implies anyway."""
     found = schema.get(name)
     options = [found] if name == "not" and found is not None else found or []
     made = [bare(each) for each in options]
@@ -46,7 +46,7 @@ def _options(schema: Schema, name: str) -> list[Any]:
 
 
 def _without(options: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """The options that are not among others, each of which stands for one."""
+    """Return the options that are not among others; each of the others matches one option."""
     left, found = [*others], []
     for option in options:
         place = next((i for i, other in enumerate(left) if same(option, other)), None)
@@ -66,7 +66,7 @@ def _all_widened(old: list[Any], new: list[Any]) -> bool:
 
 
 def _never(_: list[Any], __: list[Any]) -> bool:
-    """A wider option of oneOf may let a second one hold, and one of not forbids more."""
+    """Return False: a wider option of oneOf may let a second one match; one of not forbids more."""
     return False
 
 
@@ -74,7 +74,7 @@ _WIDENED = {"anyOf": _any_widened, "allOf": _all_widened, "oneOf": _never, "not"
 
 
 def _implies(one: Schema, other: Schema) -> bool:
-    """Whether what passes one option plainly passes the other, too."""
+    """Report whether each value that passes one option obviously passes the other."""
     if not all(same(one.get(name), other.get(name)) for name in _INSIDE):
         return False
     if not {*(other.get("required") or ())} <= {*(one.get("required") or ())}:

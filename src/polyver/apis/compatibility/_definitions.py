@@ -1,4 +1,4 @@
-"""Two CustomResourceDefinitions side by side: their names, their versions, and each schema."""
+"""Compare two CustomResourceDefinitions: their names, their versions, and each schema."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _ANYTHING: Final = {"type": "object", PRESERVE: True}
 def compare_definitions(
     old: Definition, new: Definition, *, least: FindingSeverity = FindingSeverity.RISKY
 ) -> list[CompatibilityFinding]:
-    """What users of a CustomResourceDefinition lose when another takes its place.
+    """Return the changes that break users of a CustomResourceDefinition, or may break them.
 
-    Both are apiextensions.k8s.io/v1; one from a cluster tells by its status which versions are
-    stored. What takes nothing away is left out, unless `least` is `Severity.SAFE`.
+    Both are apiextensions.k8s.io/v1; the status of one from a cluster states which versions are
+    stored. Safe changes are left out, unless `least` is `FindingSeverity.SAFE`.
     """
     return within(_compare(old, new), least)
 
@@ -96,7 +96,7 @@ def _at(value: Any, path: Sequence[str]) -> Any:
 
 
 def _named(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The names, with those that follow from the kind."""
+    """Return the names, with defaults that follow from the kind."""
     names = spec.get("names") or {}
     kind = names.get("kind") or ""
     return {
@@ -144,7 +144,7 @@ def _compare_version(name: str, old: Version, new: Version) -> Iterator[Compatib
 
 
 def _schema(version: Version) -> Schema:
-    """The schema; a definition without one takes anything."""
+    """Return the schema of a version; without one, a schema that allows anything."""
     schema: Schema | None = _at(version, ("schema", "openAPIV3Schema"))
     return _ANYTHING if schema is None else schema
 
@@ -153,7 +153,7 @@ _Change = tuple[str, str, str]
 
 
 def _changes(old: Version, new: Version) -> Iterator[_Change]:
-    """What changed in a version apart from its schema: the rule, where, and the fact."""
+    """Yield each change of a version other than its schema: the rule, the path and the fact."""
     if bool(old.get("served")) is not bool(new.get("served")):
         served = bool(new.get("served"))
         rule = "version-served" if served else "version-unserved"

@@ -1,4 +1,4 @@
-"""What is inside of a place: its fields, the other keys of a map, the items of a list."""
+"""Compare the fields of objects, the other keys of maps, and the items of lists."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["compare_inside"]
 
 
 class _UnknownFieldHandling(Enum):
-    """What becomes of a key that has no schema."""
+    """Treatment of a key that has no schema."""
 
     DROPPED = "dropped"
     KEPT = "kept as it is"
@@ -41,9 +41,9 @@ _LOOKING_INSIDE: Final = (*ALTERNATIVES, "enum", "maxProperties", "x-kubernetes-
 
 
 def compare_inside(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPair]:
-    """What changed in the fields and items, and the places in which to go on."""
+    """Yield the changes of fields and items, and pairs of inner schemas to compare next."""
     if bool(place.old.get(EMBEDDED)) is not bool(place.new.get(EMBEDDED)):
-        # That is a finding by itself; the fields of a whole object need not be told as well.
+        # That is a finding by itself; the fields of an embedded resource are not listed as well.
         place = replace(place, old=_loose(place.old), new=_loose(place.new))
     if may_be(place.old, "object"):
         yield from _compare_fields(place)
@@ -75,7 +75,7 @@ def _inner(
 
 
 def _fields(schema: Schema) -> Mapping[str, Schema]:
-    """The fields, with those that every whole object has."""
+    """Return the fields, with those that every embedded resource has."""
     fields: Mapping[str, Schema] = schema.get("properties") or {}
     if not schema.get(EMBEDDED):
         return fields
@@ -86,7 +86,7 @@ def _fields(schema: Schema) -> Mapping[str, Schema]:
 
 
 def _rest(schema: Schema) -> Schema | _UnknownFieldHandling:
-    """What holds for keys that have no name of their own."""
+    """Return the schema or the treatment of keys that `properties` does not name."""
     match schema.get("additionalProperties"):
         case None:
             return (
@@ -113,7 +113,7 @@ def _compare_fate(
     old: Schema | _UnknownFieldHandling,
     new: Schema | _UnknownFieldHandling,
 ) -> Iterator[CompatibilityFinding]:
-    """A field that has no schema before or after."""
+    """Yield the findings for a field that has no schema before or after."""
     path = path_to(place.path, name)
     if isinstance(new, _UnknownFieldHandling):
         assert not isinstance(old, _UnknownFieldHandling)
@@ -134,7 +134,7 @@ def _added(place: SchemaPair, name: str, new: Schema) -> CompatibilityFinding:
 
 
 def _takes_default(schema: Schema) -> bool:
-    """Whether a default is right; in maps, the real server takes definitions where it is not."""
+    """Report whether a default is valid; kube-apiserver accepts invalid defaults inside of maps."""
     filled: dict[str, Any] = {}
     checked = compile_schema({"type": "object", "properties": {"field": schema}})
     checked.default(filled)
@@ -142,7 +142,7 @@ def _takes_default(schema: Schema) -> bool:
 
 
 def _is_looked_at(place: SchemaPair) -> bool:
-    """Whether anything notices what is added inside of a place."""
+    """Report whether some constraint covers the fields that are added inside."""
     return place.limited or any(place.new.get(each) is not None for each in _LOOKING_INSIDE)
 
 
@@ -166,7 +166,7 @@ def _compare_lost(
 
 
 def _renamed(place: SchemaPair, name: str) -> str:
-    """The new field that is most likely the old one under another name."""
+    """Return the new field that is most likely the old one under another name, or nothing."""
     old, new = _fields(place.old), _fields(place.new)
     wanted = bare(old[name])
     alike = [each for each in new if each not in old and same(bare(new[each]), wanted)]
@@ -191,7 +191,7 @@ def _compare_required(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _is_always_there(place: SchemaPair, name: str) -> bool:
-    """Whether a field is required anyhow, as in every whole object."""
+    """Report whether a field is required anyway, as in every embedded resource."""
     known = ("apiVersion", "kind") if place.path else ("apiVersion", "kind", "metadata")
     return bool(place.new.get(EMBEDDED)) and name in known
 
@@ -236,7 +236,7 @@ def _named(rest: Schema | _UnknownFieldHandling) -> str:
 
 
 def _keeps(fate: _UnknownFieldHandling, schema: Schema) -> bool:
-    """Whether values that had a schema are kept as they are without one."""
+    """Report whether values that had a schema are kept unchanged without one."""
     return fate is _UnknownFieldHandling.KEPT or (
         fate is _UnknownFieldHandling.EMPTIED and _is_scalar(schema)
     )
@@ -265,6 +265,6 @@ def _compare_freed(place: SchemaPair, old: Schema, path: str) -> Iterator[Compat
 
 
 def _spared(schema: Schema, items: Schema) -> Schema:
-    """The items of a list; where it keeps unknown fields, it keeps those of its items."""
+    """Return the schema of items; a list that keeps unknown fields keeps those of its items too."""
     more: dict[str, Any] = {PRESERVE: True} if schema.get(PRESERVE) else {}
     return {**items, **more}

@@ -1,4 +1,4 @@
-"""A finding, and the places of a schema in which findings are made."""
+"""Findings, and the pair of schemas that is compared at each path."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CompatibilityFinding:
-    """One thing that is no longer as it was."""
+    """One change from the earlier schema or definition."""
 
     version: str
-    """The API version; empty for what concerns the whole definition."""
+    """The API version; empty if the finding is about the whole definition."""
     path: str
-    """A field of the objects (`spec.ports[].name`, `spec.env{}`), or a place in the definition
-    (`spec.scope`, `spec.versions[v1].served`); empty for the whole object."""
+    """A field of the objects (`spec.ports[].name`, `spec.env{}`), or of the definition
+    (`spec.scope`, `spec.versions[v1].served`); empty for the whole object.
+    """
     rule: str
-    """What was found, as one of `RULES`."""
+    """The name of one of `RULES`."""
     severity: FindingSeverity
     fact: str
     advice: str
 
     def as_data(self) -> dict[str, str]:
-        """The same as plain texts, for JSON and tables."""
+        """Return the finding as plain strings, for JSON and tables."""
         names = ("version", "path", "rule", "severity", "fact", "advice")
         return {name: _text(getattr(self, name)) for name in names}
 
@@ -42,7 +43,7 @@ def _text(value: str | Enum) -> str:
 def found(
     rule: str, path: str, fact: str, *, version: str = "", other: str = ""
 ) -> CompatibilityFinding:
-    """A finding of a rule; `other` is the field that its advice speaks of."""
+    """Return a finding of a rule; `other` is the field that its advice names."""
     known = RULES[rule]
     advice = known.advice.format(other=other)
     return CompatibilityFinding(version, path, rule, known.severity, fact, advice)
@@ -51,21 +52,21 @@ def found(
 def within(
     findings: Iterable[CompatibilityFinding], least: FindingSeverity
 ) -> list[CompatibilityFinding]:
-    """The findings that are at least so bad."""
+    """Return the findings that have at least a severity."""
     return [finding for finding in findings if finding.severity.rank <= least.rank]
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaPair:
-    """A place that has a schema before and after."""
+    """The old and the new schema of one path."""
 
     old: Schema
     new: Schema
     path: str = ""
     required: bool = False
-    """Whether the object around it must have it now."""
+    """True if the new schema of the object around it requires it."""
     limited: bool = False
-    """Whether rules further outside look at what is in here, so that a default may break them."""
+    """True if constraints further outside cover this path, so that a default may violate them."""
 
     def found(
         self, rule: str, fact: str, *, at: str | None = None, other: str = ""
@@ -73,5 +74,5 @@ class SchemaPair:
         return found(rule, self.path if at is None else at, fact, other=other)
 
     def changed(self, keyword: str) -> tuple[Any, Any]:
-        """What a keyword says before and after, where saying nothing has several spellings."""
+        """Return the old and the new value of a keyword; any empty value is None."""
         return self.old.get(keyword) or None, self.new.get(keyword) or None

@@ -1,4 +1,4 @@
-"""What schemas say, in the few forms in which it can be compared: types, paths, bare meaning."""
+"""Normal forms of schemas for comparison: types, paths, and schemas without documentation."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _PLAIN_NAME = re.compile(r"[\w-]+")
 
 
 def types_of(schema: Schema) -> frozenset[str]:
-    """The types that a value may have; none where it may have any."""
+    """Return the types that a value may have; empty if it may have any."""
     if schema.get(INT_OR_STRING):
         return frozenset(["integer", "string"])
     return frozenset([schema["type"]] if schema.get("type") else [])
 
 
 def type_name(schema: Schema) -> str:
-    """What a schema calls its type."""
+    """Return the name of a schema's type for messages."""
     return "int-or-string" if schema.get(INT_OR_STRING) else schema.get("type") or "any type"
 
 
 def may_be(schema: Schema, kind: str) -> bool:
-    """Whether a value may be of a type."""
+    """Report whether a value may have a type."""
     types = types_of(schema)
     return not types or kind in types
 
 
 def path_to(path: str, name: str) -> str:
-    """The path of a field; a name that would be read as a path is quoted.
+    """Return the path of a field; a name that is not plain is quoted.
 
     >>> path_to("spec", "size"), path_to("spec", "a.b")
     ('spec.size', 'spec["a.b"]')
@@ -57,7 +57,7 @@ def path_to(path: str, name: str) -> str:
 
 
 def bare(schema: Any) -> Any:
-    """A schema without what it says to people alone."""
+    """Return a schema without its documentation, such as descriptions."""
     if not isinstance(schema, dict):
         return schema
     return {

@@ -1,4 +1,4 @@
-"""Bounds before and after: whether one lets through all that the other did."""
+"""Compare numeric limits: report whether the new one allows all that the old one did."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LARGEST: Final = 2**53
 
 
 def compare_bounds(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    """What became of minima, maxima and multiples."""
+    """Yield the changes of minima, maxima and multiples."""
     for size in _SIZES:
         yield from _compare_size(place, f"min{size}", 1)
         yield from _compare_size(place, f"max{size}", -1)
@@ -28,14 +28,14 @@ def compare_bounds(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 def _compare_size(place: SchemaPair, keyword: str, sign: int) -> Iterator[CompatibilityFinding]:
     old, new = place.old.get(keyword), place.new.get(keyword)
     if sign > 0:
-        old, new = old or None, new or None  # at least 0 of something says nothing
+        old, new = old or None, new or None  # a minimum of 0 is no limit
     if old != new:
         tighter = old is not None and new is not None and sign * (new - old) > 0
         yield _told(place, keyword, old, new, "limit-tightened" if tighter else "limit-widened")
 
 
 def _told(place: SchemaPair, keyword: str, old: Any, new: Any, rule: str) -> CompatibilityFinding:
-    """A finding about a keyword that has one value; without one before, it is a new limit."""
+    """Return a finding about a keyword; without an old value, the limit is new."""
     if old is None:
         return place.found("limit-added", f"{keyword} is new: {shown(new)}")
     if new is None:
@@ -60,10 +60,10 @@ def _compare_bound(place: SchemaPair, keyword: str, sign: int) -> Iterator[Compa
 
 
 def _tighter(place: SchemaPair, old: tuple[float, bool], new: tuple[float, bool]) -> bool | None:
-    """Whether the new lower bound is the tighter one; nothing where that cannot be told.
+    """Report whether the new lower bound is tighter than the old one; None if unknown.
 
-    The real server compares integers with the whole part of a bound, and refuses every value
-    where a bound is itself not of the type.
+    kube-apiserver compares integers with the integer part of a bound, and refuses every value if
+    a bound does not have the type of the field.
     """
     if not (_is_plain(place.old, old[0]) and _is_plain(place.new, new[0])):
         return None
@@ -92,6 +92,6 @@ def _compare_multiple(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _are_whole(place: SchemaPair, old: float, new: float) -> bool:
-    """Whether both are multiples of integers; floats are only nearly multiples of anything."""
+    """Report whether both are exact multiples; multiples of floats are only approximate."""
     known = types_of(place.old) == types_of(place.new) == {"integer"}
     return known and min(old, new) > 0 and _is_plain(place.old, old) and _is_plain(place.new, new)

@@ -1,4 +1,4 @@
-"""Everything that can be found, how bad it is, and what to do instead: the reference lists it."""
+"""All rules of findings, with severity and advice; the reference documentation lists them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ __all__ = ["RULES", "FindingRule", "FindingSeverity"]
 
 
 class FindingSeverity(Enum):
-    """How much a change takes away from those who use what was before."""
+    """The degree to which a change breaks existing users."""
 
     BREAKING = "breaking"
     """Existing objects or clients stop working."""
     RISKY = "risky"
-    """They may: it depends on what they hold, or cannot be told from the schema."""
+    """They may stop working: it depends on their data, or the schema does not show it."""
     SAFE = "safe"
-    """Nothing stops working; worth knowing."""
+    """Nothing stops working; the change is only reported."""
 
     @property
     def rank(self) -> int:
-        """0 for the worst."""
+        """The position in order of severity; 0 is the worst."""
         return [*FindingSeverity].index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class FindingRule:
-    """Something that can be found."""
+    """A type of finding."""
 
     name: str
     severity: FindingSeverity
@@ -36,7 +36,7 @@ class FindingRule:
     """One sentence; `{other}` stands for a field that the finding names."""
 
 
-# From Kubernetes 1.30 on, the real server lets an update keep the mistakes that it does not touch.
+# From Kubernetes 1.30 on, kube-apiserver accepts updates that leave invalid values unchanged.
 _KEPT = (
     "from Kubernetes 1.30 on, updates that do not change such a value still pass, but it cannot be "
     "written again"

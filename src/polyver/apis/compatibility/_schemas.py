@@ -1,4 +1,4 @@
-"""Two schemas side by side, place by place."""
+"""Compare two schemas path by path."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = ["compare_schemas"]
 def compare_schemas(
     old: Schema, new: Schema, *, version: str = "", least: FindingSeverity = FindingSeverity.RISKY
 ) -> list[CompatibilityFinding]:
-    """What objects and clients of the old openAPIV3Schema can no longer do under the new one.
+    """Return the changes of an openAPIV3Schema that break objects or clients, or may break them.
 
-    Both must have passed `check_schema`. What takes nothing away is left out, unless `least` is
-    `Severity.SAFE`. Without a finding that is breaking or risky, every object that was right
-    before is right afterwards, and is kept as it is, but for new fields that have a default.
+    Both must have passed `check_schema`. Safe changes are left out, unless `least` is
+    `FindingSeverity.SAFE`. Without a breaking or risky finding, every object that was valid
+    before is valid afterwards, and is kept unchanged except for new fields that have a default.
 
     >>> before = {"type": "object", "properties": {"cron": {"type": "string"}}}
     >>> after = {"type": "object", "properties": {"schedule": {"type": "string"}}}
     >>> [finding.fact for finding in compare_schemas(before, after)]
     ['string is gone, and dropped; schedule is new and has the same schema']
     """
-    # Every object is a whole one; nobody says so at the root.
+    # The root is always a complete object, but its schema does not state it.
     whole = SchemaPair({**old, EMBEDDED: True}, {**new, EMBEDDED: True})
     return within((replace(each, version=version) for each in _compare(whole)), least)
 

@@ -1,4 +1,4 @@
-"""What one place says about its value, apart from what is inside of it."""
+"""Compare the keywords of one schema that limit its own value, not its fields or items."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FULL_FORMATS = {("integer", "int64"), ("number", "double")}
 
 
 def compare_type(place: SchemaPair) -> CompatibilityFinding | None:
-    """Whether a value may still have the type that it had."""
+    """Return a finding if the type changed."""
     old, new = types_of(place.old), types_of(place.new)
     if old == new:
         return None
@@ -43,7 +43,7 @@ def compare_type(place: SchemaPair) -> CompatibilityFinding | None:
 
 
 def compare_value(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    """Everything else that is said of a value itself."""
+    """Yield the changes of all other keywords about the value itself."""
     yield from _compare_enum(place)
     yield from compare_bounds(place)
     yield from _compare_pattern(place)
@@ -102,7 +102,7 @@ def _compare_format(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _means_more(place: SchemaPair) -> bool:
-    """Whether a format may have been without effect before: each type knows its own formats."""
+    """Report whether a format may have had no effect before: each type has its own formats."""
     old, new = type_name(place.old), type_name(place.new)
     return old not in (new, "string") and (old, new) != ("integer", "number")
 
@@ -129,7 +129,7 @@ _FLAGS = {
 def _compare_null(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.changed("nullable")
     if new and not old:
-        # Until now null was dropped or replaced before anyone looked at it.
+        # Until now null was dropped or replaced before validation.
         noticed = place.limited or place.new.get("enum") or place.new.get("default") is not None
         yield place.found("null-kept" if noticed else "nullable-added", "nullable is new")
     elif old and not new:
@@ -168,7 +168,7 @@ def _compare_rules(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _rules(schema: Schema) -> list[tuple[str, bool]]:
-    """The rules without what they say when they are broken."""
+    """Return the CEL rules without their messages."""
     found = schema.get(_RULES) or ()
     return [(each.get("rule") or "", bool(each.get("optionalOldSelf"))) for each in found]
 

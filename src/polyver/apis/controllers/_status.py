@@ -39,7 +39,7 @@ class DeclaredStatusWriter:
         code: CodeType | None,
         clock: Clock,
     ) -> None:
-        """`code` is the function's own: failures name the line of its file that raised."""
+        """Take the function's `code`: failures name the line of its file that raised."""
         self._client = client
         self._resource = resource
         self._has_conditions = _has_conditions(version)
@@ -76,14 +76,14 @@ class DeclaredStatusWriter:
     async def _write(self, obj: Object, status: Object) -> None:
         if (obj.get("status") or {}) == status:
             return
-        # With its resourceVersion: what was decided on an old state is decided again.
+        # With its resourceVersion: a decision on an old state fails and is made again.
         await self._client.update(self._resource, {**obj, "status": status}, subresource="status")
 
 
 def _recovered(obj: Object, wanted: Object, known: Object, now: str) -> Object:
-    """A status whose condition says that the last call succeeded.
+    """Return a status whose condition reports that the last call succeeded.
 
-    A function that sets a condition of this name itself has its own.
+    If the function sets a condition of this type itself, the status stays as it is.
     """
     others = [each for each in wanted.get("conditions") or [] if each != known]
     if any(each.get("type") == _CONDITION for each in others):

@@ -1,13 +1,13 @@
-"""Conversions that are applied to a server: served at once, and written into the definitions.
+"""Controller of Conversions: serves them, and writes their webhook into the CRDs.
 
-What converts is handed to whoever serves: the embedded server itself, or a webhook. Of several
-replicas all serve, and one writes.
+Converters are published to the process that serves: the embedded server itself, or a webhook. All
+replicas serve, and the leader writes.
 
-A kind with several versions in use must never lose what converts it: with `strategy: None` an API
-server changes the apiVersion alone, prunes the fields that the other version does not have, and
+A kind with several versions in use must never lose its Conversion: with `strategy: None` an API
+server changes only the apiVersion, prunes the fields that the other version does not have, and
 stores the rest at the next write. So a finalizer keeps a Conversion as long as it is needed. If it
-is gone all the same, the definition is left as it is: requests in other versions fail then, and
-nothing is lost.
+is gone nevertheless, the CRD stays as it is: requests in other versions fail then, and no data is
+lost.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = ["FINALIZER", "ConversionController"]
 FINALIZER = "polyver.dev/conversion"
 _MANAGER = "polyver"
 _LOOK_AGAIN = 5.0
-"""Trimming `storedVersions` is no new generation of a definition, and not seen here."""
+"""Seconds until the next check: trimming `storedVersions` triggers no event of this watch."""
 _HTTPS = 443
 _CONVERSIONS = GroupVersionResource(
     CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
@@ -59,7 +59,7 @@ Publish = Callable[[str, Converter | None], None]
 
 
 class ConversionController(Controller[str]):
-    """One key for each name, which a Conversion and the definition that it is for share."""
+    """Reconciles one name, which a Conversion and its CustomResourceDefinition share."""
 
     name = "conversions"
 
@@ -75,12 +75,12 @@ class ConversionController(Controller[str]):
         settle: float = 0.0,
         clock: Clock | None = None,
     ) -> None:
-        """`told` is what definitions are to say of who converts; without it nothing is written.
+        """Take `told`, the `spec.conversion` for CRDs; without it nothing is written.
 
-        `annotations` come with it, for others who fill something in. `bundle` tells what they are
-        to trust then, if that is not part of it. `kinds` are the definitions that are converted
-        without a Conversion. For `settle` seconds a new Conversion is not written down, so that all
-        who serve know it before anybody asks.
+        `annotations` are set together with it, for controllers such as cert-manager. `bundle`
+        returns the CA bundle if `told` has none. `kinds` are the CRDs that are converted without a
+        Conversion. A new Conversion is written to its CRD only after `settle` seconds, so that all
+        replicas serve it before kube-apiserver calls one of them.
         """
         self._client = client
         self._publish = publish
@@ -100,7 +100,7 @@ class ConversionController(Controller[str]):
         ]
 
     async def load(self) -> None:
-        """Serve what is there already, before anybody asks for objects."""
+        """Serve the existing Conversions, before a client requests objects."""
         try:
             found = await self._client.list(_CONVERSIONS)
         except ApiError as error:
@@ -139,7 +139,7 @@ class ConversionController(Controller[str]):
         return None
 
     async def _deleted(self, key: str, conversion: Object, crd: Object | None) -> Requeue | None:
-        """Let a Conversion go that was deleted, as soon as its kind does not need it."""
+        """Remove the finalizer of a deleted Conversion as soon as its kind does not need it."""
         if needed := needed_versions(conversion, crd):
             await self._served(key, conversion, crd)
             now = await find(self._client, _CONVERSIONS, key)
@@ -155,7 +155,7 @@ class ConversionController(Controller[str]):
         return None
 
     async def _lost(self, key: str, crd: Object | None) -> None:
-        """Stop converting by a Conversion that is gone, unless its kind cannot do without it."""
+        """Stop serving a Conversion that is gone, unless its kind still needs it."""
         known = self._published.get(key)
         if known is None:
             return
@@ -176,7 +176,7 @@ class ConversionController(Controller[str]):
     async def _write_down(
         self, key: str, conversion: Object, crd: Object | None, problem: str
     ) -> None:
-        """Have the definition and the status say what is served."""
+        """Write to the CRD that we convert, and set the condition of the Conversion."""
         if crd is None:
             text = f"there is no CustomResourceDefinition {key}"
             await self._tell(conversion, "False", "NoDefinition", text)
@@ -192,14 +192,14 @@ class ConversionController(Controller[str]):
             await self._tell(conversion, "True", "Served", "objects are converted by this")
 
     def _serve(self, key: str, conversion: Object, crd: Object | None) -> _Published:
-        """Convert by a Conversion from now on."""
+        """Build the converter of a Conversion if needed, and publish it."""
         made_from = _made_from(conversion, crd)
         known = self._published.get(key)
         if known is None or known.made_from != made_from:
             since = self._clock.time() if known is None else known.since
             converter, problem = _made(conversion, crd)
             if known is not None and (less := _missing(known.converter, converter, crd)):
-                # Somebody came past admission: without these, objects could not be read.
+                # The write bypassed admission: without these versions, objects could not be read.
                 problem = f"{problem}; {listed(less)} converted as before until a restart"
                 converter = known.converter
             self._publish(key, converter)
@@ -215,12 +215,12 @@ class ConversionController(Controller[str]):
             self._publish(key, None)
 
     async def _unpoint(self, crd: Object) -> None:
-        """Have a definition with one version say that nobody converts, if it named us."""
+        """Set the strategy None in a CRD with one version in use that names our webhook."""
         if self._told is not None and _is_told(crd, self._told) and len(versions_in_use(crd)) < 2:
             await self._write(crd, {"strategy": "None"})
 
     async def _point(self, crd: Object) -> None:
-        """Have a definition say that we convert, if it does not."""
+        """Set our webhook in a CRD that does not name it."""
         if self._told is not None and not _is_told(crd, self._told):
             await self._write(crd, self._told)
 
@@ -248,7 +248,7 @@ class ConversionController(Controller[str]):
         *,
         kind: str = "Serving",
     ) -> None:
-        """Set a condition of a Conversion, if it has another."""
+        """Set a condition of a Conversion, if it differs."""
         if self._told is None:
             return
         condition = DesiredCondition(kind, status, reason, message)
@@ -266,22 +266,22 @@ class ConversionController(Controller[str]):
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """What converts a kind."""
+    """A converter that is served, and its state."""
 
     made_from: str
     problem: str
-    """Why some of the Conversion is left out; empty if nothing is."""
+    """The reason why a part of the Conversion is left out; empty if none is."""
     since: float
-    """When its Conversion was first seen."""
+    """The time at which its Conversion was first seen."""
     converter: Converter
     orphaned: bool = False
-    """Whether its Conversion is gone, though its kind needs it."""
+    """True if its Conversion is gone, although its kind needs it."""
 
 
 def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
-    """What converts, and why some of it does not, if the definition has changed meanwhile.
+    """Return the converter; if the CRD has changed meanwhile, a reduced one and the reason.
 
-    Without it nobody could read objects in any other version, nor even delete them.
+    Without any, objects could not be read in other versions, nor even deleted.
     """
     try:
         return converter_of(conversion, crd), ""
@@ -301,13 +301,13 @@ def _log_orphan(key: str, used: Sequence[str]) -> None:
 
 
 def _missing(before: Converter, after: Converter, crd: Object | None) -> list[str]:
-    """Versions in use that were converted before, and would not be any more."""
+    """Return the versions in use that were converted before, and would not be any more."""
     used = versions_in_use(crd) if crd is not None else []
     return [each for each in used if each in before.versions and each not in after.versions]
 
 
 def _told(error: PolyverError) -> str:
-    """An error with the field that it is about, and no file: it is about an object."""
+    """Return an error's message with its field and without a file, as it is about an object."""
     at = place_of(error)
     where, hint = f" ({at})" if at else "", f"; {error.hint}" if error.hint else ""
     return f"{error.fact}{where}{hint}"
@@ -332,7 +332,7 @@ def _made_from(conversion: Object, crd: Object | None) -> str:
 
 
 def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
-    """Whether a definition says that we convert; what the server fills in makes no difference."""
+    """Report whether a CRD names our webhook; fields that the server defaults are ignored."""
     said = crd["spec"].get("conversion") or {}
     client, wanted = _client(said), _client(told)
     return said.get("strategy") == told.get("strategy") and all(
@@ -341,7 +341,7 @@ def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
 
 
 def _client(conversion: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Who converts; servers write down the port of a service, also if nobody named one."""
+    """Return the client configuration, with the default port that servers add to a service."""
     client: Mapping[str, Any] = (conversion.get("webhook") or {}).get("clientConfig") or {}
     if not client.get("service"):
         return client

@@ -1,8 +1,8 @@
-"""The controllers that users write: a function that is given an object and returns an Outcome.
+"""Controllers written by users: a function takes an object and returns an Outcome.
 
 The function is called off the event loop, with a deadline. This controller applies the objects of
 the Outcome, writes the status, and watches the objects that it applied: the function is called
-again when somebody deletes or edits one of them, and so they are restored.
+again when another client deletes or edits one of them, and so they are restored.
 """
 
 from __future__ import annotations
@@ -58,10 +58,13 @@ class _Seen(Struct, frozen=True, gc=False):
 
 
 class DeclaredController(Controller[Key]):
-    """Calls the function of one kind for each of its objects, in the version that is stored."""
+    """Calls the function of one kind for each of its objects.
+
+    Objects are in the version whose class the function takes, else in the storage version.
+    """
 
     workers = 32
-    """A call that hangs keeps its worker until the deadline: this many hold up the others."""
+    """A call that hangs keeps its worker until the deadline: this many block all others."""
 
     def __init__(
         self,
@@ -146,15 +149,15 @@ class DeclaredController(Controller[Key]):
         return found
 
     async def _keep(self, owner: Object, wanted: Sequence[Object]) -> Object:
-        """Have what is wanted, and nothing that was wanted before; the owner as it is then."""
+        """Apply the wanted objects, delete those wanted before, and return the updated owner."""
         before, parts = noted(owner), [part_of(each) for each in wanted]
-        # Noted first: what is applied without a note would stay when it is wanted no longer.
+        # Recorded first: an object that is applied but not recorded would never be deleted.
         owner = await self._keeping.note(owner, [*before, *parts])
         self._outputs.use((part.group, part.kind) for part in parts)
         manager = manager_for(self.name, owner["kind"], owner["metadata"]["uid"])
         for each in wanted:
             await self._apply(each, manager)
-        # Once one field manager, called as the controller, was for the objects of all owners.
+        # Earlier releases used one field manager, named like the controller, for all owners.
         is_ours = partial(is_made_for, owner=owner, managers=(manager, self.name))
         removed = [await self._keeping.remove(each, is_ours) for each in unwanted(before, parts)]
         return await self._keeping.note(owner, [*parts, *(each for each in removed if each)])
@@ -187,7 +190,7 @@ class DeclaredController(Controller[Key]):
 
 
 def owned(content: Object, owner: Object) -> Object:
-    """An object as part of another: in its namespace, and gone when that is gone."""
+    """Return an object with an owner: in its namespace, and deleted together with it."""
     metadata = dict(content.get("metadata") or {})
     namespace = owner["metadata"].get("namespace")
     if namespace:
@@ -216,6 +219,6 @@ def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     metadata = obj["metadata"]
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
     annotations = metadata.get("annotations") or {}
-    # Its own notes are no reason to call the function again.
+    # The annotation that this controller writes is no reason to call the function again.
     others = {name: value for name, value in annotations.items() if name != APPLIED}
     return (*seen, str(metadata.get("labels")), str(others))

@@ -1,4 +1,4 @@
-"""What API servers are told to ask us about, kept up to date as Conversions come and go."""
+"""Controller of the webhook configurations: the admission that Conversions and kinds need."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _REGISTRATIONS = {
 
 
 class RegistrationController(Controller[str]):
-    """One key, as all that is wanted goes into two objects."""
+    """Reconciles a single key, as all registrations are in two objects."""
 
     name = "registrations"
 
@@ -51,9 +51,9 @@ class RegistrationController(Controller[str]):
         wanted: Sequence[AdmissionRegistration] = (),
         bundle: Callable[[], Awaitable[bytes]] | None = None,
     ) -> None:
-        """`kinds` are those in Python, `wanted` is what is wanted beside them.
+        """Take `kinds` declared in Python, and further registrations in `wanted`.
 
-        `bundle` tells what is to be trusted at a moment.
+        `bundle` returns the current CA bundle.
         """
         self._client = client
         self._webhook = webhook
@@ -78,7 +78,7 @@ class RegistrationController(Controller[str]):
             await self._keep(kind_name, resource, wanted)
 
     async def _converted(self) -> list[str]:
-        """The definitions for which there are Conversions."""
+        """Return the names of CRDs that have a Conversion, without the kinds in Python."""
         known = {kind.definition().name for kind in self._kinds}
         found = await self._client.list(_CONVERSIONS, metadata=True)
         return sorted({each["metadata"]["name"] for each in found.items} - known)
@@ -89,16 +89,16 @@ class RegistrationController(Controller[str]):
             return []
         try:
             definition = definition_of(crd)
-        except PolyverError:  # its Conversion says that it is not served
+        except PolyverError:  # the condition of its Conversion reports it
             return []
         return wanted_by(DeclaredKind.of(replace(definition, strategy=None)))
 
     async def _keep(
         self, kind: str, resource: GroupVersionResource, wanted: Sequence[AdmissionRegistration]
     ) -> None:
-        """Have one of the objects say what is wanted; what others added to it stays."""
+        """Apply the registrations to one of the objects; entries of other managers stay."""
         found = await find(self._client, resource, _NAME)
-        # Read after the object: nobody who was slow writes a bundle back that was replaced.
+        # Read after the object: a slow replica then cannot write back a bundle that was replaced.
         webhook = self._webhook
         if self._bundle is not None:
             text = base64.b64encode(await self._bundle()).decode()

@@ -1,4 +1,4 @@
-"""Conversion between the versions of a kind: rules both ways, and a carry for what they lose."""
+"""Conversion between the versions of a kind: two-way rules, and preserved fields for the rest."""
 
 from polyver.apis.conversion._block import InvalidRules, RuleBlock
 from polyver.apis.conversion._building import InvalidRule, Rules

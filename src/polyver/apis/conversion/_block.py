@@ -1,7 +1,8 @@
-"""The rules that hold for one object, or for each item of a list, and the fields that none names.
+"""The rules for one object, or for each item of a list, and the fields that no rule names.
 
-This is the plain interpreter: it says what a conversion is, one edge at a time, and the compiler
-is checked against it. What no rule names keeps its place, unless the other version lacks it.
+This is the plain interpreter: it defines the result of a conversion, one edge at a time, and the
+compiler is tested against it. A field that no rule names stays where it is, unless the other
+version lacks it.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from polyver.languages.values.strings import same
 __all__ = ["FieldClaims", "InvalidRules", "RuleBlock"]
 
 Places = tuple[StructuralSchema | None, StructuralSchema | None]
-"""What the schemas of the two versions say of a value; None where there is no schema."""
+"""The schemas of a value in the two versions; None where there is no schema."""
 
 
 class InvalidRules(PolyverError):
-    """Rules that do not fit together; `rule` is the number of the one that is too many."""
+    """Rules that contradict each other; `rule` is the number of the later one."""
 
     def __init__(self, fact: str, *, rule: int, hint: str = "") -> None:
         super().__init__(fact, hint=hint)
@@ -48,16 +49,16 @@ class InvalidRules(PolyverError):
 
 @dataclass(frozen=True, eq=False)
 class RuleBlock:
-    """Rules, and what the schemas say of the objects on both sides."""
+    """Rules, and the schemas of the objects on both sides."""
 
     rules: tuple[ConversionRule, ...] = ()
     places: Places = (None, None)
     root: bool = False
-    """Whether this is for whole objects, which have metadata, and keep `spec` and the like."""
+    """True for the rules of whole objects, which have metadata, and keep `spec` and the like."""
     trivial: bool = field(init=False)
-    """Whether values are the same in both versions, as far as anybody can tell."""
+    """True if values are the same in both versions, as far as the schemas show."""
     fits: bool = field(init=False)
-    """Whether rules name only fields that their versions have."""
+    """True if rules name only fields that their versions have."""
 
     def __post_init__(self) -> None:
         FieldClaims(self.rules)
@@ -69,7 +70,7 @@ class RuleBlock:
         object.__setattr__(self, "fits", all(_fits(rule, *known) for rule in self.rules))
 
     def bound(self, source: StructuralSchema | None, target: StructuralSchema | None) -> RuleBlock:
-        """The same rules, for versions with these schemas, and what those imply."""
+        """Return the rules for versions with these schemas, and the rules that these imply."""
         rules = tuple(rule.bound(source, target) for rule in self.rules)
         more = implied(rules, source, target, root=self.root)
         return replace(self, rules=(*rules, *more), places=(source, target))
@@ -79,17 +80,17 @@ class RuleBlock:
         return 1 if self.root else 0
 
     def written(self, *, back: bool) -> StructuralSchema | None:
-        """The schema of what is written in a direction."""
+        """Return the schema of the written version in a direction."""
         return self.places[0 if back else 1]
 
     def read(self, *, back: bool) -> StructuralSchema | None:
-        """The schema of what is read in a direction."""
+        """Return the schema of the read version in a direction."""
         return self.places[1 if back else 0]
 
-    # One object
+    # Objects.
 
     def run(self, obj: Object, *, back: bool) -> Object:
-        """What the rules make of an object, with nothing of what was lost before."""
+        """Convert an object by the rules, without restoring preserved fields."""
         made: Object = fresh(obj)
         taken = [
             tuple(take(made, path, pinned=self._pinned) for path in rule.ports(back=back)[0])
@@ -113,12 +114,12 @@ class RuleBlock:
         return rule.run(values, back=back)
 
     def _applies(self, rule: ConversionRule, obj: Object) -> bool:
-        """A constant is there only where there is something that it is part of."""
+        """Report whether a rule applies: a constant needs its top-level field, such as `spec`."""
         constant = isinstance(rule, ConstRule) and self.root and len(rule.at) > 1
         return not constant or rule.targets[0][0] in obj
 
     def allowed(self, rule: ConversionRule, values: Ports, *, back: bool) -> Ports:
-        """What may be written: labels and annotations are texts."""
+        """Return the values to write: labels and annotations that are no strings are dropped."""
         if not self.root:
             return values
         paths = rule.ports(back=back)[1]
@@ -136,10 +137,10 @@ class RuleBlock:
                 put(made, path, value)
 
     def lost(self, obj: Object, made: Object, *, back: bool) -> Lost:
-        """What an object has that would not come back from what was made of it."""
+        """Return the fields of an object that a conversion back of `made` would not restore."""
         lost: Lost = {}
         for rule in self.rules:
-            # A constant is expected where the version that lacks it would be asked again.
+            # A constant is expected only if the conversion back would write it.
             if self._applies(rule, made if back else obj):
                 reads, writes = rule.ports(back=back)
                 read = tuple(pick(obj, path) for path in reads)
@@ -149,7 +150,7 @@ class RuleBlock:
         return lost | delta(again, obj, self.read(back=back))
 
     def lost_by(self, rule: ConversionRule, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """What one rule read and would not be there again."""
+        """Return the fields that one rule read and would not restore."""
         reads, writes = rule.ports(back=back)
         touched = any(path[0] == "metadata" for path in (*reads, *writes))
         if not self.root or not touched or not writes:
@@ -158,7 +159,7 @@ class RuleBlock:
         return rule.missed(values, again, back=back)
 
     def restored(self, made: Object, lost: Lost, *, back: bool) -> Object:
-        """What was made, together with what was lost of it before."""
+        """Return a converted object with the fields restored that it lost before."""
         if not lost:
             return made
         whole: Object = fresh(made)
@@ -173,7 +174,7 @@ class RuleBlock:
         return whole
 
     def guards(self, lost: Lost, view: Any, *, back: bool) -> Iterator[Guard]:
-        """The guards in what was lost of what is written, while this is what is read."""
+        """Yield the guards of preserved fields, with their values for the object that is read."""
         rest = dict(lost)
         for rule in self.rules:
             reads, writes = rule.ports(back=back)
@@ -185,7 +186,7 @@ class RuleBlock:
                 yield from rule.guards(own, tuple(pick(view, path) for path in reads), back=back)
         yield from guards(rest, view, self.written(back=back))
 
-    # Any value: an object, or what no rule looks into
+    # Any value: an object, or a value without rules inside.
 
     def run_value(self, value: Any, *, back: bool) -> Any:
         if self.trivial or type(value) not in (dict, list):
@@ -197,7 +198,7 @@ class RuleBlock:
         return made
 
     def lost_value(self, value: Any, made: Any, *, back: bool) -> dict[str, Any]:
-        """The entry for a value that was made into another; empty if nothing was lost."""
+        """Return the entry for a converted value; empty if nothing was lost."""
         if type(value) is dict and type(made) is dict:
             lost = self.lost(value, made, back=back)
             return {"in": lost} if lost else {}
@@ -239,7 +240,7 @@ class RuleBlock:
 
 
 class FieldClaims:
-    """The fields that rules read and write; each belongs to one of them."""
+    """The fields that rules read and write; each belongs to one rule."""
 
     def __init__(self, rules: Iterable[ConversionRule] = ()) -> None:
         self._rules: list[ConversionRule] = []
@@ -248,7 +249,7 @@ class FieldClaims:
             self.add(rule)
 
     def add(self, rule: ConversionRule) -> None:
-        """Refuse a rule that reads or writes what another does, or something inside of that."""
+        """Refuse a rule that reads or writes a field of another rule, or a field inside of one."""
         number = len(self._rules)
         for back, side in enumerate(self._sides):
             own = _Side()
@@ -264,7 +265,7 @@ class FieldClaims:
 
 
 class _Side:
-    """The fields of one version that are taken, and those around them, with who took them."""
+    """The fields of one version that rules use, and the fields around them, with the rules."""
 
     def __init__(self) -> None:
         self._taken: dict[Path, tuple[Path, int]] = {}
@@ -314,7 +315,7 @@ def _rooted(place: StructuralSchema | None) -> StructuralSchema | None:
 
 
 def _clear(obj: Object, path: Path) -> None:
-    """Take away what is no object on the way to a path."""
+    """Remove a value on the path that is not an object."""
     for name in path[:-1]:
         inside = obj.get(name, MISSING)
         if inside is not MISSING and type(inside) is not dict:

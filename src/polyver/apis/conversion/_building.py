@@ -1,4 +1,4 @@
-"""How rules are written, in Python and behind the YAML form: each call adds one two-way rule."""
+"""The builder of rules, for Python and for YAML: each call adds one two-way rule."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["InvalidRule", "Rules"]
 
 
 class InvalidRule(PolyverError):
-    """A rule that makes no sense."""
+    """A rule that is invalid by itself."""
 
 
 class Rules:
@@ -47,7 +47,7 @@ class Rules:
         self._claims = FieldClaims()
 
     def move(self, source: str, target: str) -> None:
-        """A field that has another name or place."""
+        """Add a field that has another path in the second version."""
         self._add(MoveRule(self._path(source), self._path(target), RuleBlock()))
 
     def split(
@@ -59,7 +59,7 @@ class Rules:
         types: Sequence[Type] | None = None,
         absent: str | None = None,
     ) -> None:
-        """A text that is several fields in the other version."""
+        """Add a string that is several fields in the second version."""
         if len(into) < 2:
             raise InvalidRule("split needs at least two fields to split into")
         if not separator:
@@ -76,11 +76,11 @@ class Rules:
         self._add(SplitRule(self._path(source), targets, separator, kinds, absent))
 
     def wrap(self, source: str, target: str) -> Rules:
-        """One value, and a list of which it is the first item; its own rules are returned."""
+        """Add a value that is the first item of a list; return the rules for the value."""
         return self._nested(WrapRule(self._path(source), self._path(target), RuleBlock()))
 
     def values(self, at: str, words: Mapping[Any, Any], *, to: str = "") -> None:
-        """Words that are called otherwise in the other version."""
+        """Add a mapping of the values of a field to those in the second version."""
         if not words:
             raise InvalidRule("values needs at least one pair")
         for each in (*words, *words.values()):
@@ -95,7 +95,7 @@ class Rules:
         self._add(ValuesRule(self._path(at), self._path(to or at), dict(words)))
 
     def cast(self, at: str, source: Type, target: Type, *, to: str = "") -> None:
-        """A value of another type."""
+        """Add a value that has another type in the second version."""
         _check_type(source)
         _check_type(target)
         self._add(CastRule(self._path(at), self._path(to or at), source, target))
@@ -108,7 +108,7 @@ class Rules:
         *,
         types: Sequence[Type] = ("integer", "integer"),
     ) -> None:
-        """A number in another unit."""
+        """Add a number that has another unit in the second version."""
         try:
             exact = Fraction(repr(factor) if isinstance(factor, float) else factor)
         except (ValueError, ZeroDivisionError, TypeError):
@@ -120,7 +120,7 @@ class Rules:
         self._add(ScaleRule(self._path(source), self._path(target), exact, types[0], types[1]))
 
     def keyed(self, source: str, target: str, *, key: str, value: str = "") -> None:
-        """A list of items with a key, and a map from that key."""
+        """Add a list whose items have a key, which is a map by that key in the second version."""
         if not key:
             raise InvalidRule("keyed needs the field that is the key")
         if key == value:
@@ -128,21 +128,21 @@ class Rules:
         self._add(KeyedRule(self._path(source), self._path(target), RuleBlock(), key, value))
 
     def drop(self, at: str) -> None:
-        """A field that only the first version has; it is carried."""
+        """Add a field that only the first version has; the second one preserves it."""
         self._add(DropRule(self._path(at)))
 
     def add(self, at: str) -> None:
-        """A field that only the second version has; going back it is carried."""
+        """Add a field that only the second version has; the first one preserves it."""
         self._add(DropRule(self._path(at), added=True))
 
     def const(self, at: str, value: Any) -> None:
-        """A field of the second version that has this value whenever the first says nothing."""
+        """Add a field of the second version that has this value unless another is preserved."""
         if value is None:
             raise InvalidRule("const needs a value")
         self._add(ConstRule(self._path(at), value))
 
     def each(self, at: str, *, to: str = "", key: str | Sequence[str] = ()) -> Rules:
-        """The items of a list, or the values of a map; the rules for each are returned."""
+        """Add the items of a list, or the values of a map; return the rules for each of them."""
         keys = (key,) if isinstance(key, str) else tuple(key)
         if "" in keys:
             raise InvalidRule("the key of items has no name")
@@ -150,7 +150,7 @@ class Rules:
         return self._nested(each)
 
     def within(self, at: str, *, to: str = "") -> Rules:
-        """An object; the rules for what is inside are returned."""
+        """Add an object; return the rules for the fields inside of it."""
         return self._nested(MoveRule(self._path(at), self._path(to or at), RuleBlock()))
 
     def _nested(self, rule: ConversionRule) -> Rules:
@@ -179,7 +179,7 @@ class Rules:
         return path
 
     def block(self) -> RuleBlock:
-        """The rules, ready to be used."""
+        """Return the finished rules."""
         made = [_completed(rule, inside) for rule, inside in self._rules]
         return RuleBlock(tuple(made), root=self._root)
 
@@ -194,14 +194,14 @@ def _completed(rule: ConversionRule, inside: Rules | None) -> ConversionRule:
 
 
 def _renamed(keys: Sequence[str], block: RuleBlock) -> tuple[str, ...]:
-    """What the keys of items are called in the other version."""
+    """Return the names of the items' keys in the other version."""
     moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, MoveRule)}
     found = [moves.get((key,), (key,)) for key in keys]
     return tuple(path[0] for path in found) if all(len(path) == 1 for path in found) else ()
 
 
 def _check_key(key: str, place: str) -> None:
-    """Refuse what an API server would refuse in every object."""
+    """Refuse a key of a label or annotation that an API server would refuse in every object."""
     if key in (ANNOTATION, BESIDE):
         raise InvalidRule(f"{key} is where conversion keeps what is lost")
     if problems := label_key_problems(key.lower() if place == "annotations" else key):

@@ -1,6 +1,6 @@
-"""The carry: what the versions of an object lost, kept beside what is visible.
+"""Preserved fields: values that a version cannot express, kept as JSON beside the visible fields.
 
-Written as JSON with sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is": …}}}}`.
+The JSON has sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is": …}}}}`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FORMAT: Final = 1
 
 
 class CarryTooLarge(PolyverError):
-    """More is lost than fits beside an object."""
+    """The preserved fields of an object exceed the size limit."""
 
     def __init__(self, carry: PreservedFields, size: int, room: int) -> None:
         sizes = {
@@ -39,15 +39,15 @@ class CarryTooLarge(PolyverError):
 
 @dataclass(slots=True)
 class PreservedFields:
-    """What each version lost, and how the map of annotations was found."""
+    """The preserved fields of each version, and the form of the annotations without them."""
 
     lost: dict[str, Lost] = field(default_factory=dict)
     was_empty: bool = False
-    """Whether there is a map of annotations with nothing in it, as far as clients can see."""
+    """True if clients see an empty map of annotations."""
     was_bare: bool = False
-    """Whether there is no metadata at all."""
+    """True if there is no metadata at all."""
     unknown: str = ""
-    """A text in a format that this release does not know: it is written back as it was read."""
+    """A string in a format that this release does not know; it is written back unchanged."""
 
 
 encode = msgspec.json.Encoder(order="sorted").encode
@@ -73,7 +73,7 @@ _Entry = TypedDict(
     },
     total=False,
 )
-"""What `Lost` may have: anybody can write an annotation, and none may break a conversion."""
+"""The allowed form of `Lost`: any client can write an annotation, and must not break conversion."""
 
 
 class _Written(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,7 +87,7 @@ _decode = msgspec.json.Decoder(_Written).decode
 
 
 def read(text: object) -> PreservedFields:
-    """Read preserved fields; a text in a format that this release does not know is kept as it is.
+    """Read preserved fields; a string in a format that this release does not know is kept as it is.
 
     Another release of polyver may have written it, and will read it again after a roll-back.
     """
@@ -107,7 +107,7 @@ def read(text: object) -> PreservedFields:
 
 
 def format_of(text: str) -> str:
-    """Name the format of preserved fields that could not be read, as far as the text tells."""
+    """Name the format of preserved fields that could not be read, as far as the string shows it."""
     try:
         found = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -119,7 +119,7 @@ def format_of(text: str) -> str:
 
 
 def write(carry: PreservedFields, *, room: int) -> str:
-    """A carry as text; CarryTooLarge if there is no room for it."""
+    """Return preserved fields as a string; raise CarryTooLarge if it has more than `room` bytes."""
     said: dict[str, Any] = {"format": FORMAT, "lost": carry.lost}
     flags = {"empty": carry.was_empty, "bare": carry.was_bare}
     text = encode(said | {name: True for name, is_so in flags.items() if is_so})

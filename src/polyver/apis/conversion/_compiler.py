@@ -67,7 +67,7 @@ def compile_path(hops: Sequence[Hop[ConversionStep]]) -> Compiled | None:
 
 
 class _Writer:
-    """Source code, and the values that it refers to."""
+    """Source code that is being written, and the values that it refers to."""
 
     def __init__(self) -> None:
         self.indent = 0
@@ -96,7 +96,7 @@ class _Writer:
         return f"{prefix}{self._count}"
 
     def keep(self, prefix: str, value: Any) -> str:
-        """A name for a value in the code."""
+        """Bind a value to a new name that the code can use, and return the name."""
         name = self.fresh(prefix)
         self.names[name] = value
         return name
@@ -117,9 +117,9 @@ class _BlockWriter:
     block: RuleBlock
     back: bool
     losing: bool
-    """Whether what is lost is kept; if not, the code raises Loses instead."""
+    """True if the code preserves lost values; if False, it raises Loses instead."""
     far: tuple[Settled, Settled] = (Settled(False, False), Settled(False, False))
-    """The same for the versions before and behind the two of this block."""
+    """`Settled` of the versions before the two of this block, and of those after them."""
     top: str = "top"
     containers: dict[Path, str] = field(default_factory=dict)
 
@@ -164,7 +164,7 @@ class _BlockWriter:
             line(f"    if not {var}: raise Unusual")
 
     def _watch(self, var: str, allowed: frozenset[str] | None, refused: frozenset[str]) -> None:
-        """Leave objects to the interpreter that have fields which only it can tell about."""
+        """Write code that raises Unusual for fields that only the interpreter can convert."""
         if allowed is not None:
             names = self.out.keep("known", allowed)
             self.out.line(f"if {var} is not M and not {var}.keys() <= {names}: raise Unusual")
@@ -178,7 +178,7 @@ class _BlockWriter:
         return 1 if self.block.root else 0
 
     def _anchors(self) -> dict[int, str]:
-        """For constants: whether what they are part of is there, before anything changes."""
+        """Write code that notes, before any change, whether the parent of each constant exists."""
         found: dict[int, str] = {}
         for rule in self.block.rules:
             if isinstance(rule, ConstRule) and self.block.root and len(rule.at) > 1:
@@ -188,7 +188,7 @@ class _BlockWriter:
         return found
 
     def _take(self, reads: Sequence[Sequence[Path]]) -> list[tuple[str, ...]]:
-        """Code that takes out what rules read; the variables, for each rule."""
+        """Write code that takes out what rules read; return the variables of each rule."""
         found = {path: self.out.fresh("v") for path in _flat(reads)}
         by_holder: dict[str, list[Path]] = {}
         for path in found:
@@ -204,7 +204,7 @@ class _BlockWriter:
         return [tuple(found[path] for path in paths) for paths in reads]
 
     def _clean(self, reads: Iterable[Path]) -> None:
-        """Objects that were emptied go; what must not be left over does not stay unseen."""
+        """Write code that removes emptied objects, or raises Unusual if one must not remain."""
         emptied = {path[:size] for path in reads for size in range(1, len(path))}
         for at in sorted(emptied, key=len, reverse=True):
             var, parent = self.containers[at], self.containers[at[:-1]]
@@ -216,7 +216,7 @@ class _BlockWriter:
                 self.out.line(f"if {var} is not M: raise Unusual")
 
     def _check_strays(self, paths: Iterable[Path]) -> None:
-        """What stands where a rule may write, and is read by none, is in nobody's way yet."""
+        """Write code that raises Unusual for a value at a path that rules write but do not read."""
         by_holder: dict[str, set[str]] = {}
         for path in paths:
             by_holder.setdefault(self.containers[path[:-1]], set()).add(path[-1])
@@ -224,7 +224,7 @@ class _BlockWriter:
             self._watch(holder, None, frozenset(names))
 
     def put(self, path: Path, value: str) -> None:
-        """Code that writes a value, which is there, with the objects around it."""
+        """Write code that stores a value, and creates the objects around it."""
         for size in range(1, len(path)):
             at = path[:size]
             var, parent = self.containers[at], self.containers[at[:-1]]
@@ -278,7 +278,7 @@ class _RuleWriter:
             self._out.line(f"    if not {fits}({value}): raise Unusual")
 
     def _interpreted(self, made: Sequence[str]) -> str:
-        """Code that lets the interpreter run this rule, or gives up where nothing may be lost."""
+        """Return code that lets the interpreter run this rule, or raises Loses."""
         if not self.block.losing:
             return "raise Loses"
         block, back = self.block.block, self.block.back
@@ -296,7 +296,7 @@ class _RuleWriter:
         return f"{outs}, K = {name}(({ins}), L, K)"
 
     def _hit(self) -> str:
-        """Code for whether something was lost of what this rule writes."""
+        """Return a condition: there are preserved fields for the paths that this rule writes."""
         if not self.block.losing or not self.paths:
             return ""
         names = [show_path(path) for path in self.paths]
@@ -373,7 +373,7 @@ class _RuleWriter:
         self._write([made])
 
     def _guarded(self, made: str) -> None:
-        """Code for what is inside, and for what to do if something of that is lost."""
+        """Write code for the values inside, with the interpreter as fallback if one is lost."""
         line, value = self._out.line, self.values[0]
         line("try:")
         self._out.indent += 1
@@ -385,7 +385,7 @@ class _RuleWriter:
         line(f"    {self._interpreted([made])}")
 
     def _inside(self, made: str) -> None:
-        """Code for a value if nothing inside of it is lost."""
+        """Write code that converts a value, and raises Loses if something inside of it is lost."""
         line, value, back = self._out.line, self.values[0], self.block.back
         match self.rule:
             case KeyedRule():
@@ -426,9 +426,9 @@ class _RuleWriter:
 
 
 def _item(block: RuleBlock, *, back: bool) -> Callable[[Any], Any] | None:
-    """A function for one value by the rules of a block, if there are any; else None.
+    """Compile the rules of a block for one value; return None if there are none.
 
-    Anything lost raises Loses.
+    The function raises Loses if anything is lost.
     """
     if block.trivial:
         return None

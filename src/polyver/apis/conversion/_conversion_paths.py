@@ -1,7 +1,7 @@
 """The conversion path between each two versions, as one function.
 
 The function converts objects whose fields may still be JSON, as a webhook gets hundreds of them.
-Fields that no rule reads are never decoded; functions of users get the whole object, decoded once.
+Fields that no rule reads are never decoded; users' functions get the whole object, decoded once.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Convert = Callable[[Object, str], Object]
 
 @dataclass(frozen=True, slots=True)
 class ConversionPath:
-    """The function for two versions, and what is known about it."""
+    """The function that converts between two versions, and its properties."""
 
     convert: ConvertOpened
     calls_functions: bool
     touches_metadata: bool
-    """Whether rules may change labels and annotations, which are to be checked afterwards."""
+    """True if rules may change labels and annotations, which must be checked afterwards."""
 
 
 class ConversionPaths(dict[tuple[str, str], ConversionPath | None]):
@@ -125,7 +125,7 @@ def _by_rules(
 
 
 def _check_passing(carry: PreservedFields, targets: frozenset[str]) -> None:
-    """Leave to the interpreter what is only passed on and has guards: it may be stale."""
+    """Raise Unusual if preserved fields with guards are only passed on, as they may be stale."""
     passed = carry.lost.keys() - targets
     if any(has_guards(carry.lost[version]) for version in passed):
         raise Unusual

@@ -35,7 +35,7 @@ __all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "build_convert
 
 
 class NotConvertible(PolyverError):
-    """An object that is of no version that is known, or a version that is not."""
+    """The object or the target version is not one of the known versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class FunctionEdge:
 class Converter:
     """All versions of one kind, and the conversion paths between them.
 
-    Without the schema of a version it cannot tell which fields that lacks: they are passed on.
+    Without the schema of a version it cannot know which fields that lacks: it passes all on.
     """
 
     def __init__(
@@ -65,28 +65,28 @@ class Converter:
         schemas: Mapping[str, Mapping[str, Any]] | None = None,
         carry: str = "",
     ) -> None:
-        """With `carry`, what is carried is kept in this field beside `spec`."""
+        """Preserve fields in the field `carry` beside `spec`; without it, in an annotation."""
         self.group = group
         self.kind = kind
         self.versions = tuple(versions)
         self.keeping = PreservedFieldsStore(
             PreservedInField(carry) if carry else PreservedInAnnotation()
         )
-        """Where what is carried is kept."""
+        """The location of preserved fields."""
         self.on_unknown_format: Callable[[str, str], None] = lambda *_: None
         """Called once for each format of preserved fields that is not known, with an object."""
         self._unknown_formats: set[str] = set()
         self.schemas = {name: compile_schema(each) for name, each in (schemas or {}).items()}
         structures = {name: read_structure(each) for name, each in (schemas or {}).items()}
         self.calls_functions = any(isinstance(edge, FunctionEdge) for edge in edges)
-        """Whether code of a user has a part in it, which may take any time."""
+        """True if a user's code takes part, which may take any time."""
         steps = [_edge(edge, structures) for edge in edges]
         self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
         self._paths = ConversionPaths(self.tree, group, self.keeping, self.convert)
         self._interpreter = Interpreter(self.tree, self.schemas)
 
     def convert(self, obj: Object, version: str) -> Object:
-        """An object in another version, as new data.
+        """Return an object in another version, as new data.
 
         >>> from polyver.apis.conversion import Rules
         >>> rules = Rules()
@@ -102,7 +102,7 @@ class Converter:
         try:
             made = fresh(obj) if source == version else self._converted(obj, source, version)
         except RecursionError:
-            if self.calls_functions:  # it may be theirs
+            if self.calls_functions:  # the error may come from a user's function
                 raise
             raise NotConvertible("it has too many levels inside of each other") from None
         return {"apiVersion": "", **made} | {"apiVersion": f"{self.group}/{version}"}
@@ -148,7 +148,7 @@ class Converter:
         return encode_json(self.convert(_whole(raw), version) if made is None else made)
 
     def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
-        """Return what converts objects whose fields may be JSON; None if only `convert_raw` can.
+        """Return the function for objects whose fields may be JSON; None if only `convert_raw` can.
 
         It may change an object in place. It returns None for one that only `convert_raw` can
         convert.
@@ -171,16 +171,16 @@ class Converter:
         return format_of(carry.unknown) if carry.unknown else ""
 
     def visible(self, obj: Object) -> Object:
-        """An object as clients see it: without its carry, and an empty map of annotations."""
+        """Return an object as clients see it: without preserved fields or empty annotations."""
         return self.keeping.split(obj)[0]
 
     def carried(self, obj: Object) -> dict[str, list[str]]:
-        """The fields that an object carries for each version that has them."""
+        """Return the preserved fields of an object, by the version that has them."""
         carry = self.keeping.split(obj)[1]
         return {version: [*lost] for version, lost in carry.lost.items()}
 
     def version_of(self, obj: Mapping[str, Any]) -> str:
-        """The version that an object is in."""
+        """Return the version of an object."""
         found, kind = obj.get("apiVersion"), obj.get("kind")
         group, _, version = found.rpartition("/") if isinstance(found, str) else ("", "", "")
         if (group, kind) != (self.group, self.kind):
@@ -209,7 +209,7 @@ def _name_of(obj: Object) -> str:
 def build_converter(
     declared: DeclaredConversion, definition: Definition | None = None
 ) -> Converter:
-    """What a Conversion describes, with the schemas of the kind's definition if that is known."""
+    """Return the converter of a Conversion, with the schemas of the CRD if it is given."""
     schemas: dict[str, Mapping[str, Any]] = {}
     if definition is not None:
         _check_versions(declared, definition)
@@ -255,7 +255,7 @@ _fields = json.Decoder(dict[str, Raw]).decode
 _plain = json.Decoder().decode
 _encode = json.Encoder().encode
 _NO_JSON = (MsgspecError, TypeError, UnicodeError, OverflowError)
-"""What encoding raises for data that is not JSON, which the interpreter passes on as it is."""
+"""Errors for data that is not JSON, which the interpreter converts as it is."""
 
 
 def _top(raw: bytes | Raw) -> Object:

@@ -1,9 +1,9 @@
-"""What one version of an object has and another cannot show: told field by field, and put back.
+"""Differences between an object and its conversion, as data that is preserved and restored.
 
-`Lost` is plain data, as it stands in the carry: by path, what was there (`is`) or that nothing was
-(`absent`), or what the items of a list lost: by their key (`by`), else by their position (`at`).
-What may be put back only while something visible is unchanged has a guard (`if`, or `whole` for
-all that is visible); it is filled in last, when the object's final form is known.
+`Lost` is plain data in the format of preserved fields: by path, the value that was there (`is`) or
+that none was (`absent`), or the losses of the items of a list: by their key (`by`), else by their
+position (`at`). A value that may be restored only while something visible is unchanged has a guard
+(`if`, or `whole` for all visible fields); it is set last, when the object's final form is known.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ __all__ = [
 
 Lost = dict[str, Any]
 Guard = tuple[dict[str, Any], str, str]
-"""An entry, the key of its guard, and what the guard must be now."""
+"""An entry, the key of its guard, and the value that the guard must have now."""
 
 
 def was(value: Any, *, guarded: bool) -> dict[str, Any]:
-    """The entry for a field that had a value, or was absent."""
+    """Return the entry for a field that had a value, or was absent."""
     entry: dict[str, Any] = {"absent": True} if value is MISSING else {"is": fresh(value)}
     return entry | {"if": ""} if guarded else entry
 
 
 def delta(have: Object, want: Object, place: StructuralSchema | None) -> Lost:
-    """What has to be done to one object so that it becomes another."""
+    """Return the changes that turn one object into another."""
     lost: Lost = {}
     _compare(have, want, place, (), lost)
     return lost
@@ -80,7 +80,7 @@ def _compare_values(
 
 
 def _alike(have: Any, want: Any) -> bool:
-    """Whether two values are lists that differ inside of their objects only."""
+    """Report whether two values are lists that differ only inside of their objects."""
     return (
         type(have) is list
         and type(want) is list
@@ -106,7 +106,7 @@ def _compare_lists(
 def item_losses(
     losses: Sequence[Lost], have: Sequence[Any], want: Sequence[Any], keys: Sequence[str]
 ) -> Lost:
-    """The entry for a list whose items lost something: by key if that tells them apart."""
+    """Return the entry for a list whose items lost something, by key if the keys are unique."""
     if not any(losses):
         return {}
     names = item_names(want, keys)
@@ -116,7 +116,7 @@ def item_losses(
 
 
 def item_names(items: Sequence[Any], keys: Sequence[str]) -> list[str] | None:
-    """What tells the items of a list apart, or None if nothing does.
+    """Return the keys of a list's items, or None if they are not unique.
 
     >>> item_names([{"name": "a"}, {"name": "b"}], ["name"])
     ['a', 'b']
@@ -139,7 +139,7 @@ def _name(item: Any, keys: Sequence[str]) -> str | None:
 
 
 def patch(obj: Object, lost: Mapping[str, Any], place: StructuralSchema | None) -> None:
-    """Put back what was lost, in place."""
+    """Restore lost values, in place."""
     for text, entry in lost.items():
         path = parse_path(text)
         if "is" in entry:
@@ -160,7 +160,7 @@ def patch(obj: Object, lost: Mapping[str, Any], place: StructuralSchema | None) 
 
 
 def place_of(place: StructuralSchema | None, path: Path) -> StructuralSchema | None:
-    """What a schema says of what is at a path."""
+    """Return the schema of a path."""
     for name in path:
         place = place and place.child(name)
     return place
@@ -172,7 +172,7 @@ def patch_items(
     keys: Sequence[str],
     restore: Callable[[Any, Lost], Any],
 ) -> None:
-    """Put back what items lost, in place, each by a function that may also return a new item."""
+    """Restore lost values of items, in place, by a function that may also return a new item."""
     for number, lost in _matched(items, entry, keys):
         if type(items[number]) is dict:
             restored = restore(items[number], lost)
@@ -218,7 +218,7 @@ def _remove(obj: Object, path: Path) -> None:
 
 
 def guards(lost: Lost, view: Any, place: StructuralSchema | None) -> Iterator[Guard]:
-    """The guards in what was lost of fields that no rule names, seen where they were lost."""
+    """Yield the guards of lost fields that no rule names; `view` is where they were lost."""
     for text, entry in lost.items():
         if "whole" in entry:
             yield entry, "whole", fingerprint([_visible(view)])
@@ -239,7 +239,7 @@ def item_guards(
     keys: Sequence[str],
     inside: Callable[[Lost, Any], Iterator[Guard]],
 ) -> Iterator[Guard]:
-    """The guards in what the items of a list lost."""
+    """Yield the guards of values that the items of a list lost."""
     found = items if type(items) is list else []
     for number, lost in _matched(found, {"by": entry.get("by", {})}, keys):
         yield from inside(lost, found[number])
@@ -249,7 +249,7 @@ def item_guards(
 
 
 def has_guards(lost: Lost) -> bool:
-    """Whether something may be put back only while something else is unchanged."""
+    """Report whether a value may be restored only while something else is unchanged."""
     return any(map(_is_guarded, lost.values()))
 
 
@@ -263,7 +263,7 @@ def _is_guarded(entry: dict[str, Any]) -> bool:
 
 
 def without(lost: Lost, stale: Collection[int]) -> Lost:
-    """What was lost, less the entries with these identities, and what that leaves hollow."""
+    """Return the entries without those of these identities, and without entries left empty."""
     kept: Lost = {}
     for path, entry in lost.items():
         if id(entry) not in stale and (left := _entry_without(entry, stale)):

@@ -1,4 +1,4 @@
-"""The interpreter: it converts an object edge by edge, and states what a conversion is.
+"""The interpreter: converts an object edge by edge, and so defines the result of a conversion.
 
 Preserved fields are trusted after their guards were checked against the object as it came in. They
 get new guards from the object as it goes out. The compiled rules are tested against this.
@@ -20,7 +20,7 @@ __all__ = ["Interpreter", "Schemas", "Tree"]
 
 Tree = ConversionTree[ConversionStep]
 Schemas = Mapping[str, Schema]
-"""The compiled schemas of versions, as far as they are known."""
+"""The compiled schemas of versions that have one."""
 
 
 class Interpreter:
@@ -38,7 +38,7 @@ class Interpreter:
         return made
 
     def _walk(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
-        """Convert along the path; preserved fields, which are trusted, are changed."""
+        """Convert along the path; preserved fields, already checked, are changed in place."""
         for hop in self._tree.way(source, target):
             made = hop.convert.run(obj)
             made = hop.convert.restored(made, carry.lost.pop(hop.target, {}))
@@ -64,14 +64,14 @@ class Interpreter:
     def _views(
         self, obj: Object, carry: PreservedFields, version: str
     ) -> Iterable[tuple[str, Hop[ConversionStep], Object]]:
-        """For every version that lost something: the step back to it, and what that would read.
+        """Yield each version that lost fields, the last hop to it, and the object which that reads.
 
-        That is the object with its defaults, which an API server may fill in at any time.
+        Defaults are filled in, as an API server may do so at any time.
         """
         known = [each for each in carry.lost if each in self._tree.versions]
         ways = {each: self._tree.way(version, each) for each in known}
         for lost_version, way in sorted(ways.items(), key=lambda pair: len(pair[1])):
-            if not way:  # an object cannot have lost what it could show
+            if not way:  # an object cannot have lost fields of its own version
                 del carry.lost[lost_version]
                 continue
             hop = way[-1]

@@ -1,4 +1,4 @@
-"""Where the carry of an object is kept: in an annotation, or in a field that its kind reserves."""
+"""Locations of preserved fields: an annotation, or a field that the kind reserves."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ __all__ = [
 
 ANNOTATION: Final = "conversion.polyver.dev/carry"
 BESIDE: Final = f"{ANNOTATION}-beside"
-"""Preserved fields of this release, where the usual place holds a format that it does not know."""
+"""Preserved fields of this release, while the usual location has a format that it does not know."""
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
-"""As much as all annotations of an object may have together."""
+"""The limit for all annotations of an object together."""
 _FIELD_LIMIT: Final = 1024 * 1024
-"""A little less than etcd takes for the whole object."""
+"""A little less than the limit of etcd for a whole object."""
 
 
 class PreservedFieldsLocation(Protocol):
-    """A place for the carry."""
+    """A location of preserved fields."""
 
     @property
     def path(self) -> Path:
-        """Where it is in an object."""
+        """Its path in an object."""
         ...
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """An object without its carry, and what that says."""
+        """Return an object without its preserved fields, and these."""
         ...
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """An object with its carry; without one if there is nothing to carry."""
+        """Return an object with preserved fields; without the location if there are none."""
         ...
 
     def may_be_in(self, top: Object) -> bool:
@@ -53,15 +53,15 @@ class PreservedFieldsLocation(Protocol):
         ...
 
     def split_raw(self, top: Object) -> tuple[Object, PreservedFields]:
-        """The same for an object some of whose fields are still bytes."""
+        """Do the same as `split` for an object some of whose fields are still bytes."""
         ...
 
     def join_raw(self, top: Object, carry: PreservedFields) -> Object:
-        """The same for an object some of whose fields are still bytes."""
+        """Do the same as `join` for an object some of whose fields are still bytes."""
         ...
 
     def put(self, obj: Object, text: str) -> Object:
-        """Return an object with this very text in the place."""
+        """Return an object with this string at the location."""
         ...
 
     def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
@@ -71,7 +71,7 @@ class PreservedFieldsLocation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PreservedInAnnotation:
-    """The carry in an annotation, for kinds whose schemas are as they are."""
+    """Preserved fields in an annotation, for kinds whose schemas do not reserve a field."""
 
     name: str = ANNOTATION
 
@@ -80,7 +80,7 @@ class PreservedInAnnotation:
         return ("metadata", "annotations", self.name)
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Also without an empty map of annotations."""
+        """Return an object without preserved fields and empty annotations, and the former."""
         metadata = obj.get("metadata")
         annotations = metadata.get("annotations") if type(metadata) is dict else None
         if type(annotations) is not dict or type(metadata) is not dict:
@@ -150,7 +150,7 @@ class PreservedInAnnotation:
 
 @dataclass(frozen=True, slots=True)
 class PreservedInField:
-    """The carry in a field beside `spec`, which all versions of the kind have for it."""
+    """Preserved fields in a field beside `spec`, which all versions of the kind have for it."""
 
     name: str
 
@@ -191,7 +191,7 @@ class PreservedInField:
 
 
 class PreservedFieldsStore:
-    """The place for the carry, and an annotation beside it while that place is taken.
+    """The location of preserved fields, and an annotation beside it while the location is taken.
 
     It is taken by preserved fields in a format that this release does not know: another release
     wrote them, and reads them again when it is back. They stay as they are.
@@ -201,10 +201,10 @@ class PreservedFieldsStore:
         self.place = place
         self.path = place.path
         self.paths = (place.path, _BESIDE.path)
-        """Where preserved fields may be in an object."""
+        """Paths at which an object may have preserved fields."""
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """An object without its carry, and what that says."""
+        """Return an object without its preserved fields, and these."""
         rest, carry = self.place.split(obj)
         if not _has_beside(rest):
             return rest, carry
@@ -214,7 +214,7 @@ class PreservedFieldsStore:
         return rest, carry
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """An object with its carry; without one if there is nothing to carry."""
+        """Return an object with preserved fields; without the location if there are none."""
         if not carry.unknown:
             return self.place.join(obj, carry)
         return _BESIDE.join(self.place.put(obj, carry.unknown), carry)
@@ -227,7 +227,7 @@ class PreservedFieldsStore:
         return type(self.place) is PreservedInField and self.place.may_be_in(top)
 
     def split_raw(self, top: Object) -> tuple[Object, PreservedFields]:
-        """The same for an object some of whose fields are still bytes."""
+        """Do the same as `split` for an object some of whose fields are still bytes."""
         if _BESIDE.may_be_in(top):
             raise Unusual
         top, carry = self.place.split_raw(top)
@@ -236,7 +236,7 @@ class PreservedFieldsStore:
         return top, carry
 
     def join_raw(self, top: Object, carry: PreservedFields) -> Object:
-        """The same for an object some of whose fields are still bytes."""
+        """Do the same as `join` for an object some of whose fields are still bytes."""
         return self.place.join_raw(top, carry)
 
     def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
@@ -259,6 +259,6 @@ _fields = json.Decoder(dict[str, Raw]).decode
 
 
 def _size(value: Any) -> int:
-    """The bytes that an annotation has, which may still be JSON."""
+    """Return the size in bytes of an annotation's value, which may still be JSON."""
     text = msgspec.json.decode(value) if type(value) is msgspec.Raw else value
     return len(text.encode()) if isinstance(text, str) else 0

@@ -1,6 +1,6 @@
-"""What a conversion may write into metadata: labels and annotations, which are texts.
+"""Metadata that a conversion may write: labels and annotations, whose values are strings.
 
-An API server refuses anything else, and with it the whole list that the object is in.
+An API server refuses anything else, and with it the whole list that contains the object.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["fits_metadata", "may_restore"]
 
 
 def fits_metadata(path: Path, value: Any) -> bool:
-    """Whether a label or an annotation may have a value."""
+    """Report whether a value is valid for a label or an annotation."""
     if value is MISSING:
         return True
     return type(value) is str and (path[1] != "labels" or not label_value_problems(value))
 
 
 def may_restore(text: str, entry: Mapping[str, Any]) -> bool:
-    """Whether an entry is for a field that conversion may write."""
+    """Report whether an entry is for a field that a conversion may write."""
     if not text.startswith(_FIXED):
         return True
     path = parse_path(text)

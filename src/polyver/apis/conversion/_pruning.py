@@ -1,6 +1,6 @@
-"""What an API server would take away from what functions made: fields that a schema lacks.
+"""Prune the objects that functions return, as an API server does: drop fields that a schema lacks.
 
-It is made for a schema once, and passes over what that leaves to anybody.
+A pruner is built once for each schema, and skips the parts of objects in which anything is allowed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from polyver.kube.objects.schema.structure import StructuralSchema
 __all__ = ["Prune", "pruner"]
 
 Prune = Callable[[Any], None]
-"""Takes away, in place."""
+"""Prunes a value in place."""
 
 
 @lru_cache(maxsize=4096)
 def pruner(place: StructuralSchema | None) -> Prune | None:
-    """What takes away what may not be at a place; None if anything may.
+    """Return a function that drops the fields which a schema lacks; None if it allows anything.
 
     >>> prune = pruner(StructuralSchema(fields={"a": StructuralSchema(preserves=True)}))
     >>> obj = {"a": {"b": 1}, "c": 2}
@@ -43,7 +43,7 @@ def pruner(place: StructuralSchema | None) -> Prune | None:
 
 
 _NO_FIELD = "\0"
-"""What no schema names."""
+"""A name that no schema has."""
 
 
 def _pruner(
@@ -69,11 +69,11 @@ def _pruner(
 
 
 def _leave(_: Any) -> None:
-    """What is there may be there."""
+    """Leave a value as it is."""
 
 
 def _empty(value: Any) -> None:
-    """Take away all fields, where a schema has none."""
+    """Drop all fields, where a schema has none."""
     if type(value) is dict:
         value.clear()
     elif type(value) is list:

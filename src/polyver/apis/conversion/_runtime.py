@@ -48,7 +48,7 @@ __all__ = [
 
 Convert = Callable[[Any], Any]
 Lossless = Callable[..., Any]
-"""Takes what a rule reads, not all of it missing; returns a sequence if the rule writes several."""
+"""Takes the values that a rule reads, at least one not missing; returns a sequence for several."""
 
 fields = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
@@ -61,7 +61,7 @@ class Unusual(Exception):
 
 
 class Loses(Exception):
-    """A value inside of another would be lost."""
+    """Compiled rules would lose a value; the interpreter preserves it."""
 
 
 # Values that may be Raw
@@ -178,11 +178,11 @@ def preserved(entry: dict[str, Any]) -> Any:
 
 _MOST: Final = 2**63 - 1
 _LARGE: Final = 10**18
-"""An integer beyond this may not be the same after it was a string."""
+"""An integer beyond this limit may differ after a conversion to a string and back."""
 
 
 def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
-    """Return what a simple rule does to plain values if nothing is lost.
+    """Return a function that runs a simple rule on plain values if nothing is lost.
 
     The function returns None if something would be lost.
     """
@@ -316,9 +316,9 @@ def _joined(rule: SplitRule) -> Lossless:
 
 
 def keyed(rule: KeyedRule, one: Convert | None, *, back: bool) -> Convert:
-    """Return what a rule does to a list, or to a map, in which nothing is lost.
+    """Return a function that runs a rule on a list, or on a map, if nothing is lost.
 
-    `one` converts each value inside. If something is lost, Loses is raised.
+    `one` converts each value inside. If something is lost, the function raises Loses.
     """
     if rule.value:
         return _keyed_values(rule, one, back=back)

@@ -1,6 +1,6 @@
-"""What the schemas of two versions say about an object before it is converted by compiled rules.
+"""Properties of the schemas of two versions that limit which objects compiled rules can convert.
 
-Fields that only the interpreter can tell about are looked for, and defaults are known of.
+They name the fields that only the interpreter can convert, and where defaults may be filled in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Settled", "all_settled", "is_alone", "settled", "watched"]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Whether what a guard is made of is the same with the defaults of the versions on the way."""
+    """Properties of schemas by which a guard stays the same when defaults are filled in."""
 
     has_schema: bool
     has_defaults: bool
@@ -37,11 +37,11 @@ def _has_null(value: Any) -> bool:
 
 
 Watched = dict[Path, tuple[frozenset[str] | None, frozenset[str]]]
-"""For objects: the fields that they may have, if that is limited, and those they may not."""
+"""By path of an object: the fields it may have (None for any), and those it may not have."""
 
 
 def watched(block: RuleBlock, *, back: bool) -> Watched:
-    """Where what is read may have fields that what is written lacks, and no rule tells which."""
+    """Return fields that the read version may have, the written one lacks, and no rule names."""
     source, target = block.read(back=back), block.written(back=back)
     found: Watched = {}
     if target is not None:
@@ -77,7 +77,7 @@ def _watch(
 
 
 def is_alone(block: RuleBlock, at: Path, *, back: bool) -> bool:
-    """Whether an object with named fields inside is there in what is read alone."""
+    """Report whether an object on a rule's path exists only in the version that is read."""
     target = block.written(back=back)
     for name in at:
         if target is None:

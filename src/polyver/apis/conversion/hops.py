@@ -1,4 +1,4 @@
-"""One edge in one direction, by rules or by functions of the user: one interface for both."""
+"""One edge in one direction, by rules or by users' functions: one interface for both."""
 
 from __future__ import annotations
 
@@ -25,28 +25,31 @@ Function = Callable[[Object], Object]
 
 
 class ConversionStep(Protocol):
-    """From one version to its neighbour. Objects have neither apiVersion nor the carry."""
+    """Converts from one version to its neighbour.
+
+    Its objects have no apiVersion and no preserved fields.
+    """
 
     def run(self, obj: Object) -> Object:
-        """What an object becomes, with nothing of what was lost before."""
+        """Convert an object, without restoring preserved fields."""
         ...
 
     def lost(self, obj: Object, made: Object) -> Lost:
-        """What an object has that would not come back from what was made of it."""
+        """Return the fields of an object that a conversion back of `made` would not restore."""
         ...
 
     def restored(self, made: Object, lost: Lost) -> Object:
-        """What was made, together with what was lost of it before."""
+        """Return a converted object with the fields restored that it lost before."""
         ...
 
     def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
-        """The guards in what was lost of the target, while the source looks like this."""
+        """Yield the guards of fields that the target lost; `view` is the source object."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ByRules:
-    """An edge that is declared."""
+    """One direction of an edge that is declared by rules."""
 
     block: RuleBlock
     back: bool
@@ -66,10 +69,11 @@ class ByRules:
 
 @dataclass(frozen=True, slots=True)
 class ByFunctions:
-    """An edge that is a pair of functions.
+    """One direction of an edge that is a pair of functions.
 
-    What they lose is what the one does not give back after the other. It is restored while they
-    still give the same at its place: which fields it belongs to, nobody told.
+    A field is lost if the second function does not return it after the first. It is restored while
+    the functions still return the same value at its path, as nothing states on which fields it
+    depends.
     """
 
     there: Function
@@ -81,7 +85,7 @@ class ByFunctions:
         return _called(self.there, obj, self.target)
 
     def said(self, obj: Object) -> Object:
-        """What the function makes of an object, with fields that the target may lack."""
+        """Return what the function returns for an object, with fields that the target may lack."""
         return _called(self.there, obj, None)
 
     def lost(self, obj: Object, made: Object) -> Lost:
@@ -105,7 +109,8 @@ class ByFunctions:
 class _ByUnfitRules(ByRules):
     """An edge whose rules name fields that a version lacks.
 
-    An API server prunes what they write there, so each is a function that may lose anything.
+    An API server prunes what they write there, so each is treated as a function that may lose any
+    field.
     """
 
     @property
@@ -132,9 +137,9 @@ class _ByUnfitRules(ByRules):
 
 
 def compilable(hops: Sequence[Hop[ConversionStep]]) -> list[ByRules] | None:
-    """The steps of a way, if they are rules for fields that their versions have; else None.
+    """Return the steps of a conversion path if they are rules for existing fields, else None.
 
-    Where one version has a schema and its neighbour none, any field may be one that is lost.
+    If one version has a schema and its neighbour has none, any field may be lost.
     """
     steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
     half_known = any(step.block.places.count(None) == 1 for step in steps)
@@ -143,12 +148,12 @@ def compilable(hops: Sequence[Hop[ConversionStep]]) -> list[ByRules] | None:
 
 
 def by_rules(block: RuleBlock, *, back: bool) -> ByRules:
-    """One direction of an edge that is declared."""
+    """Return one direction of an edge that is declared by rules."""
     return (ByRules if block.fits else _ByUnfitRules)(block, back)
 
 
 def _guarded(lost: Lost) -> Lost:
-    """What was lost, each value with a guard of its own."""
+    """Return the lost fields, each value with a guard of its own."""
     made: Lost = {}
     for path, entry in lost.items():
         each = {name: value for name, value in entry.items() if name != "whole"}
@@ -176,13 +181,13 @@ def _guards(lost: Lost, made: Any, place: StructuralSchema | None) -> Iterator[G
 
 
 class PrunedObject(dict[str, Any]):
-    """Data that has no fields but those of its schema."""
+    """Data that has only the fields of its schema."""
 
 
 def _called(function: Function, obj: Object, target: StructuralSchema | None) -> Object:
-    """What an API server would keep of what a function makes; what it may not change is as it was.
+    """Call a function, prune its result as an API server does, and restore what it may not change.
 
-    It is spared objects that have nothing but metadata, which API servers send.
+    It is not called for objects with only metadata, which API servers send.
     """
     if not obj.keys() - {"kind", "metadata"}:
         same: Object = _copied(obj)
@@ -198,15 +203,15 @@ def _called(function: Function, obj: Object, target: StructuralSchema | None) ->
 
 
 def _are_alike(one: Object, other: Object) -> bool:
-    """Whether two objects are the same as JSON. False says nothing: whoever looks finds out why."""
+    """Report whether two objects are the same JSON; False means that they must be compared."""
     try:
         return _sorted(_without_fixed(one)) == _sorted(_without_fixed(other))
-    except (TypeError, ValueError, RecursionError):  # what functions return may be anything
+    except (TypeError, ValueError, RecursionError):  # functions may return anything
         return False
 
 
 def _without_fixed(obj: Object) -> Object:
-    """An object without the metadata that functions cannot change."""
+    """Return an object without the metadata that functions cannot change."""
     metadata = obj.get("metadata")
     if type(metadata) is not dict:
         return obj
@@ -217,10 +222,10 @@ _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 def _copied(value: Any) -> Any:
-    """A copy of what was read from JSON, or made to be written as that."""
+    """Return a copy of JSON data."""
     try:
         return msgspec.to_builtins(value)
-    except TypeError:  # no JSON, which is told when it is written
+    except TypeError:  # not JSON, which raises an error when it is written
         return fresh(value)
 
 

@@ -1,6 +1,6 @@
-"""What the schemas of two versions imply: fields that only one of them has are dropped and carried.
+"""Rules that the schemas of two versions imply: a field that only one of them has is preserved.
 
-An API server would prune them from converted objects. What neither schema knows is left to it.
+An API server would prune it from converted objects. Fields in neither schema are left to that.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ __all__ = [
 ]
 
 NOTHING = StructuralSchema()
-"""Where an API server keeps no field at all."""
+"""The schema of an object in which an API server keeps no field at all."""
 
 
 def knows(place: StructuralSchema | None, name: str) -> bool:
-    """Whether objects at a place may have a field; without a schema they may."""
+    """Report whether objects with a schema may have a field; without a schema they may."""
     if place is None or place.preserves or place.takes_any_key or name in place.fields:
         return True
     return place.embedded and name in META_FIELDS
 
 
 def child(place: StructuralSchema | None, name: str) -> StructuralSchema | None:
-    """What is known of a field that is known."""
+    """Return the schema of a known field; None if anything is allowed."""
     if place is None or (place.embedded and name in META_FIELDS):
         return None
     found = place.child(name)
@@ -49,7 +49,7 @@ def child(place: StructuralSchema | None, name: str) -> StructuralSchema | None:
 
 
 def has_path(place: StructuralSchema | None, path: Path) -> bool:
-    """Whether objects at a place may have a field somewhere inside."""
+    """Report whether objects with a schema may have a field at a path."""
     for name in path:
         if not knows(place, name):
             return False
@@ -58,14 +58,14 @@ def has_path(place: StructuralSchema | None, path: Path) -> bool:
 
 
 def items(place: StructuralSchema | None) -> StructuralSchema | None:
-    """What is known of the items of a list."""
+    """Return the schema of the items of a list; None if anything is allowed."""
     if place is None or (place.preserves and place.items is None):
         return None
     return place.items or NOTHING
 
 
 def strip(value: Any, source: StructuralSchema | None, target: StructuralSchema | None) -> None:
-    """Take away what the source may have and the target may not, in place."""
+    """Remove the fields that the source may have and the target may not, in place."""
     if target is None:
         return
     if type(value) is dict:
@@ -82,7 +82,7 @@ def strip(value: Any, source: StructuralSchema | None, target: StructuralSchema 
 
 
 def loses(source: StructuralSchema | None, target: StructuralSchema | None) -> bool:
-    """Whether values can have something in the source that they cannot have in the target."""
+    """Report whether values can have a field in the source that they cannot have in the target."""
     if target is None or source is target:
         return False
     if source is None:
@@ -103,12 +103,12 @@ def loses(source: StructuralSchema | None, target: StructuralSchema | None) -> b
 
 
 def names_in(place: StructuralSchema) -> frozenset[str]:
-    """The fields that objects at a place have by name."""
+    """Return the names of the fields in a schema."""
     return META_FIELDS.union(place.fields) if place.embedded else frozenset(place.fields)
 
 
 def is_open(place: StructuralSchema) -> bool:
-    """Whether objects at a place may have fields with any name."""
+    """Report whether objects with a schema may have fields with any name."""
     return place.preserves or place.takes_any_key
 
 
@@ -118,7 +118,7 @@ class _Paths:
     def __init__(self, paths: Iterable[Path]) -> None:
         self.exact = frozenset(paths)
         self.around = {path[:size] for path in self.exact for size in range(len(path) + 1)}
-        """These, and what they are inside of."""
+        """These paths and all paths above them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def implied(
     *,
     root: bool,
 ) -> Iterator[ConversionRule]:
-    """The rules for fields that no rule names and one of the versions lacks."""
+    """Yield the rules for fields that no rule names and one of the versions lacks."""
     if source is None or target is None:
         return iter(())
     sources = _Paths(path for rule in rules for path in rule.sources)
@@ -174,7 +174,7 @@ def _within(
     if not touched and _is_listed(one) and _is_listed(other):
         inside = (one.items or one.values, other.items or other.values)
         if None not in inside:
-            # Blocks are made of rules, and rules of blocks.
+            # Blocks and rules refer to each other, so this import cannot be at the top.
             from polyver.apis.conversion._block import RuleBlock
 
             yield EachRule(path, path, RuleBlock().bound(*inside), one.keys, other.keys)
@@ -183,7 +183,7 @@ def _within(
 
 
 def _is_listed(place: StructuralSchema) -> bool:
-    """Whether what is inside has no names of its own: the items of a list, the values of a map."""
+    """Report whether a schema has only unnamed values: the items of a list, the values of a map."""
     listed = place.items is not None or place.values is not None
     return listed and not place.fields and not place.preserves
 
@@ -191,7 +191,7 @@ def _is_listed(place: StructuralSchema) -> bool:
 def _alone(
     path: Path, place: StructuralSchema | None, named: _Paths, *, added: bool
 ) -> Iterator[ConversionRule]:
-    """A field that one side has for itself; if rules name what is inside, the rest of that."""
+    """Yield drop rules for a field that one side lacks, or for the inner fields no rule names."""
     if place is None or path in named.exact:
         return
     if path not in named.around:

@@ -1,6 +1,6 @@
-"""The rules for values that have fields inside: moved, wrapped, told apart by a key.
+"""The rules for values that have fields inside: moved, wrapped, or identified by a key.
 
-What they lose is told by item and by field, so that an edit elsewhere does not undo the rest.
+Losses are recorded by item and by field, so that an edit elsewhere does not undo the rest.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ class _Nested(SingleFieldRule):
     def _bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
     ) -> ConversionRule:
-        """The same rule, for values with these schemas."""
+        """Return the rule for values with these schemas."""
         return replace(self, inside=self.inside.bound(source, target))
 
     def _entry(self, lost: Lost, *, back: bool) -> dict[str, Any]:
-        """What was lost of what is written."""
+        """Return the entry with the lost fields of the value that is written."""
         found: dict[str, Any] = lost.get(show_path(self.source if back else self.target), {})
         return found
 
     def _told(self, entry: dict[str, Any], *, back: bool) -> Lost:
-        """What was lost of what is read."""
+        """Return an entry as the lost fields of the value that is read."""
         return {show_path(self.target if back else self.source): entry} if entry else {}
 
 
 @dataclass(frozen=True, eq=False)
 class MoveRule(_Nested):
-    """A field that has another name or place, or other fields inside."""
+    """A field that has another path, or other fields inside."""
 
     name: ClassVar[str] = "move"
 
@@ -82,7 +82,7 @@ class MoveRule(_Nested):
 
 @dataclass(frozen=True, eq=False)
 class WrapRule(_Nested):
-    """One value on one side, a list on the other: its first item is the one."""
+    """A value in one version, and a list in the other whose first item it is."""
 
     name: ClassVar[str] = "wrap"
 
@@ -136,19 +136,19 @@ class WrapRule(_Nested):
 
 
 def _first(value: Any) -> Any:
-    """The first item of a list; a null, which may go at any time, is none."""
+    """Return the first item of a list; a null counts as missing, as servers may drop it."""
     first = value[0] if type(value) is list and value else None
     return MISSING if first is None else first
 
 
 @dataclass(frozen=True, eq=False)
 class EachRule(_Nested):
-    """The items of a list, or the values of a map, each by rules of its own."""
+    """The items of a list, or the values of a map, each converted by its own rules."""
 
     name: ClassVar[str] = "each"
     source_keys: tuple[str, ...] = ()
     target_keys: tuple[str, ...] = ()
-    """What tells items apart, on each side; left out, what the schema says."""
+    """The keys that identify items, on each side; by default those of the schema."""
 
     def _bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
@@ -226,7 +226,7 @@ class EachRule(_Nested):
         yield from super().guards(lost, values, back=back)
 
     def _list_guards(self, entry: dict[str, Any], value: Any, *, back: bool) -> Iterator[Guard]:
-        """Items are told apart by what they are called where they were lost, so they go there."""
+        """Yield the guards of items, identified by their keys in the version that lost fields."""
         items = value if type(value) is list else []
         made = [self.inside.run_value(item, back=back) for item in items]
         keys = self.source_keys if back else self.target_keys
@@ -245,11 +245,11 @@ class EachRule(_Nested):
 
 @dataclass(frozen=True, eq=False)
 class KeyedRule(_Nested):
-    """A list of items with a key, and a map from that key."""
+    """A list whose items have a key, and a map by that key."""
 
     key: str
     value: str
-    """The field that is the value in the map; empty: the rest of the item is."""
+    """The field that is the value in the map; if empty, the rest of the item is."""
     name: ClassVar[str] = "keyed"
 
     def _bound(
@@ -274,7 +274,7 @@ class KeyedRule(_Nested):
         return made
 
     def _inner(self, item: dict[str, Any]) -> Any:
-        """What an item has apart from its key."""
+        """Return an item without its key, or the field that is the value."""
         if self.value:
             return item[self.value]
         return {name: value for name, value in item.items() if name != self.key}
@@ -290,7 +290,7 @@ class KeyedRule(_Nested):
         return {self.key: name} | ({self.value: value} if self.value else value)
 
     def _fits(self, value: Any) -> bool:
-        """Whether a value of the map can be the rest of an item."""
+        """Report whether a value of the map can be the rest of an item."""
         return bool(self.value) or (type(value) is dict and self.key not in value)
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
@@ -373,7 +373,7 @@ class KeyedRule(_Nested):
                 yield from guards(inner, seen.get(name, MISSING), None)
 
     def _seen(self, found: Any, *, back: bool) -> dict[str, Any]:
-        """What the entries of what is read look like in what is written, by their keys."""
+        """Return the entries that are read in the form in which they are written, by their keys."""
         if back:
             items = self._list(found) if type(found) is dict else []
             return {item[self.key]: item for item in items}

@@ -1,6 +1,6 @@
-"""Where a field is: written `spec.schedule`, or `metadata.annotations["ex.io/mode"]`.
+"""Paths of fields: `spec.schedule`, or `metadata.annotations["ex.io/mode"]`.
 
-A path names fields of objects only; what is inside of lists is reached by rules for their items.
+A path names only fields of objects; rules for the items of a list reach the fields inside of it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_$-]+")
 _STEP: Final = re.compile(r'\.?([A-Za-z0-9_$-]+)|\["((?:[^"\\]|\\.)*)"\]')
 _QUOTED: Final = r'\["(?:[^"\\]|\\.)*"\]'
 PATTERN: Final = rf"^(?:{_PLAIN.pattern}|{_QUOTED})(?:\.{_PLAIN.pattern}|{_QUOTED})*\Z"
-"""What texts match that can be read as paths."""
+"""Matches strings that can be parsed as paths."""
 
 
 class InvalidFieldPath(PolyverError):
-    """A text that names no field."""
+    """A string that is no valid path."""
 
     def __init__(self, text: str) -> None:
         hint = 'write it as spec.schedule, or metadata.annotations["ex.io/mode"]'
@@ -34,7 +34,7 @@ class InvalidFieldPath(PolyverError):
 
 @lru_cache(maxsize=4096)
 def parse_path(text: str) -> Path:
-    """Read a path.
+    """Parse a path.
 
     >>> parse_path('metadata.annotations["ex.io/mode"]')
     ('metadata', 'annotations', 'ex.io/mode')
@@ -56,7 +56,7 @@ def parse_path(text: str) -> Path:
 
 @lru_cache(maxsize=4096)
 def show_path(path: Path) -> str:
-    """Write a path so that it can be read again.
+    """Return the notation of a path, which `parse_path` reads.
 
     >>> show_path(("spec", "labels", "a.b"))
     'spec.labels["a.b"]'
@@ -72,7 +72,7 @@ def show_path(path: Path) -> str:
 
 
 def pick(value: Any, path: Path) -> Any:
-    """What is at a path, or MISSING."""
+    """Return the value at a path, or MISSING."""
     for name in path:
         if type(value) is not dict or name not in value:
             return MISSING
@@ -81,9 +81,9 @@ def pick(value: Any, path: Path) -> Any:
 
 
 def take(obj: Object, path: Path, *, pinned: int) -> Any:
-    """Take out what is at a path, and the objects around it that this leaves empty.
+    """Remove and return the value at a path, with the objects around it that become empty.
 
-    Those of the first levels, as many as are pinned, stay.
+    Objects at the first `pinned` levels stay.
     """
     around: list[tuple[Object, str]] = []
     value: Any = obj
@@ -101,7 +101,7 @@ def take(obj: Object, path: Path, *, pinned: int) -> Any:
 
 
 def put(obj: Object, path: Path, value: Any) -> bool:
-    """Put a value at a path, with the objects on the way; false if something else is in the way."""
+    """Set a value at a path, and create its parents; return False if a parent is no object."""
     for name in path[:-1]:
         inside = obj.get(name, MISSING)
         if inside is MISSING:

@@ -1,4 +1,4 @@
-"""The form without code: a Conversion in YAML, read with errors that know file, line and rule."""
+"""Read Conversions from YAML; errors name the file, the line and the rule."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DeclaredEdge:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredConversion:
-    """What a Conversion says of a kind."""
+    """The content of a Conversion."""
 
     name: str
     group: str
@@ -80,13 +80,13 @@ prepare(_Conversion)
 
 
 def read_conversions(documents: Iterable[Document]) -> Iterator[DeclaredConversion]:
-    """The Conversions among manifests."""
+    """Yield the Conversions among manifests."""
     for document in objects_of(documents, GROUP, KIND):
         yield read_conversion(document)
 
 
 def read_conversion(document: Document) -> DeclaredConversion:
-    """One Conversion."""
+    """Read one Conversion."""
     found = document.read(_Conversion)
     spec = found.spec
     if not spec.versions:
@@ -118,7 +118,7 @@ def read_conversion(document: Document) -> DeclaredConversion:
 
 
 def _check_tree(document: Document, spec: _Spec) -> None:
-    """Refuse versions that are not connected, as near to the cause as can be told."""
+    """Refuse versions that are not connected; the error names the cause as exactly as possible."""
     for number, edge in enumerate(spec.edges):
         for name, version in (("from", edge.source), ("to", edge.target)):
             if version not in spec.versions:
@@ -140,7 +140,7 @@ def _block(edge: Document) -> RuleBlock:
 
 
 def read_rules(holder: Document, rules: Rules) -> None:
-    """Add the rules that stand under `rules` in a mapping."""
+    """Add the rules under the key `rules` of a mapping."""
     value = holder.value
     found = value.get("rules") if isinstance(value, Mapping) else None
     for number, rule in enumerate(found or ()):

@@ -1,7 +1,7 @@
 """The rules of an edge: each reads fields of one version and writes fields of the other, both ways.
 
-A rule never fails. What it cannot express it leaves out or brings as near as it gets; running it
-back shows what was lost, which is kept beside the object.
+A rule never fails. A value that it cannot express is left out or approximated; running it back
+shows the loss, which is preserved beside the object.
 """
 
 from __future__ import annotations
@@ -33,44 +33,44 @@ __all__ = [
 ]
 
 Ports = tuple[Any, ...]
-"""What is at the paths that a rule reads or writes, MISSING where there is nothing."""
+"""The values at the paths that a rule reads or writes; MISSING where there is none."""
 
 
 class ConversionRule(ABC):
-    """What connects fields of the version `from` with fields of the version `to`."""
+    """A rule that connects fields of the version `from` with fields of the version `to`."""
 
     name: ClassVar[str]
 
     @property
     @abstractmethod
     def sources(self) -> tuple[Path, ...]:
-        """The fields of `from` that it reads and nobody else does."""
+        """The fields of `from` that only this rule reads."""
 
     @property
     @abstractmethod
     def targets(self) -> tuple[Path, ...]:
-        """The fields of `to` that it writes and nobody else does."""
+        """The fields of `to` that only this rule writes."""
 
     def ports(self, *, back: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """What it reads, and what it writes, in a direction."""
+        """Return the paths that it reads, and those that it writes, in a direction."""
         return (self.targets, self.sources) if back else (self.sources, self.targets)
 
     def bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
     ) -> ConversionRule:
-        """The same rule, for versions with these schemas."""
+        """Return the rule for versions with these schemas."""
         return self
 
     @abstractmethod
     def run(self, values: Ports, *, back: bool) -> Ports:
-        """What it writes for what it read."""
+        """Return the values to write for the values that were read."""
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """What it read and would not be there again after running it back."""
+        """Return the values that it read and that running it back would not restore."""
         return self.missed(values, self.run(made, back=not back), back=back)
 
     def missed(self, values: Ports, again: Ports, *, back: bool) -> Lost:
-        """What it read and is not the same in what it gave back."""
+        """Return the values that it read and that differ from those of `again`."""
         reads, _ = self.ports(back=back)
         return {
             show_path(path): was(value, guarded=True)
@@ -79,7 +79,7 @@ class ConversionRule(ABC):
         }
 
     def restored(self, made: Ports, lost: Lost, *, back: bool) -> Ports:
-        """What it writes, together with what was lost of it before."""
+        """Return the values to write, with those restored that were lost before."""
         _, writes = self.ports(back=back)
         return tuple(
             restored_entry(value, lost[show_path(path)]) if show_path(path) in lost else value
@@ -87,14 +87,14 @@ class ConversionRule(ABC):
         )
 
     def guards(self, lost: Lost, values: Ports, *, back: bool) -> Iterator[Guard]:
-        """The guards in what was lost of what it writes, while this is what it reads."""
+        """Yield the guards of lost values that it writes; `values` are those that it reads."""
         for entry in lost.values():
             if "if" in entry:
                 yield entry, "if", fingerprint(values)
 
 
 def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
-    """A value, or what an entry says that it was."""
+    """Return the value that an entry preserves, or the given one if it preserves none."""
     if "is" in entry:
         return fresh(entry["is"])
     return MISSING if "absent" in entry else value
@@ -102,7 +102,7 @@ def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class SingleFieldRule(ConversionRule):
-    """A rule between one field and one other."""
+    """A rule between one field and one other field."""
 
     source: Path
     target: Path
@@ -118,7 +118,7 @@ class SingleFieldRule(ConversionRule):
 
 @dataclass(frozen=True, eq=False)
 class ValuesRule(SingleFieldRule):
-    """Words that are called otherwise."""
+    """A mapping between the values of two fields."""
 
     words: Mapping[Any, Any]
     name: ClassVar[str] = "values"
@@ -140,7 +140,7 @@ class ValuesRule(SingleFieldRule):
 
 @dataclass(frozen=True, eq=False)
 class CastRule(SingleFieldRule):
-    """A value of another type."""
+    """A field that has another type in the other version."""
 
     source_type: Type
     target_type: Type
@@ -153,7 +153,7 @@ class CastRule(SingleFieldRule):
 
 @dataclass(frozen=True, eq=False)
 class ScaleRule(SingleFieldRule):
-    """A number in another unit."""
+    """A number that has another unit in the other version."""
 
     factor: Fraction
     source_type: Type = "integer"
@@ -168,14 +168,14 @@ class ScaleRule(SingleFieldRule):
 
 @dataclass(frozen=True, eq=False)
 class SplitRule(ConversionRule):
-    """A text that is several fields on the other side, joined by a separator."""
+    """A string that is several fields in the other version, joined by a separator."""
 
     source: Path
     into: tuple[Path, ...]
     separator: str
     types: tuple[Type, ...]
     absent: str | None = None
-    """What is written for a field that is not there."""
+    """The string for a field that is missing."""
     name: ClassVar[str] = "split"
 
     @property
@@ -199,7 +199,7 @@ class SplitRule(ConversionRule):
         return MISSING if text == self.absent else cast(text, "string", kind)
 
     def _joined(self, parts: Ports) -> Any:
-        """The parts up to the first that is not there, or all, if there is a text for those."""
+        """Join the parts up to the first missing one, or all if `absent` stands for those."""
         if all(part is MISSING for part in parts):
             return MISSING
         texts: list[str] = []
@@ -219,9 +219,9 @@ class DropRule(ConversionRule):
 
     at: Path
     added: bool = False
-    """Whether it is the version `to` that has it."""
+    """True if the version `to` has it."""
     implied: bool = False
-    """Whether the schemas say so, and nobody wrote a rule."""
+    """True if the schemas imply it, and no rule was written."""
     name: ClassVar[str] = "drop"
 
     @property
@@ -242,7 +242,7 @@ class DropRule(ConversionRule):
 
 @dataclass(frozen=True, eq=False)
 class ConstRule(ConversionRule):
-    """A field of `to` whose one value is what not having it means in `from`."""
+    """A field of `to` with a constant value; `from` does not have it."""
 
     at: Path
     value: Any

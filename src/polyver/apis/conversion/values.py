@@ -1,6 +1,6 @@
-"""Plain values: when two are the same, and how one type is written as another.
+"""Plain values: fingerprints, and casts from one type to another.
 
-A cast is exact or nearest; whoever casts back and compares knows which.
+A cast is exact or the nearest value; casting back and comparing shows which.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _sorted = msgspec.json.Encoder(order="sorted")
 
 
 class Missing(Enum):
-    """That a field is not there, which is something else than null."""
+    """The absence of a field, which differs from null."""
 
     MISSING = 0
 
@@ -37,7 +37,7 @@ MISSING: Final = Missing.MISSING
 
 
 def fingerprint(values: Sequence[Any]) -> str:
-    """What tells whether values, or their absence, are still the same.
+    """Return a hash of values, or of their absence, to detect changes.
 
     >>> fingerprint([1, MISSING]) == fingerprint([1.0, MISSING]) != fingerprint([1, None])
     True
@@ -47,7 +47,7 @@ def fingerprint(values: Sequence[Any]) -> str:
 
 
 def _settled(value: Any) -> Any:
-    """A value as an API server may write it again: 1.0 is 1 there."""
+    """Return a value as an API server may write it again: 1.0 becomes 1."""
     if type(value) is dict:
         return {key: _settled(each) for key, each in value.items()}
     if type(value) is list:
@@ -56,7 +56,7 @@ def _settled(value: Any) -> Any:
 
 
 def cast(value: Any, source: Type, target: Type) -> Any:
-    """A value of one type as another, the nearest if there is none, or MISSING.
+    """Return a value as another type: exact, else the nearest, else MISSING.
 
     >>> cast("8080", "string", "integer"), cast("08080", "string", "integer")
     (8080, 8080)
@@ -117,13 +117,13 @@ _CASTS: Final = {"string": _text, "integer": _integer, "number": _decimal, "bool
 
 
 def scaled(value: Any, factor: Fraction, target: Type) -> Any:
-    """A number in another unit, the nearest one towards zero if it must be whole.
+    """Return a number in another unit, rounded towards zero if it must be an integer.
 
     >>> scaled(1500, Fraction(1, 1000), "integer"), scaled(1500, Fraction(1, 1000), "number")
     (1, 1.5)
     """
     if type(value) is float:
-        # As it is written: 0.1 is a tenth, and not the double next to it.
+        # By its decimal notation: 0.1 is exactly one tenth, not the nearest double.
         exact = Fraction(repr(value)) if abs(value) < 1e300 else None
     else:
         exact = Fraction(value) if type(value) is int else None

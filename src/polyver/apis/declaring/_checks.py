@@ -1,4 +1,4 @@
-"""A declared kind as a whole: one version is stored, names are names, schemas structural."""
+"""Checks of a declared kind as a whole: one storage version, valid names, structural schemas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["check_hooks", "complete"]
 
 
 def complete(kind: Kind, declared: Sequence[DeclaredVersion]) -> Definition:
-    """The definition of a kind, all of which was checked."""
+    """Check a kind, and return its definition."""
     _check_names(kind)
     if kind.carry:
         _check_carry(kind)
@@ -62,7 +62,7 @@ def _check_carry(kind: Kind) -> None:
 
 
 def _with_carry(kind: Kind, declared: DeclaredVersion) -> Mapping[str, Any] | None:
-    """The schema of a version, with the field that the kind reserves for what is carried."""
+    """Return the schema of a version, with the field that is reserved for preserved fields."""
     schema = declared.version.schema
     if not kind.carry or schema is None:
         return schema
@@ -78,7 +78,7 @@ _CARRY = "What other versions of this object have and this one lacks. Conversion
 
 
 def check_hooks(kind: str, hooks: Iterable[KindHook], classes: Mapping[str, type | None]) -> None:
-    """Whether every hook is for a version that there is, and takes objects of that version."""
+    """Raise an error unless every hook is for a declared version, and takes its class."""
     for hook in hooks:
         if hook.version not in classes:
             fact = f"{hook.name} is for {kind} {hook.version}, which is not declared"
@@ -157,7 +157,7 @@ def _causes(version: DefinedVersion) -> Iterator[Cause]:
 
 
 def _field(path: str) -> str:
-    """A place in a schema as a place in a class.
+    """Translate a path in a schema to a path in a class.
 
     >>> _field(".properties[spec].properties[sizes].items.default")
     '.spec.sizes[].default'

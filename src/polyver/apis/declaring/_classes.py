@@ -1,4 +1,4 @@
-"""From a class as somebody wrote it to one for objects, and to its schema."""
+"""Turn a declared class into a class for objects and into its schema."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class ClassReader:
     """Reads one declared class, and those that its fields name."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
-        """`names` are those around the class, which hints written as text may use."""
+        """Take the `names` in scope at the class, which hints written as strings may use."""
         self._names = names
         self._open: list[type] = []
         self._read: dict[type, FieldSchema] = {}
 
     def read(self, cls: type, at: str) -> FieldSchema:
-        """A class that a field has for its type."""
+        """Read a class that is the type of a field."""
         if is_part(cls):
             assert issubclass(cls, DeclaredObject)
             return FieldSchema(dict(cls.__schema__), cls, at)
@@ -57,7 +57,7 @@ class ClassReader:
         raise InvalidKind(fact, at=at, hint=hint)
 
     def part(self, cls: type) -> FieldSchema:
-        """A class that is part of objects."""
+        """Read a class that is a part of objects."""
         places = self._places(cls)
         schema = self._schema(cls, places, {})
         return FieldSchema(schema, self._made(cls, places, schema, {}), shown_name(cls))
@@ -71,7 +71,7 @@ class ClassReader:
     def whole(
         self, cls: type, *, status: bool | None, about: dict[str, Any]
     ) -> type[DeclaredObject]:
-        """The class of whole objects, which have metadata and say what they are."""
+        """Return the class of whole objects, which have metadata, apiVersion and kind."""
         places = self._places(cls)
         for name, wanted in _ROOT.items():
             found = places.pop(name, None)
@@ -79,7 +79,7 @@ class ClassReader:
                 hint = "leave it out, or write dict[str, Any]" if name == "metadata" else ""
                 raise found.wrong(f"{name} is the same in all kinds", hint)
         if status is not False and "status" in places:
-            # It is dropped from what clients create, so nobody could be made to give it.
+            # Servers drop it from objects that clients create, so it cannot be required.
             places["status"].optional = True
         schema = self._schema(cls, places, _ROOT)
         metadata = FieldSchema({}, dict[str, Any], shown_name(cls), optional=True, name="metadata")
@@ -147,7 +147,7 @@ class ClassReader:
         return make_part(cls.__name__, fields, keys, body)
 
     def _body(self, cls: type, places: Mapping[str, FieldSchema]) -> dict[str, Any]:
-        """What a class has besides its fields: methods, properties, classes inside of it."""
+        """Return the members of a class other than fields: methods, properties, inner classes."""
         ours = [base for base in reversed(cls.__mro__) if base not in (object, Fields)]
         if flavour(cls) != "plain":
             ours = []
@@ -168,7 +168,7 @@ def _is_ours(cls: type) -> bool:
 
 
 def _held(place: FieldSchema) -> tuple[Any, Any]:
-    """The type and the default of a field in objects."""
+    """Return the type and the default of a field in objects."""
     if not place.takes_null:
         return place.python | None, None
     if place.python is Any:
@@ -177,7 +177,7 @@ def _held(place: FieldSchema) -> tuple[Any, Any]:
 
 
 def _data(place: FieldSchema) -> Any:
-    """A default as plain data."""
+    """Return a default as plain data."""
     try:
         data = plain(place.default)
         if msgspec.json.decode(msgspec.json.encode(data)) == data:

@@ -1,6 +1,6 @@
-"""How the versions of a declared kind are connected: by rules, functions, methods, or one for all.
+"""Connect the versions of a declared kind: by rules, functions, methods, or one function for all.
 
-All of these become edges of one tree, so they mix freely.
+All of these become edges of one tree, so they can be combined.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AnyEdge = DeclaredEdge | FunctionEdge
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A function for one direction."""
+    """A function that converts in one direction."""
 
     hook: KindHook
     convert: Function
@@ -37,13 +37,13 @@ class _Way:
 
 @dataclass(slots=True)
 class Edges:
-    """What was said about converting a kind."""
+    """The declared conversions of a kind."""
 
     group: str
     rules: list[DeclaredEdge] = field(default_factory=list)
     functions: dict[tuple[str, str], _Way] = field(default_factory=dict)
     whole: Callable[[Object, str], Object] | None = None
-    """What converts from any version to any other."""
+    """The function that converts from any version to any other."""
 
     def add_rules(self, source: str, target: str, write: Callable[[Rules], Any]) -> None:
         rules = Rules()
@@ -75,7 +75,7 @@ class Edges:
     def converter(
         self, definition: Definition, classes: Mapping[str, type], *, carry: str = ""
     ) -> Converter:
-        """What converts objects of a kind; an error names what is missing between versions."""
+        """Return the converter of a kind; raise an error that names the missing conversions."""
         names = [version.name for version in definition.versions]
         schemas = {v.name: v.schema for v in definition.versions if v.schema is not None}
         edges = self._all(definition, classes)
@@ -125,7 +125,7 @@ class Edges:
             seen.add((source, target))
 
     def exist(self, classes: Mapping[str, type]) -> bool:
-        """Whether anything at all was said."""
+        """Report whether any conversion is declared."""
         methods = any(_methods(name, classes) for name in classes)
         return bool(self.rules or self.functions or self.whole or methods)
 
@@ -134,7 +134,7 @@ class Edges:
 
 
 def _plain(hook: KindHook, source: str, target: str) -> Function:
-    """A function on plain data, whatever the user's takes and returns."""
+    """Return a function on plain data, whatever types the user's function takes and returns."""
 
     def convert(obj: Object) -> Object:
         said = {"apiVersion": source, **obj}
@@ -145,10 +145,10 @@ def _plain(hook: KindHook, source: str, target: str) -> Function:
 
 
 def _data(made: Any, name: str, version: str, source: Object) -> Object:
-    """What a function returned, as plain data.
+    """Return the result of a user's function as plain data.
 
-    Objects that only have some of their fields have no more afterwards: what a class needs was
-    there, as something empty.
+    Objects may have only some of their fields. Required parts that were added as empty objects, so
+    that the class accepts them, are removed again.
     """
     if isinstance(made, dict):
         return made
@@ -167,8 +167,8 @@ def _is_hollow(value: Any) -> bool:
 
 
 def _read(cls: type, obj: Object) -> Any:
-    """An object of a class, with something empty where it needs a part and there is none."""
-    return _filled(from_own(cls, obj))  # functions are given copies
+    """Return an object of a class, with empty objects for required parts that are missing."""
+    return _filled(from_own(cls, obj))  # functions get copies
 
 
 def _filled(part: Any) -> Any:
@@ -185,7 +185,7 @@ def _filled(part: Any) -> Any:
 
 @cache
 def _parts(cls: Any) -> list[tuple[str, type, bool]]:
-    """The fields of a class that are parts themselves, and whether it needs them."""
+    """Return the fields of a class that are parts themselves, and whether they are required."""
     needed = cls.__schema__.get("required", ())
     return [
         (field.name, part, field.encode_name in needed)
@@ -214,9 +214,9 @@ def _to(whole: Callable[[Object, str], Object], group: str, source: str, target:
 
 
 def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
-    """Of versions that other edges leave apart from the hub, one of each group that they connect.
+    """Return one version of each group of versions that no other edge connects with the hub.
 
-    What is wrong with those edges is for the tree to tell.
+    The tree reports errors in those edges.
     """
     found: list[str] = []
     reached = _reached(hub, edges)
@@ -241,7 +241,7 @@ def _reached(start: str, edges: Sequence[AnyEdge]) -> set[str]:
 
 
 def _methods(name: str, classes: Mapping[str, type]) -> list[str]:
-    """Which of the methods the class of a version has; those of another version are not its own."""
+    """Return the conversion methods that a version's class has itself, not from another version."""
     bases = _declared(classes[name]).__mro__
     others = [_declared(cls) for other, cls in classes.items() if other != name]
     theirs = {base for other in others if other in bases for base in other.__mro__}
@@ -258,7 +258,7 @@ def _declared(cls: Any) -> type:
 
 
 def _check_carry(definition: Definition, edges: Iterable[AnyEdge], carry: str) -> None:
-    """Refuse rules for the field that is reserved for what they lose."""
+    """Refuse rules for the field that is reserved for preserved fields."""
     for edge in edges:
         rules = edge.block.rules if isinstance(edge, DeclaredEdge) else ()
         paths = [path for rule in rules for path in (*rule.sources, *rule.targets)]
@@ -287,7 +287,7 @@ def _by_methods(definition: Definition, classes: Mapping[str, type]) -> Iterator
 
 
 def _method_to(cls: Any, hub: Any) -> Function:
-    """`spoke.convert_to(hub)` fills in a hub that is empty, or returns one."""
+    """Return a function that calls `spoke.convert_to(hub)`, which fills in or returns a hub."""
 
     def convert(obj: Object) -> Object:
         empty = _empty(hub, obj)
@@ -299,7 +299,7 @@ def _method_to(cls: Any, hub: Any) -> Function:
 
 
 def _method_from(cls: Any, hub: Any) -> Function:
-    """`spoke.convert_from(hub)` fills in a spoke that is empty, or returns one."""
+    """Return a function that calls `spoke.convert_from(hub)`, which fills in or returns a spoke."""
 
     def convert(obj: Object) -> Object:
         empty = _empty(cls, obj)
@@ -311,19 +311,19 @@ def _method_from(cls: Any, hub: Any) -> Function:
 
 
 def _empty(cls: Any, obj: Object) -> Any:
-    """An object of a class with nothing but its metadata, and the parts that it needs, empty."""
+    """Return an object of a class with metadata only, and its required parts empty."""
     return _filled(cls(metadata=obj.get("metadata")))
 
 
 def check_strategy(definition: Definition) -> None:
-    """Refuse edges of a kind whose versions differ in apiVersion only."""
+    """Refuse edges of a kind whose versions differ only in apiVersion."""
     if definition.strategy == "None":
         fact = f'{definition.kind} says strategy="None", and how versions are converted'
         raise InvalidKind(fact, at=definition.place, hint="leave one of them out")
 
 
 def edges_missing(definition: Definition) -> InvalidKind:
-    """The error for several versions that nothing connects."""
+    """Return the error for several versions that nothing connects."""
     names = listed([version.name for version in definition.versions])
     return InvalidKind(
         f"{definition.kind} has several versions, {names}, and nothing converts between them",

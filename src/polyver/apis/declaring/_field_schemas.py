@@ -1,4 +1,4 @@
-"""One place of an object while its declaration is read: its schema, and its type in Python."""
+"""The schema and the Python type of one field, while its declaration is read."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _RULES = "x-kubernetes-validations"
 
 @dataclass(slots=True)
 class FieldSchema:
-    """What may stand somewhere, made bit by bit from a type and what stands beside it."""
+    """A field, built step by step from its type and the markers on it."""
 
     schema: dict[str, Any]
     python: Any
-    """What objects have there."""
+    """The Python type in objects."""
     at: str
-    """Where it is declared: `CronTabV1.Spec.replicas`."""
+    """Its path in the declaration: `CronTabV1.Spec.replicas`."""
     optional: bool = False
     name: str = ""
     default: Any = ABSENT
 
     @property
     def takes_null(self) -> bool:
-        """Whether null is a value here, and not the same as nothing."""
+        """True if null is a value of this field, and differs from a missing field."""
         return bool(self.schema.get("nullable")) or self.python is Any
 
     def wrong(self, fact: str, hint: str = "") -> InvalidKind:
@@ -50,14 +50,14 @@ class FieldSchema:
 
 
 def described(schema: dict[str, Any], text: str) -> dict[str, Any]:
-    """A schema that begins with a description, if there is one."""
+    """Return a schema that begins with a description, if there is one."""
     if not text:
         return schema
     return {"description": text, **{k: v for k, v in schema.items() if k != "description"}}
 
 
 def apply(place: FieldSchema, mark: object) -> None:
-    """Add what stands beside a type; what is meant for others is passed over."""
+    """Add a marker of a type to its schema; unknown markers are ignored."""
     if getattr(mark, "__is_annotated_types_grouped_metadata__", False):
         assert hasattr(mark, "__iter__")
         for each in mark:
@@ -147,7 +147,7 @@ _WORDS = {
 _PLURALS = {"array": "lists", "object": "maps and classes", "string": "texts", "number": "numbers"}
 
 
-# Limits, whoever's class they are of.
+# Limits, of any class with the usual attribute names.
 
 _LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
 _BOUNDS = {"ge": "minimum", "gt": "minimum", "le": "maximum", "lt": "maximum"}
@@ -156,13 +156,13 @@ _NUMBERS = (*_BOUNDS, "multiple_of")
 
 
 def _limits(mark: object) -> Iterator[tuple[str, Any]]:
-    """What an object says by the names that limits go by."""
+    """Yield the limits that an object has in attributes with their usual names."""
     for name in (*_NUMBERS, "min_length", "max_length"):
         value = getattr(mark, name, None)
         if isinstance(value, int | float) and not isinstance(value, bool):
             yield name, value
     if isinstance(mark, str | bytes):
-        return  # a note for people, whose methods have these names
+        return  # a comment, and strings have methods with these names
     for name in _TEXTS:
         value = getattr(mark, name, None)
         if isinstance(value, str):
@@ -181,7 +181,7 @@ def _limit(place: FieldSchema, name: str, value: Any) -> None:
         _set(place, keyword, value)
         if name in ("gt", "lt"):
             place.schema[f"exclusive{keyword.capitalize()}"] = True
-    elif value > 0 or name == "max_length":  # that something has at least no length says nothing
+    elif value > 0 or name == "max_length":  # a minimum of 0 is no limit
         length = _LENGTHS.get(place.schema.get("type", ""))
         if length is None:
             raise _misplaced(place, name, "texts, lists and maps")

@@ -1,4 +1,4 @@
-"""The fields that a class declares: plain classes, dataclasses, Structs and TypedDicts alike."""
+"""The fields that a class declares: plain classes, dataclasses, Structs and TypedDicts."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ __all__ = ["DeclaredField", "Fields", "fields_of", "flavour", "shown_name"]
 
 @dataclass_transform(kw_only_default=True)
 class Fields:
-    """A class to make others from, so that type checkers know that they take keywords."""
+    """Base class for declarations, so that type checkers know that they take keywords."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeclaredField:
-    """A field as it was written."""
+    """A field as it is declared."""
 
     name: str
     hint: Any
     default: Any
     key: str
-    """What it is called in objects."""
+    """Its name in objects."""
     doc: str
 
 
 def shown_name(declared: type | Callable[..., Any]) -> str:
-    """A class or function as errors name it, wherever it was declared."""
+    """Return the name of a class or function for errors, without the functions around it."""
     return declared.__qualname__.rpartition("<locals>.")[2]
 
 
 def flavour(cls: type) -> str:
-    """What sort of class it is: `typed dict`, `struct`, `dataclass` or `plain`."""
+    """Return the type of a class: `typed dict`, `struct`, `dataclass` or `plain`."""
     if typing.is_typeddict(cls):
         return "typed dict"
     if issubclass(cls, msgspec.Struct):
@@ -50,7 +50,7 @@ def flavour(cls: type) -> str:
 
 
 def fields_of(cls: type, names: Mapping[str, Any]) -> list[DeclaredField]:
-    """The fields of a class in their order, those of classes that it is made from first."""
+    """Return the fields of a class in their order, those of its base classes first."""
     defaults = {"typed dict": _missing, "struct": _struct, "dataclass": _dataclass}
     known = defaults.get(flavour(cls), _plain)(cls)
     found: dict[str, DeclaredField] = {}
@@ -65,13 +65,13 @@ def fields_of(cls: type, names: Mapping[str, Any]) -> list[DeclaredField]:
 
 
 def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The hints of a class itself, which may be texts that name what is around it."""
+    """Return the hints of a class itself, which may be strings that use the names around it."""
     module = sys.modules.get(cls.__module__)
     known = vars(module) if module else {}
-    # A class from elsewhere means what its own names mean there.
+    # Hints of a class from another module refer to the names of that module.
     is_here = names.get("__name__") == cls.__module__
     around = {**known, **names} if is_here else {**names, **known}
-    # A field may be called as its type is, so only classes inside count: `date: date | None`.
+    # A field may have the name of its type, as in `date: date | None`, so only classes count.
     around |= {name: value for name, value in vars(cls).items() if isinstance(value, type)}
     around[cls.__name__] = cls
     own = dict(vars(cls).get("__annotations__", {}))
@@ -86,7 +86,7 @@ def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _key(name: str) -> str:
-    """Python's own words cannot be fields, so `from_` stands for `from`."""
+    """Return the name in objects: keywords cannot be fields in Python, so `from_` is `from`."""
     word = name.removesuffix("_")
     return word if keyword.iskeyword(word) else name
 
@@ -97,7 +97,7 @@ def _plain(cls: type) -> dict[str, tuple[str, Any]]:
 
 
 def _missing(cls: type) -> dict[str, tuple[str, Any]]:
-    """A key of a TypedDict that may be missing counts as if it had None for a default."""
+    """Return the keys of a TypedDict; one that is not required has None as its default."""
     hints: Mapping[str, Any] = vars(cls).get("__annotations__", {})
     needed: frozenset[str] = vars(cls)["__required_keys__"]
     optional = [name for name in hints if name not in needed or "NotRequired" in str(hints[name])]

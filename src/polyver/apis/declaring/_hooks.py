@@ -1,7 +1,7 @@
-"""What a kind's author wants done to objects, or asked of them, when they are written.
+"""Hooks of a kind: functions that fill in defaults of objects, or check them, at each write.
 
-Hooks get objects of the declared class, or plain data if their hint says so; here they are only
-called, and whoever serves admission decides when.
+Hooks get objects of the declared class, or plain data if their hint states it. This module only
+calls them; admission decides when.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["KindHook", "Outcome", "Problem", "defaulted", "make_hook", "problems
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with an object, and in which field.
+    """An error in an object, and its field.
 
     >>> print(Problem("spec.schedule", "is not in cron syntax"))
     spec.schedule: is not in cron syntax
@@ -37,7 +37,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a controller wants for an object.
+    """The result of a controller's function for an object.
 
     >>> Outcome(status={"ready": True}, after=30)
     Outcome(status={'ready': True}, objects=None, after=30)
@@ -46,10 +46,11 @@ class Outcome:
     status: Any = None
     """The whole status, as data or an object of the declared class; None leaves it as it is."""
     objects: Sequence[Any] | None = None
-    """All that must be there: applied, owned by the object, and gone with it, or as soon as it is
-    not among them any more; None leaves what is there as it is."""
+    """All objects that must exist: they are applied, owned by the object, and deleted with it, or
+    when they are not in the list any more; None leaves the existing ones as they are.
+    """
     after: float | None = None
-    """In how many seconds to look again, though nothing may have changed."""
+    """Seconds until the next call, even if nothing changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class KindHook:
     version: str
     function: Callable[..., Any]
     cls: type | None
-    """What it takes; None is plain data."""
+    """The class that it takes; None for plain data."""
     arguments: int
 
     @property
@@ -67,14 +68,14 @@ class KindHook:
         return shown_name(self.function)
 
     def taken(self, obj: Mapping[str, Any]) -> Any:
-        """An object as the function takes it, which is free to change it."""
+        """Return a copy of an object in the form that the function takes; it may change it."""
         return copy.deepcopy(dict(obj)) if self.cls is None else from_object(self.cls, obj)
 
 
 def make_hook(
     version: str, function: Callable[..., Any], names: Mapping[str, Any], *, most: int
 ) -> KindHook:
-    """A hook, as the hints and arguments of its function have it."""
+    """Return a hook, according to the hints and parameters of its function."""
     known = getattr(function, "__globals__", {})
     try:
         signature = inspect.signature(function, eval_str=True, globals=known, locals=dict(names))
@@ -93,7 +94,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
-    """An object with what the hooks fill in; fields that their class does not name stay."""
+    """Return an object with the hooks' defaults; fields that their class does not name stay."""
     found: Object = dict(obj)
     for hook in hooks:
         given = hook.taken(found)
@@ -105,7 +106,7 @@ def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
 
 
 def _changed(whole: Any, before: Any, after: Any) -> Any:
-    """What was changed in a view of something, changed in the whole of it."""
+    """Apply the changes in a view of an object to the whole object."""
     if before == after:
         return whole
     match whole, before, after:
@@ -125,7 +126,7 @@ def _changed(whole: Any, before: Any, after: Any) -> Any:
 def problems(
     hooks: Iterable[KindHook], obj: Mapping[str, Any], old: Mapping[str, Any] | None
 ) -> list[Problem]:
-    """All that the hooks find wrong with an object; a hook may also raise ValueError."""
+    """Return all problems that the hooks find in an object; a hook may also raise ValueError."""
     found: list[Problem] = []
     for hook in hooks:
         try:

@@ -1,4 +1,4 @@
-"""A kind that is declared in Python: its names, a class for each version, and what goes with it."""
+"""A kind declared in Python: its names, a class for each version, edges, hooks, a controller."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class DeclaredVersion:
     cls: type[DeclaredObject]
     version: DefinedVersion
     storage: bool | None
-    """As it was said; None leaves it to the number of versions."""
+    """The argument as given; None means True if there is only one version."""
     hub: bool
 
 
@@ -76,9 +76,10 @@ class Kind:
         strategy: Literal["None"] | None = None,
         carry: str = "",
     ) -> None:
-        """With `strategy="None"` versions differ in apiVersion only, and need no edges.
+        """Declare a kind; with `strategy="None"` versions differ only in apiVersion.
 
-        With `carry`, all versions get a field of this name beside `spec`, for what is carried.
+        Such versions need no edges. With `carry`, all versions get a field of this name beside
+        `spec`, which holds preserved fields.
         """
         self.kind = kind
         self.group = group
@@ -103,11 +104,11 @@ class Kind:
         self._definition: Definition | None = None
         self._given: Definition | None = None
         self.place = _place(sys._getframe(1))
-        """Where it is declared: `kinds.py:7`."""
+        """The location of its declaration: `kinds.py:7`."""
 
     @classmethod
     def of(cls, definition: Definition) -> Kind:
-        """A kind that is defined elsewhere; it has no classes, and its objects are plain data."""
+        """Return a kind that a manifest defines; its objects are plain data, without classes."""
         names = definition.names
         kind = cls(
             names.kind,
@@ -125,7 +126,7 @@ class Kind:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is declared here, and not in a manifest that somebody else keeps."""
+        """True if it is declared in Python, False if it was read from a manifest."""
         return self._given is None
 
     def __repr__(self) -> str:
@@ -138,7 +139,7 @@ class Kind:
 
     @property
     def hub(self) -> str:
-        """The version that says that it is the hub, else the one that is stored."""
+        """The version that is declared as the hub, else the storage version."""
         return self.definition().hub
 
     @dataclass_transform(kw_only_default=True, field_specifiers=(Field, FieldOptions))
@@ -155,10 +156,10 @@ class Kind:
         scale: Scale | None = None,
         selectable: Sequence[str] = (),
     ) -> Callable[[type[T]], type[T]]:
-        """Declare a version by the class below.
+        """Declare a version by the decorated class.
 
-        `deprecated` may be what clients are warned with. Without `status` there is one if the
-        class has such a field. The class becomes one for objects, made with keywords.
+        `deprecated` may be the warning for clients. By default `status` is True if the class has
+        such a field. The class becomes one for objects, created with keywords.
         """
         names = _around(sys._getframe(1))
 
@@ -195,7 +196,7 @@ class Kind:
             raise InvalidKind(fact)
 
     def definition(self) -> Definition:
-        """The kind as data; everything that is wrong with the whole of it is raised here."""
+        """Return the kind as data; raise an error if the kind as a whole is invalid."""
         if self._definition is None:
             made = self._given or _checks.complete(self, tuple(self._declared.values()))
             classes = {version.name: self.versions.get(version.name) for version in made.versions}
@@ -217,12 +218,12 @@ class Kind:
 
     @property
     def converter(self) -> Converter | None:
-        """What converts its objects; None if nothing was said and nothing has to be."""
+        """The converter of its objects; None if no conversion is declared or needed."""
         self.definition()
         return self._converter
 
     def from_object(self, obj: Mapping[str, Any]) -> Any:
-        """Plain data as an object of the class of its version."""
+        """Return plain data as an object of the class of its version."""
         if self._given is not None:
             fact = f"{self.kind} was read from {self.place}, and has no classes"
             raise NotAsDeclared(fact, hint="its objects are plain data")
@@ -233,12 +234,12 @@ class Kind:
             raise NotAsDeclared(fact, hint=f"known: {listed([*self._declared])}")
         return from_object(declared.cls, obj)
 
-    # How objects get from one version to another.
+    # Conversion.
 
     def edge(
         self, source: str, target: str
     ) -> Callable[[Callable[[Rules], Any]], Callable[[Rules], Any]]:
-        """Connect two versions by rules, which the function below writes down; each is two-way."""
+        """Connect two versions by rules, which the decorated function adds; each is two-way."""
 
         def read(write: Callable[[Rules], Any]) -> Callable[[Rules], Any]:
             self._edges.add_rules(source, target, write)
@@ -248,9 +249,9 @@ class Kind:
         return read
 
     def converts(self, source: str, target: str) -> Callable[[F], F]:
-        """Connect two versions by a function for this direction; there must be one back as well.
+        """Connect two versions by a function for this direction; the other needs one as well.
 
-        It gets an object of the version's class, or a dict if its hint says so.
+        It gets an object of the version's class, or a dict if its hint states it.
         """
         names = _around(sys._getframe(1))
 
@@ -262,29 +263,29 @@ class Kind:
         return register
 
     def convert(self, function: F) -> F:
-        """Have one function convert between all versions: it gets an object and the version.
+        """Register one function that converts between all versions, given an object and a version.
 
-        Where there are other edges, it connects what those leave apart from the hub.
+        If there are other edges, it connects the versions that those do not connect with the hub.
         """
         self._edges.add_whole(function)
         self._definition = None
         return function
 
-    # What is done when objects are written, and afterwards.
+    # Admission hooks, and the controller.
 
     def default(self, version: str) -> Callable[[F], F]:
-        """Have a function fill in what is missing in new and changed objects of a version.
+        """Register a function that fills in missing fields of new and changed objects of a version.
 
-        It gets an object of the version's class, or a dict if its hint says so, and changes it
+        It gets an object of the version's class, or a dict if its hint states it, and changes it
         or returns another.
         """
         return self._hook(version, self._defaults, 1, _around(sys._getframe(1)))
 
     def validate(self, version: str) -> Callable[[F], F]:
-        """Have a function look for problems in objects of a version before they are stored.
+        """Register a function that checks objects of a version before they are stored.
 
-        It gets the object, and the old one or None if it takes two; it returns problems, or
-        raises ValueError.
+        It gets the object, and as second argument, if it takes one, the old object or None. It
+        returns problems, or raises ValueError.
         """
         return self._hook(version, self._checks, 2, _around(sys._getframe(1)))
 
@@ -299,24 +300,24 @@ class Kind:
         return register
 
     def defaulted(self, version: str, obj: Mapping[str, Any]) -> Object:
-        """An object of a version with what the kind's hooks fill in."""
+        """Return an object of a version with the defaults of the kind's hooks."""
         return _hooks.defaulted([each for each in self._defaults if each.version == version], obj)
 
     def problems(
         self, version: str, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None
     ) -> list[Problem]:
-        """What the kind's hooks find wrong with an object of a version."""
+        """Return the problems that the kind's hooks find in an object of a version."""
         return _hooks.problems([each for each in self._checks if each.version == version], obj, old)
 
     def has_hooks(self, version: str) -> tuple[bool, bool]:
-        """Whether there is anything that fills in, and anything that looks for problems."""
+        """Report whether a version has hooks for defaults, and hooks that check objects."""
         return (
             any(each.version == version for each in self._defaults),
             any(each.version == version for each in self._checks),
         )
 
     def reconcile(self, function: F) -> F:
-        """Have a function called whenever an object may not be as it should: the controller."""
+        """Register the controller: a function that is called when an object may need changes."""
         if self._reconcile is not None:
             fact = f"{self.kind} has a controller already, {self._reconcile.__qualname__}"
             raise InvalidKind(fact, at=function.__qualname__, hint="one kind has one controller")
@@ -328,24 +329,24 @@ class Kind:
 
     @property
     def controller_takes(self) -> KindHook:
-        """How it takes objects: in the version whose class it names, else in the stored one."""
+        """The controller's parameter: the version whose class it names, else the stored one."""
         assert self._takes is not None
         return self._takes
 
     @property
     def controller(self) -> Callable[..., Any] | None:
-        """What `reconcile` registered."""
+        """The function that `reconcile` registered."""
         return self._reconcile
 
 
 def read_kinds(text: str, source: str = "manifest") -> list[Kind]:
-    """The kinds in CustomResourceDefinitions, as YAML or JSON; `source` is for errors."""
+    """Return the kinds in CustomResourceDefinitions, as YAML or JSON; `source` is for errors."""
     return [Kind.of(definition) for definition in definitions_of(load_manifests(text, source))]
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(Field, FieldOptions))
 def part(cls: type[T]) -> type[T]:
-    """Read a class that is part of objects, wherever fields name it.
+    """Read a class that is a part of objects, for use as the type of fields.
 
     >>> @part
     ... class Port:
@@ -359,7 +360,7 @@ def part(cls: type[T]) -> type[T]:
 
 
 def _around(frame: FrameType) -> Mapping[str, Any]:
-    """The names that can be used where a class or function is declared."""
+    """Return the names in scope where a class or function is declared."""
     return {**frame.f_globals, **frame.f_locals}
 
 

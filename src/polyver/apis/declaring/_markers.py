@@ -1,6 +1,6 @@
-"""What may stand beside a type: limits, formats, lists with keys, rules in CEL, other names.
+"""Markers for types and classes: limits, formats, lists with keys, CEL rules, field names.
 
-Limits are read by their attributes, so those of annotated_types and msgspec.Meta are as good.
+Limits are read by their attributes, so those of annotated_types and msgspec.Meta work too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MARKS = "__polyver_marks__"
 
 
 ABSENT: Any = msgspec.UNSET
-"""What a field holds that is not there, where None would be null, which is a value."""
+"""The value of a field that is missing, where None would be null, which is a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,28 +81,28 @@ class Lt:
 
 @dataclass(frozen=True, slots=True)
 class MultipleOf:
-    """A number that this one divides."""
+    """A multiple of this number."""
 
     multiple_of: int | float
 
 
 @dataclass(frozen=True, slots=True)
 class MinLength:
-    """At least so many characters, items or keys."""
+    """At least this number of characters, items or keys."""
 
     min_length: int
 
 
 @dataclass(frozen=True, slots=True)
 class MaxLength:
-    """At most so many characters, items or keys."""
+    """At most this number of characters, items or keys."""
 
     max_length: int
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A text in which this regular expression of Go's finds something."""
+    """A string that contains a match of this regular expression, in Go's syntax."""
 
     pattern: str
 
@@ -116,11 +116,11 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class ListSet:
-    """A list in which nothing is twice; each item has an owner in server-side apply."""
+    """A list with unique items, each with its own owner in server-side apply."""
 
 
 class ListMap:
-    """A list whose items are told apart by some of their fields.
+    """A list whose items are identified by some of their fields.
 
     >>> ListMap("name").keys
     ('name',)
@@ -136,7 +136,7 @@ class ListMap:
 
 
 class _ClassMark:
-    """What may stand above a class as well as beside a type."""
+    """A marker for a class, as a decorator, or for a type."""
 
     __slots__ = ()
 
@@ -153,7 +153,7 @@ def _is_made(cls: type) -> bool:
 
 
 def marks_of(cls: type) -> tuple[object, ...]:
-    """What stands above a class itself, and not above those that it is made from."""
+    """Return the markers of a class itself, not those of its base classes."""
     found: tuple[object, ...] = vars(cls).get(_MARKS, ())
     return found
 
@@ -165,17 +165,17 @@ class Atomic(_ClassMark):
 
 @dataclass(frozen=True, slots=True)
 class Granular(_ClassMark):
-    """A map or class of which each field has its own owner, as is so without it."""
+    """A map or class whose fields have owners of their own, which is the default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preserve(_ClassMark):
-    """A class whose objects keep fields that it does not name."""
+    """A class whose objects keep fields that it does not declare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule(_ClassMark):
-    """A rule in CEL, above a class or beside a type.
+    """A CEL rule for a class or a type.
 
     >>> Rule("self.min <= self.max", message="min is above max").schema
     {'rule': 'self.min <= self.max', 'message': 'min is above max'}
@@ -203,12 +203,12 @@ class Rule(_ClassMark):
 
 @dataclass(frozen=True, slots=True)
 class NullMarker:
-    """Beside a type: null is a value, and not the same as nothing."""
+    """Marks a type for which null is a value, and differs from a missing field."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceMarker:
-    """Beside a mapping: a whole object, with apiVersion, kind and metadata."""
+    """Marks a mapping that is a complete object, with apiVersion, kind and metadata."""
 
 
 Nullable = Annotated[T | None, NullMarker()]
@@ -219,7 +219,7 @@ IntOrString: TypeAlias = int | str
 
 @dataclass(frozen=True, slots=True)
 class FieldOptions:
-    """What `Field` was told."""
+    """The arguments of `Field`."""
 
     name: str
     default: Any
@@ -230,8 +230,8 @@ class FieldOptions:
 def Field(  # noqa: N802 - read as a marker, and a default of any type
     *, name: str = "", default: Any = ABSENT, description: str = "", **schema: Any
 ) -> Any:
-    """What a field is called in objects, its default, and whatever else its schema says.
+    """State the name of a field in objects, its default, and further keywords of its schema.
 
-    Beside the type, or where the default stands: `from_: str = Field(name="from")`.
+    It is used as a marker of the type, or as the default: `from_: str = Field(name="from")`.
     """
     return FieldOptions(name, default, description, schema)

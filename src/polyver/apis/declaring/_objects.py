@@ -1,7 +1,7 @@
-"""Objects in Python: what is in plain data, by the names of a declared class, and back.
+"""Convert between plain data and objects of declared classes.
 
-Nothing is filled in on the way, and nothing but types is checked: what is absent stays absent,
-and a field that holds None is not written.
+No default is filled in, and only types are checked: a missing field stays missing, and a field
+that is None is not written.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 
 class NotAsDeclared(PolyverError):
-    """An object that a declared class cannot hold, and the field that says why."""
+    """Data that does not fit a declared class; `at` names the field."""
 
 
 class Time(datetime):
-    """A time that is written as it was read: the same moment has many texts."""
+    """A time that is written as it was read: the same moment has several notations."""
 
     _text: str = ""
 
@@ -52,13 +52,14 @@ class Time(datetime):
 
 
 def is_part(cls: object) -> bool:
-    """Whether a class is one that was read, and made into one for objects."""
+    """Report whether a class was made from a declared class."""
     return isinstance(cls, _Declared) and "__declared__" in vars(cls)
 
 
 class _Declared(type(msgspec.Struct)):  # type: ignore[misc]
-    """The type of parts. A class that is made from a part by hand is made from what the part was
-    made from: a plain class, to be read like any other."""
+    """The metaclass of parts. A class derived from a part is derived from the declared class
+    instead: it is a plain class, and is read like any other.
+    """
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], body: dict[str, Any], **options: Any
@@ -73,12 +74,12 @@ class _Declared(type(msgspec.Struct)):  # type: ignore[misc]
 
 
 class DeclaredObject(msgspec.Struct, metaclass=_Declared, kw_only=True):
-    """Objects, and parts of them, of a declared class: made with keywords, compared by value."""
+    """Base class of objects, and parts of them: created with keywords, compared by value."""
 
     __schema__: ClassVar[Schema]
-    """What the API server is told of it."""
+    """Its schema for the API server."""
     __declared__: ClassVar[type]
-    """The class as it was written."""
+    """The class as it was declared."""
 
 
 prepare(DeclaredObject)
@@ -87,7 +88,7 @@ prepare(DeclaredObject)
 def make_part(
     name: str, fields: Mapping[str, tuple[Any, Any]], names: Mapping[str, str], body: dict[str, Any]
 ) -> type[DeclaredObject]:
-    """A class of parts: its fields with types and defaults, and what they are called in data."""
+    """Return a class of parts: its fields with types and defaults, and their names in data."""
     hints = {field: hint for field, (hint, _) in fields.items()}
     defaults = {field: default for field, (_, default) in fields.items()}
     made: type[DeclaredObject] = _Declared(
@@ -104,9 +105,9 @@ def make_part(
 
 
 def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
-    """Plain data as an object of a declared class; fields that it does not name are passed over.
+    """Return plain data as an object of a declared class; other fields are ignored.
 
-    Whatever is done to the object, the data stays as it was.
+    Changes to the object do not change the data.
 
     >>> from polyver import apis
     >>> kind = apis.Kind("Toy", group="ex.io")
@@ -117,12 +118,12 @@ def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
     >>> from_object(Toy, {"apiVersion": "ex.io/v1", "kind": "Toy", "colour": "red"})
     Toy(colour='red')
     """
-    # A copy, as what may be anything would be shared, and changed in both.
+    # A copy: fields of any type would be shared with the data, and changed in both.
     return from_own(cls, msgspec.to_builtins(obj))
 
 
 def from_own(cls: type[T], obj: Mapping[str, Any]) -> T:
-    """The same for data that nobody else has: the object may hold parts of it."""
+    """Do the same as `from_object` without a copy: the object may share parts of the data."""
     said, wanted = obj.get("apiVersion"), getattr(cls, "apiVersion", None)
     if wanted and said not in (None, wanted):
         raise NotAsDeclared(f"{_named(obj)} is in {said}, not in {wanted}", at="apiVersion")
@@ -134,7 +135,7 @@ def from_own(cls: type[T], obj: Mapping[str, Any]) -> T:
 
 
 def to_object(instance: object) -> dict[str, Any]:
-    """An object of a declared class as plain data; what it does not have is not written.
+    """Return an object of a declared class as plain data; missing fields are not written.
 
     >>> from polyver import apis
     >>> kind = apis.Kind("Toy", group="ex.io")
@@ -151,7 +152,7 @@ def to_object(instance: object) -> dict[str, Any]:
 
 
 def plain(value: object) -> Any:
-    """A value of a declared class, or one that is in it, as plain data."""
+    """Return a value of a declared class, or of one of its fields, as plain data."""
     return msgspec.to_builtins(value, enc_hook=_written)
 
 

@@ -1,6 +1,6 @@
-"""Docstrings of fields: Python forgets them, so they are looked up where the class is written.
+"""Docstrings of fields, read from the source of a class, as Python does not keep them.
 
-A class without a source, as in a console, is as good; its fields have no descriptions.
+A class without source, as in a console, works as well; its fields have no descriptions.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def docstring(cls: type) -> str:
-    """What a class says of itself, and not what one that it is made from says."""
+    """Return the docstring of a class itself, not that of a base class."""
     text = vars(cls).get("__doc__") or ""
-    # A dataclass without one gets its own signature.
+    # Python gives a dataclass without a docstring its signature.
     return "" if text.startswith(f"{cls.__name__}(") else inspect.cleandoc(text)
 
 
 def docs_of(cls: type) -> dict[str, str]:
-    """The texts below the fields of a class, by the names of the fields."""
+    """Return the docstrings below the fields of a class, by the names of the fields."""
     names = {*vars(cls).get("__annotations__", {})}
     found = [node for node in _classes(cls) if _is(node, cls, names)]
     if not found:
@@ -59,7 +59,7 @@ def _is(node: ast.ClassDef, cls: type, names: set[str]) -> bool:
 
 
 def _classes(cls: type) -> Iterator[ast.ClassDef]:
-    """The statements that may have made a class: several may have its name."""
+    """Yield the statements that may have created a class: several may have its name."""
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     if not file:
@@ -71,7 +71,7 @@ def _classes(cls: type) -> Iterator[ast.ClassDef]:
 def _inside(node: ast.AST, steps: list[str]) -> Iterator[ast.ClassDef]:
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, _NAMED):
-            # An if, a try or a with may stand around it.
+            # An if, a try or a with may contain it.
             yield from _inside(child, steps)
         elif child.name != steps[0]:
             continue

@@ -1,7 +1,7 @@
-"""From a type hint to a structural schema, and to the type that objects have in Python.
+"""Turn a type hint into a structural schema, and into the Python type of objects.
 
-Reading an object checks types alone: what a schema forbids beyond that is for an API server to
-refuse, and an object that was stored before must still be read.
+Reading an object checks only types: an API server enforces the rest of a schema, and an object
+that was stored before must still be readable.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _INSTEAD = {
 
 
 class Classes(Protocol):
-    """Who reads the classes that hints name."""
+    """Reads the classes that hints name."""
 
     def read(self, cls: type, at: str) -> FieldSchema: ...
 
 
 def read_hint(hint: Any, at: str, classes: Classes) -> FieldSchema:
-    """What a hint says."""
+    """Return the field that a type hint describes."""
     if isinstance(hint, type) and hint in _SCALARS:
         schema, python = _SCALARS[hint]
         return FieldSchema(dict(schema), python, at)
@@ -79,7 +79,7 @@ def _annotated(hint: Any, at: str, classes: Classes) -> FieldSchema:
 
 
 def _wrapped(hint: Any, at: str, classes: Classes) -> FieldSchema:
-    """Required[…], NotRequired[…] and Final[…], which say nothing of the type."""
+    """Read Required[…], NotRequired[…] and Final[…], which do not change the type."""
     return read_hint(get_args(hint)[0], at, classes)
 
 
@@ -102,7 +102,7 @@ def _union(hint: Any, at: str, classes: Classes) -> FieldSchema:
 
 def _literal(hint: Any, at: str, _: Classes) -> FieldSchema:
     values = list(get_args(hint))
-    # Any text is read, so that an object from before a value was taken away is.
+    # Any string is read, so that objects with a value that was removed can still be read.
     place = _choice(values, None, at)
     place.python = type(values[0])
     return place

@@ -1,6 +1,6 @@
-"""Trying out conversions: many objects, what must hold for each, and the smallest that breaks it.
+"""Test conversions with many generated objects; find the smallest object that breaks a property.
 
-Hypothesis is imported when objects are drawn, and not before: it is a tool of developers.
+Hypothesis, a development tool, is imported only when objects are generated.
 """
 
 from polyver.apis.trials._behaviour import EarlierConversions, compare_behaviour

@@ -1,7 +1,7 @@
-"""Old and new conversions of a kind side by side: what users see of the objects that there are.
+"""Compare the old and new conversions of a kind by what users see of existing objects.
 
-Objects are generated from the schemas of before, as that is what users have. Each is converted by
-both, directly and after it was stored in another version by the old conversions.
+Objects are generated from the old schemas, as users have such objects. Each is converted by both,
+directly and after the old conversions stored it in another version.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ["EarlierConversions", "compare_behaviour"]
 _DRAWN = 40
 _SHRINKING = 1000
 _MOST = 40
-"""How many different changes are told of; each costs time to shrink."""
+"""The maximum number of different changes that are reported; each takes time to shrink."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierConversions:
-    """The conversions of a kind as they were."""
+    """The conversions of a kind in an earlier state."""
 
     versions: tuple[str, ...]
     schemas: Mapping[str, Mapping[str, Any]]
@@ -53,9 +53,9 @@ class EarlierConversions:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """From the version of an object to the one that is looked at.
+    """The versions from that of an object to the one that is compared.
 
-    In between the object may be stored in another version by the old conversions.
+    In between, the old conversions may store the object in another version.
     """
 
     source: str
@@ -69,7 +69,7 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One field that is seen otherwise."""
+    """One field that users see differently."""
 
     path: str
     was: Any
@@ -85,7 +85,7 @@ def compare_behaviour(
     seed: int,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Iterator[ConversionFinding]:
-    """Find what is seen otherwise by the new conversions, each with the smallest object."""
+    """Yield the changes that users see with the new conversions, each with the smallest object."""
     versions = [each for each in subject.converter.versions if each in before.versions]
     if len(versions) < 2 or not examples:
         return
@@ -112,12 +112,12 @@ def _mixer(
 
 @dataclass(slots=True)
 class _Run:
-    """What was found until now."""
+    """The comparison so far."""
 
     subject: CheckedKind
     before: EarlierConversions
     found: dict[tuple[str, str], tuple[_Way, _Change]] = field(default_factory=dict)
-    """By the version that is looked at, and the field."""
+    """By the version that is compared, and the field."""
     ways: dict[tuple[str, str], set[tuple[str, ...]]] = field(default_factory=dict)
     compiled: dict[str, Schema] = field(default_factory=dict)
 
@@ -156,12 +156,12 @@ class _Run:
         try:
             given = self.before.convert(obj, way.stored)[0] if way.stored else obj
             was = self.before.convert(given, way.target)[1]
-        except Exception:  # the code of users may raise anything
+        except Exception:  # users' code may raise anything
             return
         converter = self.subject.converter
         try:
             now = converter.visible(converter.convert(given, way.target))
-        except Exception as error:  # the same
+        except Exception as error:  # likewise
             text = " ".join(str(error).split()) or type(error).__name__
             yield _Change("", MISSING, text, Counterexample(obj, was))
             return
@@ -194,7 +194,7 @@ class _Run:
 def _differences(
     one: Any, other: Any, path: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """All fields that differ, each with both of its values."""
+    """Yield all fields that differ, each with both values."""
     if same(one, other):
         return
     if type(one) is dict and type(other) is dict:

@@ -1,7 +1,7 @@
-"""Objects to try: Hypothesis draws some from the schema, and the rest are mixed from what it drew.
+"""Generate test objects: Hypothesis draws some from the schema, and the rest are mixed from these.
 
-Hypothesis knows patterns, formats and awkward texts, and takes its time; mixing takes a part of
-that, and its words come also from the rules and functions that are to be tried.
+Hypothesis covers patterns, formats and unusual strings, and is slow. Mixing is much faster, and
+also uses the special values in the rules and functions under test.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 class MissingHypothesis(PolyverError):
-    """Objects cannot be drawn."""
+    """Hypothesis is not installed, so no objects can be generated."""
 
     def __init__(self) -> None:
         hint = "pip install hypothesis, or draw none (--examples 0)"
@@ -40,7 +40,7 @@ class MissingHypothesis(PolyverError):
 
 
 def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object]:
-    """Objects that Hypothesis draws, the same ones for the same seed."""
+    """Return objects that Hypothesis draws, the same ones for the same seed."""
     try:
         import hypothesis
     except ImportError:
@@ -72,7 +72,7 @@ def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object
 
 
 class Mixer:
-    """Makes objects of one version from the values that others have at the same places."""
+    """Makes objects of one version from the values that other objects have at the same paths."""
 
     def __init__(
         self, schema: Schema, objects: Sequence[Object], words: Sequence[Any], *, seed: int
@@ -88,7 +88,7 @@ class Mixer:
             self._harvest({k: v for k, v in obj.items() if k not in _META}, schema, ())
 
     def _harvest(self, value: Any, schema: Schema, place: Place) -> None:
-        """Keep what an object has at each place."""
+        """Collect the values that an object has at each path."""
         fields, others = schema.get("properties") or {}, schema.get("additionalProperties")
         if type(value) is dict:
             for name, each in value.items():
@@ -107,7 +107,7 @@ class Mixer:
         return self._pools.setdefault(place, [])
 
     def objects(self) -> Iterator[Object]:
-        """Objects without end: first one with every field, then those that were given.
+        """Yield objects without end: first one with every field, then those that were given.
 
         Few of the given objects have a field that is optional inside of an optional one. Without
         the first object a short run may try no object that has it.
@@ -137,7 +137,7 @@ class Mixer:
         return made
 
     def value(self, place: Place, schema: Schema) -> Any:
-        """Some value for a place."""
+        """Return a random value for a path."""
         pool = self._pools.get(place, ())
         if schema.get("nullable") and self._random.random() < 0.05:
             return None
@@ -192,7 +192,7 @@ class Mixer:
 
 
 def _distinct(items: list[Any], keys: Sequence[str]) -> list[Any]:
-    """Items that a set or a map may have together."""
+    """Return the items without duplicates, as a set or a map requires."""
     kept: list[Any] = []
     for item in items:
         mark = [item.get(key) for key in keys] if keys else item

@@ -1,4 +1,4 @@
-"""Trying the conversions of a kind with many objects, and telling what was found."""
+"""Run the trials of a kind's conversions with many objects, and report the findings."""
 
 from __future__ import annotations
 
@@ -43,31 +43,31 @@ __all__ = ["ConversionCheckResult", "Progress", "check"]
 
 Progress = Callable[[int], None]
 _DRAWN = 40
-"""How many objects of each version Hypothesis draws, at most; the others are mixed from these."""
+"""The most objects that Hypothesis draws per version; the others are mixed from these."""
 
 _THOROUGH = 600
-"""How many objects are tried on every way; the others on one each, which comes to the same."""
+"""The number of objects that are tried on every path; each of the others is tried on one."""
 _EDITS = 4
 _SLOW = ("compiled", "edited", "defaults")
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionCheckResult:
-    """What was found out about the conversions of a kind."""
+    """The result of a check of a kind's conversions."""
 
     findings: tuple[ConversionFinding, ...]
     ledgers: tuple[Ledger, ...]
     objects: int
-    """How many were tried."""
+    """The number of objects that were tried."""
     seed: int
 
 
 def check(
     kind: Any, *, examples: int = 500, seed: int = 0, progress: Progress = lambda _: None
 ) -> ConversionCheckResult:
-    """Check a kind, or what converts one: its rules, its ledger, and the law on many objects.
+    """Check a kind or a converter: its rules, its ledger, and its properties on many objects.
 
-    `progress` is called with the number of objects that were tried since it was called before.
+    `progress` is called with the number of objects that were tried since the last call.
     """
     subject = CheckedKind.of(kind)
     run = _Run(subject, seed)
@@ -81,7 +81,7 @@ def check(
 
 @dataclass(slots=True)
 class _Run:
-    """The objects of one check, and what went wrong with them."""
+    """The objects of one check, and the failures."""
 
     subject: CheckedKind
     seed: int
@@ -132,7 +132,7 @@ class _Run:
     def _trials(
         self, version: str, tries: ConversionCache, chance: random.Random
     ) -> Iterator[ConversionTrial]:
-        """All ways with every stop for the first objects, then one of each for an object."""
+        """Yield all paths with every stop for the first objects, later one of each per object."""
         versions = tries.converter.versions
         others = [each for each in versions if each != version]
         stop = chance.choice(others)
@@ -154,7 +154,7 @@ class _Run:
             yield from self._slow(name, (version, stop, back), tries, chance)
 
     def _edges(self, version: str, tries: ConversionCache) -> Iterator[ConversionTrial]:
-        """Edges that are functions: those of rules are as stable as what they cannot express."""
+        """Yield trials of edges with functions: rules are stable except for what they preserve."""
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)
             if version in ends and isinstance(edge.forward, ByFunctions):
@@ -163,7 +163,7 @@ class _Run:
     def _slow(
         self, name: str, way: tuple[str, str, str], tries: ConversionCache, chance: random.Random
     ) -> Iterator[ConversionTrial]:
-        """What takes longer, on one way."""
+        """Yield the trials that take longer, for one path."""
         version, stop, _ = way
         if name == "compiled":
             yield ConversionTrial(name, (version, stop))
@@ -178,7 +178,7 @@ class _Run:
     def _edits(
         self, obj: Object, version: str, chance: random.Random, *, most: int
     ) -> Iterator[Edit]:
-        """Changes of one field that the schema of a version allows, mostly of one that is there."""
+        """Yield changes of one field that a version's schema allows, mostly of an existing one."""
         schema = self.schemas[version]
         known = [path for path in _paths(schema, ()) if pick(obj, path[:-1]) is not MISSING]
         chance.shuffle(known)
@@ -194,12 +194,12 @@ class _Run:
     def _is_allowed(self, obj: Object, edit: Edit, version: str) -> bool:
         made = edited(obj, edit)
         schema = self.subject.converter.schemas.get(version)
-        # Who takes away what an API server fills in again has changed nothing.
+        # Removing a field that an API server defaults again is no change.
         if made is None or same(*(_filled_in(each, schema) for each in (made, obj))):
             return False
         return schema is None or not schema.validate(made)
 
-    # What went wrong
+    # Failures
 
     def _note(self, trial: ConversionTrial, broken: TrialFailure, obj: Object) -> None:
         key = (broken.rule, broken.way if broken.rule != "invalid" else (*broken.way, broken.path))
@@ -212,7 +212,7 @@ class _Run:
     def _smallest(
         self, trial: ConversionTrial, broken: TrialFailure, obj: Object
     ) -> tuple[Object, ConversionTrial]:
-        """The smallest object that shows the same, and the smallest edit."""
+        """Return the smallest object, and the smallest edit, that show the same failure."""
         schema = self.subject.converter.schemas.get(trial.way[0])
         must_fit = schema is not None and not schema.validate(obj)
 
@@ -239,7 +239,7 @@ class _Run:
         return small, with_value(best[""])
 
     def findings(self) -> Iterator[ConversionFinding]:
-        """One for each field that is wrong, on the shortest way that shows it."""
+        """Yield one finding for each wrong field, on the shortest path that shows it."""
         grouped: dict[tuple[str, str], list[TrialFailure]] = {}
         for _, broken in self.broken.values():
             grouped.setdefault((broken.rule, plain_path(broken.path)), []).append(broken)
@@ -270,13 +270,13 @@ class _Run:
 
 
 def _sort(broken: TrialFailure) -> tuple[str, ...]:
-    """What must be the same for two mistakes to be the same."""
+    """Return the key by which two failures count as the same."""
     same_path = (plain_path(broken.path),) if broken.rule == "invalid" else ()
     return (broken.rule, *broken.way, *same_path)
 
 
 def _paths(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The fields that somebody may change."""
+    """Yield the fields that a client may change."""
     for name, each in (schema.get("properties") or {}).items():
         if not path and name in ("apiVersion", "kind", "metadata"):
             continue
@@ -286,7 +286,7 @@ def _paths(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[s
 
 
 def _filled_in(obj: Object, schema: Schema | None) -> Object:
-    """An object with the defaults of its version."""
+    """Return an object with the defaults of its version."""
     if schema is None:
         return obj
     filled: Object = fresh(obj)

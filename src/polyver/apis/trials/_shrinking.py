@@ -1,4 +1,4 @@
-"""The smallest object that still shows a mistake, found by leaving out and simplifying."""
+"""Shrink an object that shows a failure, by removing and simplifying its values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_TRIES = 3000
 
 
 def shrunk(obj: Object, is_bad: Callable[[Object], bool], *, tries: int = _MOST_TRIES) -> Object:
-    """An object that is still bad, and from which nothing more can be taken away.
+    """Return a smaller object for which `is_bad` still holds, and that cannot be reduced further.
 
     >>> shrunk({"a": [1, 5, 2], "b": "x"}, lambda obj: 5 in obj.get("a", []))
     {'a': [5]}
@@ -33,7 +33,7 @@ def shrunk(obj: Object, is_bad: Callable[[Object], bool], *, tries: int = _MOST_
 
 
 def _simpler(value: Any) -> Iterator[Any]:
-    """Simpler values, the simplest first."""
+    """Yield simpler values, the simplest first."""
     match value:
         case dict():
             yield from _simpler_object(value)
@@ -103,5 +103,5 @@ def _half(value: float) -> float:
 
 
 def _size(value: float) -> tuple[float, bool, bool]:
-    """How far from simple a number is: a fraction and a sign count."""
+    """Return a sort key for the complexity of a number: a sign and a fraction count."""
     return (abs(value), value < 0, isinstance(value, float))

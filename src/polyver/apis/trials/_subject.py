@@ -1,4 +1,4 @@
-"""A kind to check: what converts its objects, and what is known of its versions."""
+"""A kind to check: the converter of its objects, and the schemas of its versions."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CheckedKind:
-    """A kind with several versions, and what connects them."""
+    """A kind with several versions, and its converter."""
 
     converter: Converter
     schemas: Mapping[str, Schema] = field(default_factory=dict)
-    """The openAPIV3Schema of each version, as far as they are known."""
+    """The openAPIV3Schema of each version that has one."""
     name: str = ""
     place: str = ""
 
     @classmethod
     def of(cls, kind: Kind | Converter | CheckedKind) -> CheckedKind:
-        """What is to be checked of a kind; a Converter alone says nothing of its schemas."""
+        """Return the subject for a kind; a Converter alone has no schemas."""
         if isinstance(kind, CheckedKind):
             return kind
         if isinstance(kind, Converter):
@@ -44,6 +44,6 @@ class CheckedKind:
 
 
 def _without(schema: Schema, name: str) -> Schema:
-    """A schema without the field that nobody but conversion writes."""
+    """Return a schema without the field that only conversion writes."""
     fields = {each: value for each, value in schema.get("properties", {}).items() if each != name}
     return {**schema, "properties": fields} if name else schema

@@ -1,6 +1,6 @@
-"""What is tried with each object, and what must come out of it whatever the conversions are.
+"""The trials of conversions with an object, and the properties that must hold for each.
 
-A trial is data: it can be run again with a smaller object, which is how mistakes are shrunk.
+A trial is data: it can be run again with a smaller object, to shrink a failure.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A field that somebody changes: its path, and its new value or MISSING."""
+    """A field that a client changes: its path, and its new value or MISSING."""
 
     path: tuple[str, ...]
     value: Any
@@ -45,7 +45,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class ConversionTrial:
-    """What is tried: the versions of the way, the first of which is the object's."""
+    """A trial, and the versions of its path; the first is the object's version."""
 
     name: str
     way: tuple[str, ...]
@@ -54,7 +54,7 @@ class ConversionTrial:
 
 @dataclass(frozen=True, slots=True)
 class TrialFailure:
-    """What came out otherwise than it must."""
+    """A result that violates a property."""
 
     rule: str
     way: tuple[str, ...]
@@ -64,7 +64,7 @@ class TrialFailure:
 
 
 class _Failed(Exception):
-    """A conversion that raised something."""
+    """A conversion that raised an exception."""
 
     def __init__(self, error: Exception, way: tuple[str, ...]) -> None:
         super().__init__(str(error))
@@ -73,7 +73,7 @@ class _Failed(Exception):
 
 
 class ConversionCache:
-    """One object, and what it becomes on the ways that were tried already."""
+    """One object, and its conversions along the paths that were tried already."""
 
     def __init__(self, converter: Converter, obj: Object) -> None:
         self.converter = converter
@@ -81,7 +81,7 @@ class ConversionCache:
         self._known: dict[tuple[str, ...], Object] = {}
 
     def after(self, *way: str) -> Object:
-        """The object after a way of stops, the first of which is its own version."""
+        """Return the object after a path of versions, the first of which is its own."""
         if len(way) == 1:
             return self.obj
         if way not in self._known:
@@ -89,7 +89,7 @@ class ConversionCache:
         return self._known[way]
 
     def reached(self, *way: str) -> Object | None:
-        """The same, or None if it cannot be converted."""
+        """Do the same, or return None if it cannot be converted."""
         try:
             return self.after(*way)
         except _Failed:
@@ -97,7 +97,7 @@ class ConversionCache:
 
 
 def run_trial(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Try something with an object."""
+    """Run a trial; return its failure, or None."""
     try:
         return TRIALS[trial.name](tries, trial)
     except _Failed as failed:
@@ -112,12 +112,12 @@ def run_trial(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | 
 def _converted(converter: Converter, obj: Object, version: str, way: tuple[str, ...]) -> Object:
     try:
         return converter.convert(obj, version)
-    except Exception as error:  # the code of users may raise anything
+    except Exception as error:  # users' code may raise anything
         raise _Failed(error, way) from error
 
 
 def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """What an API server asks of a converted object, and the schema of its version."""
+    """Check a converted object as an API server does, and against the schema of its version."""
     converter, obj = tries.converter, tries.obj
     source, target = trial.way
     before = fresh(obj)
@@ -147,7 +147,7 @@ def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 
 
 def _called(converter: Converter, obj: Object, made: Object, way: tuple[str, ...]) -> Object:
-    """What a function of the user makes of an object, if one alone converts it."""
+    """Return the result of a user's function for an object, if a single one converts it."""
     hops = converter.tree.way(*way)
     if len(hops) != 1 or not isinstance(hops[0].convert, ByFunctions):
         return made
@@ -175,7 +175,7 @@ def _identity(
 def _invalid(
     converter: Converter, way: tuple[str, ...], obj: Object, made: Object
 ) -> TrialFailure | None:
-    """What the schema of the target refuses after filling in its defaults."""
+    """Check a converted object against the target's schema, after filling in its defaults."""
     if way[1] not in converter.schemas or converter.schemas[way[0]].validate(obj):
         return None
     schema = converter.schemas[way[1]]
@@ -188,7 +188,7 @@ def _invalid(
 
 
 def _law(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """By a stop or directly, an object arrives as the same."""
+    """Check that an object converted through another version is the same as directly."""
     source, stop, target = trial.way
     expected = tries.after(source, target) if source != target else tries.obj
     got = tries.after(*trial.way)
@@ -211,7 +211,7 @@ def _different(
 
 
 def _difference(one: Any, other: Any, path: tuple[str, ...]) -> tuple[tuple[str, ...], Any, Any]:
-    """The first field that differs, and both of its values."""
+    """Return the first field that differs, and both values."""
     if type(one) is dict and type(other) is dict:
         for name in sorted(one.keys() | other.keys(), key=lambda name: (name == "metadata", name)):
             before, after = one.get(name, MISSING), other.get(name, MISSING)
@@ -221,12 +221,12 @@ def _difference(one: Any, other: Any, path: tuple[str, ...]) -> tuple[tuple[str,
 
 
 def plain_path(path: str) -> str:
-    """A path without the numbers of items."""
+    """Return a path without the numbers of items."""
     return re.sub(r"\[\d+\]", "[]", path)
 
 
 def shown_value(value: Any) -> str:
-    """A value in a sentence."""
+    """Return a value for use in a sentence."""
     if value is MISSING:
         return "absent"
     text = shown(value)
@@ -234,7 +234,7 @@ def shown_value(value: Any) -> str:
 
 
 def _compiled(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """The compiled rules do what the interpreter does, on plain data and on JSON."""
+    """Check that compiled rules give the interpreter's results, on plain data and on JSON."""
     converter, given = tries.converter, tries.after(*trial.way[:-1])
     source, target = trial.way[-2:]
     rest = {name: fresh(value) for name, value in given.items() if name != "apiVersion"}
@@ -242,7 +242,7 @@ def _compiled(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | 
     try:
         made = converter.interpreted(rest, source, target)
         raw = msgspec.json.decode(converter.convert_raw(encode_json(given), target))
-    except Exception as error:  # the code of users may raise anything
+    except Exception as error:  # users' code may raise anything
         raise _Failed(error, trial.way) from error
     expected = {**made, "apiVersion": f"{converter.group}/{target}"}
     for found, name in ((got, "compiled"), (raw, "compiled and from bytes")):
@@ -253,7 +253,7 @@ def _compiled(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | 
 
 
 def _edited(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """What somebody writes at a stop is there when they look again, and in other versions, too."""
+    """Check that an edit in one version survives, and is visible in other versions."""
     source, stop, other = trial.way
     edit = trial.edit
     assert edit is not None
@@ -276,7 +276,7 @@ def _edited(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 def _unseen(
     tries: ConversionCache, trial: ConversionTrial, given: Object, there: Object
 ) -> TrialFailure | None:
-    """What others see of an edit is what they would see if nothing had been carried."""
+    """Check that others see an edit as if no fields had been preserved."""
     _, stop, other = trial.way
     edit, way = trial.edit, (*trial.way, stop)
     assert edit is not None
@@ -295,7 +295,7 @@ def _unseen(
 
 
 def _filled(value: Any) -> Any:
-    """A value without objects that hold nothing: rules leave them where they take the rest away."""
+    """Return a value without empty objects, which rules leave where they remove the rest."""
     if type(value) is not dict:
         return value
     kept = {name: _filled(each) for name, each in value.items()}
@@ -308,7 +308,7 @@ def _edit_of(trial: ConversionTrial) -> str:
 
 
 def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """What an edge makes of an object it makes again after going back, with nothing carried."""
+    """Check that an edge gives the same result again after going back, without preserved fields."""
     source, target = trial.way
     [forth] = tries.converter.tree.way(source, target)
     [back] = tries.converter.tree.way(target, source)
@@ -317,7 +317,7 @@ def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
     try:
         expected = forth.convert.run(obj)
         got = forth.convert.run(back.convert.run(expected))
-    except Exception as error:  # the code of users may raise anything
+    except Exception as error:  # users' code may raise anything
         raise _Failed(error, (source, target, source)) from error
     if same(expected, got):
         return None
@@ -332,7 +332,7 @@ def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 
 
 def edited(obj: Object, edit: Edit) -> Object | None:
-    """An object after an edit; None if it cannot be made."""
+    """Return an object after an edit; None if the edit is not possible."""
     made: Object = fresh(obj)
     if edit.value is MISSING:
         return made if take(made, edit.path, pinned=len(edit.path)) is not MISSING else None
@@ -343,7 +343,7 @@ def edited(obj: Object, edit: Edit) -> Object | None:
 
 
 def _defaults(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Defaults that are filled in at a stop cost nothing of what is carried."""
+    """Check that defaults filled in at a stop do not lose preserved fields."""
     source, stop = trial.way
     converter, schemas = tries.converter, tries.converter.schemas
     if stop not in schemas:

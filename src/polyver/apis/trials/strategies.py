@@ -1,4 +1,4 @@
-"""Objects that a schema allows, as Hypothesis draws them; nothing else here imports it."""
+"""Hypothesis strategies for objects that a schema allows; only this module imports Hypothesis."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _ANYTHING = st.recursive(
 def objects_from_schema(
     schema: Schema, *, api_version: str = "", kind: str = ""
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """Objects that a CRD's openAPIV3Schema allows, from the plainest to awkward ones.
+    """Return a strategy for objects that a CRD's openAPIV3Schema allows, simple to unusual ones.
 
-    With an `api_version` and a `kind` they are whole, and have a name.
+    With an `api_version` and a `kind` they are complete objects, and have a name.
     """
     checked = compile_schema(schema)
     known = schema.get("properties") or {}
@@ -45,7 +45,7 @@ def objects_from_schema(
 
 
 def _values(schema: Schema) -> st.SearchStrategy[Any]:
-    """Values for one place; those that its alternatives refuse are left out."""
+    """Return a strategy for one value; values that its alternatives refuse are filtered out."""
     options = [_merged(schema, option) for option in _options(schema)]
     found = st.one_of([_typed(option) for option in options])
     if any(schema.get(name) for name in ("anyOf", "oneOf", "allOf", "not", "enum", "pattern")):
@@ -54,7 +54,7 @@ def _values(schema: Schema) -> st.SearchStrategy[Any]:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """What the alternatives of a schema add to it, one list item for each way to satisfy them."""
+    """Return the schemas that alternatives add, one for each way to satisfy them."""
     every: Schema = {}
     for each in schema.get("allOf") or ():
         every = _merged(every, each)
@@ -63,7 +63,7 @@ def _options(schema: Schema) -> list[Schema]:
 
 
 def _merged(schema: Schema, more: Schema) -> Schema:
-    """A schema that says what both say, as far as that can be said in one."""
+    """Return a schema that combines both, as far as one schema can."""
     made = dict(schema)
     for name, value in more.items():
         if name in ("anyOf", "oneOf", "allOf", "not"):
@@ -127,7 +127,7 @@ def _multiples(step: float, low: int, high: int) -> st.SearchStrategy[Any]:
     if step == int(step):
         whole = int(step)
         return st.integers(-(-low // whole), high // whole).map(lambda times: times * whole)
-    # An integer is refused here by the real server, whatever it is.
+    # kube-apiserver refuses every integer here.
     first, last = math.ceil(max(low, -(10**6)) / step), math.floor(min(high, 10**6) / step)
     return st.integers(first, max(first, last)).map(lambda times: float(times * step))
 

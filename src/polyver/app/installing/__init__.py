@@ -1,4 +1,4 @@
-"""polyver on a cluster: what it consists of, how that gets there, and how it goes away again."""
+"""The installation of polyver on a cluster: its manifests, their application, and their removal."""
 
 from polyver.app.installing.apply import Installer
 from polyver.app.installing.manifests import manifests

@@ -1,7 +1,7 @@
-"""An installation on its way to a cluster: first everything is looked at, then it is written.
+"""Apply an installation to a cluster: first check everything, then write.
 
-Nothing is written as long as something is in the way. What is written is applied by the server, so
-the same once more changes nothing.
+Nothing is written while something prevents the installation. Server-side apply is used, so the
+same installation again changes nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MANAGED_BY = "app.kubernetes.io/managed-by"
 
 @dataclass
 class Installer:
-    """Applies what an installation consists of; `tell` hears what became of each object."""
+    """Applies the objects of an installation; `tell` is called with the result of each."""
 
     client: Client
     place: str
@@ -46,12 +46,12 @@ class Installer:
     tell: Callable[[str], None]
     adopt: bool = False
     patience: float = 300.0
-    """Seconds for replicas to take over from those of before."""
+    """Timeout in seconds for the new replicas to replace the old ones."""
     _found: dict[ObjectName, Object | None] = field(default_factory=dict)
     _forced: set[ObjectName] = field(default_factory=set)
 
     async def install(self, installation: Installation, wanted: Sequence[Object]) -> None:
-        """Apply all, and remove what an earlier installation had and this one has not."""
+        """Apply all objects, and remove those that only an earlier installation had."""
         for each in wanted:
             self._found[named(each)] = await self._find(named(each))
         self._refuse_second(installation)
@@ -72,10 +72,10 @@ class Installer:
         except ApiError as error:
             raise self._failure(name, "read", error, "nothing was applied") from None
 
-    # What is in the way.
+    # Checks.
 
     def _refuse_second(self, installation: Installation) -> None:
-        """Conversions are for the whole cluster, and so is who serves them."""
+        """Refuse a second installation: Conversions are cluster-wide, and one serves them all."""
         other = installed_in(self._found[ObjectName("ClusterRoleBinding", NAME)])
         if other and other != installation.namespace:
             fact = f"polyver is installed in namespace {other}"
@@ -89,7 +89,7 @@ class Installer:
                 raise RequestRefused(f"{name} is being deleted", at=self.place, hint=hint)
 
     async def _taken(self, installation: Installation) -> list[Object]:
-        """What has the names of what replicas will make, and is somebody else's."""
+        """Return objects of others that have the names of objects that replicas will create."""
         if self.adopt:
             return []
         names = kept_by_replicas(installation.namespace)
@@ -97,7 +97,7 @@ class Installer:
         return [each for each in found if each is not None and not is_kept(each)]
 
     async def _look_ahead(self, wanted: Iterable[Object], taken: Sequence[Object]) -> None:
-        """Have the server try everything, as far as there is a namespace for it."""
+        """Try everything by a dry run on the server, where the namespace exists."""
         strange, changed = [*taken], {}
         for each in wanted:
             name = named(each)
@@ -113,7 +113,7 @@ class Installer:
             raise problem
 
     def _is_used(self, name: ObjectName) -> bool:
-        """A namespace of somebody else is a place, and stays as it is."""
+        """Report whether it is a namespace of someone else, which is used but not changed."""
         obj = self._found[name]
         return name.kind == "Namespace" and obj is not None and not is_installed(obj)
 
@@ -124,7 +124,7 @@ class Installer:
         return there and not self._is_used(name)
 
     async def _tried(self, content: Object, name: ObjectName) -> dict[str, list[str]]:
-        """The fields that somebody else owns, if that is in the way."""
+        """Return the fields that others own, if these prevent the installation."""
         try:
             await self._applied(content, name, dry_run=True)
         except ApiError as error:
@@ -140,7 +140,7 @@ class Installer:
     # Writing.
 
     def _in_order(self, wanted: Sequence[Object]) -> tuple[list[Object], list[Object]]:
-        """Definitions that get new versions wait for replicas that know them."""
+        """Split off the CRDs with new versions: they wait for replicas that know these."""
         later = [each for each in wanted if self._gets_versions(each)]
         return [each for each in wanted if each not in later], later
 
@@ -223,7 +223,7 @@ class Installer:
 
 
 async def owned(client: Client, namespace: str) -> list[tuple[Object, ObjectName]]:
-    """What an installation consists of on a server, definitions last."""
+    """Return the objects of an installation on a server, CRDs last."""
     found: list[tuple[Object, ObjectName]] = []
     for kind in (*OWN, CRDS):
         resource = ObjectName(kind, "").resource
@@ -235,7 +235,7 @@ async def owned(client: Client, namespace: str) -> list[tuple[Object, ObjectName
 
 
 async def until(holds: Callable[[], Awaitable[bool]], patience: float) -> bool:
-    """Ask again and again; whether it came to hold in time."""
+    """Poll a condition; report whether it held in time."""
     end = time.monotonic() + patience
     while not await holds():
         if time.monotonic() > end:
@@ -253,7 +253,7 @@ def _revision(obj: Object) -> str:
 
 
 def _is_rolled_out(deployment: Object) -> bool:
-    """Whether all replicas are of the Deployment as it is now, and ready."""
+    """Report whether all replicas are of the current Deployment, and ready."""
     status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
         return False

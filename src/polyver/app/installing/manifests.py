@@ -1,4 +1,4 @@
-"""All that an installation consists of, in the order in which each finds what it needs."""
+"""The manifests of an installation, in the order of their dependencies."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ __all__ = ["manifests"]
 
 
 def manifests(installation: Installation) -> list[Object]:
-    """The objects of an installation, the same each time.
+    """Return the objects of an installation, the same each time.
 
-    What API servers are to ask about is not among them: `polyver run` registers that when there is
-    somebody who answers.
+    Webhook configurations are not among them: `polyver run` applies those when it can answer.
     """
     contributions = installation.contributions
     places = [installation.namespace, *(name for each in contributions for name in each.namespaces)]
@@ -38,6 +37,6 @@ def _crd(kind: Kind, installation: Installation) -> Object:
     metadata = {**crd["metadata"], "labels": {**labels, **LABELS}}
     spec = dict(crd["spec"])
     if not (kind.converter or definition.webhook or definition.strategy):
-        # Nobody has said who converts, so a Conversion that is applied later may.
+        # No conversion is stated, so a Conversion that is applied later may set it.
         spec.pop("conversion", None)
     return {**crd, "metadata": metadata, "spec": spec}

@@ -1,4 +1,4 @@
-"""What an installation is: the choices of whoever installs, and the names that follow from them."""
+"""The settings of an installation, and the names that follow from them."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ __all__ = [
 ]
 
 NAME = "polyver"
-"""Of everything that an installation has, its webhook configurations and its lease too."""
+"""The name of all objects of an installation, with its webhook configurations and its lease."""
 NAMESPACE = "polyver-system"
 CERTIFICATES = "polyver-webhook"
 """The Secret in which replicas keep their certificates."""
 INSTALLER = "polyver-install"
-"""Who applies what an installation consists of, as managedFields tell it."""
+"""The field manager that applies the objects of an installation."""
 RUNNER = "polyver"
-"""Who writes what `polyver run` keeps: configurations, certificates, the lease."""
+"""The field manager of `polyver run`: configurations, certificates, the lease."""
 LABELS = {
     "app.kubernetes.io/name": NAME,
     "app.kubernetes.io/part-of": NAME,
     "app.kubernetes.io/managed-by": INSTALLER,
 }
 SELECTOR = {"app.kubernetes.io/name": NAME}
-"""By which the Service finds pods; a Deployment cannot change it later."""
+"""The labels by which the Service selects pods; a Deployment cannot change them later."""
 
 _RBAC, _HOOKS = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 CRDS = "CustomResourceDefinition"
@@ -85,40 +85,40 @@ OWN = (
     "ClusterRole",
     "ServiceAccount",
 )
-"""The kinds of what is an installation's own, and goes when it is wanted no longer."""
+"""The kinds of objects that belong to an installation, and are deleted with it."""
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """polyver on one cluster, as someone wants it."""
+    """The settings of polyver on one cluster."""
 
     image: str
     namespace: str = NAMESPACE
     replicas: int = 2
     options: tuple[str, ...] = ()
-    """What `polyver run` is told there: which capabilities, and where kinds and functions are."""
+    """Arguments of `polyver run`: its capabilities, and where kinds and functions are."""
     kinds: tuple[Kind, ...] = ()
     """The kinds that are declared in Python."""
     contributions: tuple[Contribution, ...] = ()
-    """What the capabilities bring beside them."""
+    """The contributions of the capabilities."""
     roles: tuple[str, ...] = ()
-    """ClusterRoles of others, for what controllers make."""
+    """Existing ClusterRoles, for the objects that controllers make."""
     tls_secret: str = ""
-    """A Secret with a certificate and its key that somebody else renews."""
+    """A Secret with a certificate and its key that another program renews."""
     inject_ca_from: str = ""
-    """The Certificate, NAMESPACE/NAME, that cert-manager makes that Secret from."""
+    """The Certificate, NAMESPACE/NAME, from which cert-manager makes that Secret."""
 
     @property
     def webhook(self) -> Webhook:
-        """Where API servers have objects converted."""
+        """The address at which API servers convert objects."""
         certificate = self.inject_ca_from
         return Webhook(self.namespace, NAME, path="/convert", inject_ca_from=certificate)
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
-    """An object on a server, wherever it is.
+    """The kind, name and namespace of an object on a server.
 
     >>> print(ObjectName("Service", "polyver", "polyver-system"))
     Service polyver-system/polyver
@@ -138,13 +138,13 @@ class ObjectName:
 
 
 def named(obj: Mapping[str, Any], kind: str = "") -> ObjectName:
-    """What an object is called; lists leave the kind of their items out."""
+    """Return the name of an object; `kind` is for items of lists, which have no kind."""
     metadata = obj["metadata"]
     return ObjectName(kind or obj["kind"], metadata["name"], metadata.get("namespace", ""))
 
 
 def kept_by_replicas(namespace: str) -> list[ObjectName]:
-    """What `polyver run` makes and keeps: nothing else may have these names."""
+    """Return the objects that `polyver run` creates: nothing else may have these names."""
     configurations = [ObjectName(kind, NAME) for kind in CONFIGURATIONS]
     secret, lease = (
         ObjectName("Secret", CERTIFICATES, namespace),
@@ -154,7 +154,7 @@ def kept_by_replicas(namespace: str) -> list[ObjectName]:
 
 
 def manifest(kind: str, name: str, namespace: str = "", **content: Any) -> Object:
-    """An object of an installation."""
+    """Return an object of an installation."""
     resource = _RESOURCES[kind]
     version = f"{resource.group}/{resource.version}" if resource.group else resource.version
     metadata: Object = {"name": name} | ({"namespace": namespace} if namespace else {})

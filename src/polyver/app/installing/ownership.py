@@ -1,4 +1,4 @@
-"""What may be done about objects that are there already: whose they are decides."""
+"""The owners of existing objects, which decide what an installation may change."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ __all__ = [
 
 
 def managers(obj: Mapping[str, Any]) -> list[str]:
-    """Who has written an object, apart from those who tell its status."""
+    """Return the field managers of an object, except those that write only its status."""
     entries = obj["metadata"].get("managedFields") or ()
     wrote = [each for each in entries if not each.get("subresource")]
     return list(dict.fromkeys(str(each.get("manager") or "somebody") for each in wrote))
 
 
 def is_installed(obj: Mapping[str, Any]) -> bool:
-    """Whether an installation consists of this object: it was applied as part of one."""
+    """Report whether an object belongs to an installation: the installer applied it."""
     entries = obj["metadata"].get("managedFields") or ()
     return any((e.get("manager"), e.get("operation")) == (INSTALLER, "Apply") for e in entries)
 
 
 def is_kept(obj: Mapping[str, Any]) -> bool:
-    """Whether `polyver run` keeps an object."""
+    """Report whether `polyver run` writes an object."""
     return RUNNER in managers(obj)
 
 
 def conflicts(error: ApiError) -> dict[str, list[str]] | None:
-    """The fields that others own, by who owns them; None if an apply failed for another reason."""
+    """Return the fields of others by their owners; None if an apply failed for another reason."""
     causes = (error.details or {}).get("causes") or ()
     if error.code != 409 or not causes:
         return None
@@ -56,7 +56,7 @@ def conflicts(error: ApiError) -> dict[str, list[str]] | None:
 
 
 def installed_in(binding: Mapping[str, Any] | None) -> str:
-    """The namespace whose account has polyver's role on the whole cluster, if any has."""
+    """Return the namespace whose account has polyver's ClusterRole, or nothing."""
     if binding is None or not is_installed(binding):
         return ""
     subjects = binding.get("subjects") or ()
@@ -64,7 +64,7 @@ def installed_in(binding: Mapping[str, Any] | None) -> str:
 
 
 def converted_by(crds: Iterable[Object], namespace: str) -> Iterator[Object]:
-    """The definitions whose objects are converted by an installation."""
+    """Yield the CRDs whose objects an installation converts."""
     for crd in crds:
         conversion = crd["spec"].get("conversion") or {}
         client = (conversion.get("webhook") or {}).get("clientConfig") or {}
@@ -76,7 +76,7 @@ def converted_by(crds: Iterable[Object], namespace: str) -> Iterator[Object]:
 def refusal(
     strange: Sequence[Object], owned: Mapping[ObjectName, Mapping[str, Sequence[str]]], at: str
 ) -> RequestRefused | None:
-    """Why nothing is applied: objects of others, and fields that others have changed."""
+    """Return the error for objects of others, and for fields that others have changed."""
     facts = []
     if strange:
         each = [f"{named(obj)} by {listed(managers(obj)) or 'somebody'}" for obj in strange]

@@ -1,6 +1,6 @@
-"""An installation on its way off a cluster, in an order in which nobody is locked out meanwhile.
+"""Remove an installation from a cluster, in an order in which every API stays usable.
 
-What users made stays, and so do the definitions of their kinds, unless it is told otherwise.
+Objects of users and the CRDs of their kinds stay, unless the user chooses otherwise.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ __all__ = ["Remover"]
 
 _ROLES = "ClusterRoleBinding"
 _GONE_WITHIN = 120.0
-"""Pods take 45 s to end, and API servers theirs to notice."""
+"""Timeout in seconds: pods take up to 45 s to end, and API servers need time to notice."""
 Part = tuple[Object, ObjectName]
 
 
 @dataclass(frozen=True, slots=True)
 class _ExistingInstallation:
-    """What is there of an installation."""
+    """The existing objects of an installation."""
 
     parts: list[Part]
-    """What it consists of, and what `polyver run` keeps for it."""
+    """Its objects, and those that `polyver run` creates."""
     crds: list[Part]
-    """The definitions that were installed."""
+    """The CRDs that were installed."""
     converted: list[str]
-    """The definitions that it converts and that stay, with the versions that are in use."""
+    """The CRDs that it converts and that stay, with the versions that are in use."""
     strange: list[ObjectName]
-    """What has the names of its objects, and is somebody else's."""
+    """Objects of others that have the names of its objects."""
 
 
 @dataclass
 class Remover:
-    """Removes an installation; `tell` hears what became of each object."""
+    """Removes an installation; `tell` is called with the result for each object."""
 
     client: Client
     place: str
@@ -63,7 +63,7 @@ class Remover:
     async def remove(
         self, *, with_objects: bool = False, sure: bool = False, force: bool = False
     ) -> None:
-        """Remove it, if nobody loses what was not said to be lost."""
+        """Remove it, unless users would lose something that was not confirmed."""
         try:
             await self._refuse_elsewhere()
             found = await self._look(with_objects=with_objects)
@@ -74,7 +74,7 @@ class Remover:
         except ApiError as error:
             raise UnreadableInput(error.message, at=error.at or self.place) from None
 
-    # What is there.
+    # Existing objects.
 
     async def _look(self, *, with_objects: bool) -> _ExistingInstallation:
         installed = await owned(self.client, self.namespace)
@@ -100,10 +100,10 @@ class Remover:
                 strange.append(name)
         return kept, strange
 
-    # What is in the way.
+    # Checks.
 
     async def _refuse_elsewhere(self) -> None:
-        """There is one installation on a cluster; of which namespace, its role tells."""
+        """Refuse if the installation is in another namespace; its ClusterRoleBinding names it."""
         binding = ObjectName(_ROLES, NAME)
         other = installed_in(await find(self.client, binding.resource, binding.name))
         if other and other != self.namespace:
@@ -210,7 +210,7 @@ class Remover:
         return f"{count}; finalizers of {listed([*map(_held, held)], most=3)}" if held else count
 
     async def _free_conversions(self) -> None:
-        """Take polyver's finalizer off all Conversions: nobody is left who would do it."""
+        """Remove polyver's finalizer from all Conversions: no controller is left to do it."""
         if self.dry_run:
             return
         resource = GroupVersionResource(
@@ -229,11 +229,11 @@ class Remover:
         try:
             await remove_finalizer(self.client, resource, conversion, FINALIZER)
         except ApiError as error:
-            if error.code not in (404, 409):  # gone, or changed: it is looked at again
+            if error.code not in (404, 409):  # gone, or changed: it is checked again
                 raise
 
     async def _again(self) -> None:
-        """A replica that had not heard yet may have written some of it once more."""
+        """Delete objects again that a replica may have written before it ended."""
         for obj, name in (await self._kept())[0]:
             await self._delete(obj, name)
 

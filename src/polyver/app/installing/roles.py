@@ -1,6 +1,6 @@
-"""What `polyver run` may do on a cluster: every right is one that it uses, by name where it can be.
+"""The permissions of `polyver run` on a cluster: only those it uses, by name where possible.
 
-A test walks through all that it does and takes the rights away one after the other.
+A test runs everything it does, and takes the permissions away one after the other.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ _GROUP = "rbac.authorization.k8s.io"
 
 
 def rights(installation: Installation) -> list[Right]:
-    """What is needed all over the cluster."""
+    """Return the permissions that are needed cluster-wide."""
     hooks = "admissionregistration.k8s.io"
     conversions, plural = CONVERSIONS.group, CONVERSIONS.names.plural
     found = [
-        # Whoever applies a Conversion may name any definition.
+        # A Conversion may be for any CRD.
         Right("apiextensions.k8s.io", "customresourcedefinitions", (*READ, "patch")),
         Right(conversions, plural, (*READ, "patch")),
         Right(conversions, f"{plural}/status", ("patch",)),
     ]
     for each in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         found.append(Right(hooks, each, ("list", "watch")))
-        # An apply that creates asks for both, and for the name; a POST could not be held to it.
+        # An apply that creates needs both, and has the name; a POST could not be limited to it.
         found.append(Right(hooks, each, ("get", "create", "patch"), name=NAME))
     own = [right for each in installation.contributions for right in each.rights]
     return [*found, *own, *_of_controllers(installation)]
 
 
 def _of_controllers(installation: Installation) -> Iterator[Right]:
-    """Controllers note on an object what they applied for it, and tell its status."""
+    """Yield the permissions of users' controllers, which write annotations and the status."""
     for kind in installation.kinds:
         if kind.controller is not None:
             definition = kind.definition()
@@ -48,7 +48,7 @@ def _of_controllers(installation: Installation) -> Iterator[Right]:
 
 
 def rights_inside(installation: Installation) -> list[Right]:
-    """What is needed in the namespace of the installation."""
+    """Return the permissions that are needed in the namespace of the installation."""
     leases = "coordination.k8s.io", "leases"
     found = [Right(*leases, ("create",)), Right(*leases, ("get", "update"), name=NAME)]
     if not installation.tls_secret:
@@ -58,7 +58,7 @@ def rights_inside(installation: Installation) -> list[Right]:
 
 
 def access(installation: Installation) -> Iterator[Object]:
-    """The account that polyver runs as, its roles, and those of others that it gets."""
+    """Yield the account of polyver, its roles, and the bindings to existing roles."""
     namespace = installation.namespace
     yield manifest(_ACCOUNT, NAME, namespace)
     yield manifest("ClusterRole", NAME, rules=_rules(rights(installation)))

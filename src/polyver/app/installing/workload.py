@@ -1,4 +1,4 @@
-"""What runs: replicas that may do nothing on their machine, and how they are reached and kept."""
+"""The Deployment without privileges on its nodes, its Service, and its disruption budget."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["workload"]
 _PORT = 8443
 _TLS = "/etc/polyver/tls"
 _USER = 65532
-"""Nobody's number: images mostly run as root unless told, and root is refused here."""
+"""An unprivileged user: images often run as root by default, and root is refused here."""
 _GRACE = 45
-"""Seconds to end in: reviews are taken for 5 more, answered within 20, and the lease is left."""
+"""Shutdown seconds: 5 to accept more reviews, 20 to answer them, and time to give up the lease."""
 
 
 def workload(installation: Installation) -> Iterator[Object]:
-    """The Service, the Deployment, and that not all replicas are moved at once."""
+    """Yield the Service, a PodDisruptionBudget for several replicas, and the Deployment."""
     namespace = installation.namespace
     port = {"name": "https", "port": 443, "protocol": "TCP", "targetPort": "https"}
     yield manifest("Service", NAME, namespace, spec={"selector": dict(SELECTOR), "ports": [port]})
@@ -34,7 +34,7 @@ def _deployment(installation: Installation) -> Object:
     return {
         "replicas": installation.replicas,
         "selector": {"matchLabels": dict(SELECTOR)},
-        # API servers ask at any time: the old ones answer until the new ones can.
+        # API servers may call at any time: the old replicas answer until the new ones can.
         "strategy": {
             "type": "RollingUpdate",
             "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},

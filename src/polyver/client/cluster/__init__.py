@@ -1,4 +1,4 @@
-"""A real Kubernetes API server as a client: found by kubeconfig or service account, over HTTPS."""
+"""A client of a Kubernetes cluster over HTTPS, found by kubeconfig or service account."""
 
 from polyver.client.cluster._access import (
     ClusterAccess,

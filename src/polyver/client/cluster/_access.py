@@ -1,4 +1,4 @@
-"""How a cluster is found: the kubeconfigs that kubectl would read, or the pod's service account."""
+"""Find a cluster: by the kubeconfigs that kubectl reads, or by the pod's service account."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _LARGEST = 16 * 1024 * 1024
 T = TypeVar("T", bound="_Entry")
 
 
-# lightkube's models leave out what would change who asks, or whom: these fields are not optional.
+# lightkube's models lack fields that change the user or the server; these must not be ignored.
 
 
 class KubeconfigExec(models.UserExec):
-    """A program that tells who we are."""
+    """A credential plugin, which prints credentials."""
 
     interactive: str = msgspec.field(name="interactiveMode", default="")
     wants_cluster: bool = msgspec.field(name="provideClusterInfo", default=False)
 
 
 class KubeconfigUser(models.User):
-    """Who asks."""
+    """The user of a context."""
 
     exec: KubeconfigExec | None = None
     acts_as: str | None = msgspec.field(name="as", default=None)
@@ -56,7 +56,7 @@ class KubeconfigUser(models.User):
 
 
 class KubeconfigCluster(models.Cluster):
-    """Who is asked."""
+    """The server of a context."""
 
     server: str = ""
     tls_server_name: str | None = msgspec.field(name="tls-server-name", default=None)
@@ -70,7 +70,7 @@ class ClusterAccess:
     cluster: KubeconfigCluster = field(repr=False)
     user: KubeconfigUser = field(repr=False)
     place: str
-    """Where this was found, for those who have to change it."""
+    """The file and context, or the service account, that it is from, for error messages."""
     context: str = ""
     namespace: str = "default"
 
@@ -80,12 +80,12 @@ class ClusterAccess:
 
     @property
     def encoded(self) -> tuple[bytes, bytes]:
-        """Cluster and user as JSON, for a process of our own; `read_access` reads them."""
+        """Cluster and user as JSON, for a child process; `read_access` reads them."""
         return msgspec.json.encode(self.cluster), msgspec.json.encode(self.user)
 
 
 def read_access(cluster: bytes, user: bytes, *, place: str) -> ClusterAccess:
-    """Return an access that another process sent as JSON, by `Access.encoded`."""
+    """Return an access that another process sent as JSON, by `ClusterAccess.encoded`."""
     return ClusterAccess(_decode_cluster(cluster), _decode_user(user), place)
 
 
@@ -101,7 +101,7 @@ def find_access(
     home: Path | None = None,
     account: Path = Path(SERVICE_ACCOUNT),
 ) -> ClusterAccess:
-    """What kubectl would use here: a kubeconfig, KUBECONFIG, `~/.kube/config`, or the pod's own."""
+    """Return the access that kubectl would use: KUBECONFIG, `~/.kube/config`, or the pod's."""
     environ = os.environ if environ is None else environ
     named = _named(kubeconfig, environ)
     looked = named or _default(home)
@@ -122,7 +122,7 @@ def find_access(
 def _named(kubeconfig: Path | None, environ: Mapping[str, str]) -> list[Path]:
     if kubeconfig is not None:
         return [kubeconfig]
-    # Entries that are empty or not there are passed over, as kubectl does.
+    # Empty entries and missing files are skipped, as kubectl does.
     return [Path(each) for each in environ.get("KUBECONFIG", "").split(os.pathsep) if each]
 
 
@@ -130,7 +130,7 @@ def _default(home: Path | None) -> list[Path]:
     try:
         return [(home or Path.home()) / ".kube" / "config"]
     except RuntimeError:
-        return []  # a user of whom the system knows nothing, as in some pods
+        return []  # a user without an entry in the system, as in some pods
 
 
 def _is_there(path: Path) -> bool:
@@ -139,7 +139,7 @@ def _is_there(path: Path) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:
-        return True  # whoever reads it will be told what is wrong
+        return True  # reading it raises the error
     return True
 
 
@@ -174,7 +174,7 @@ prepare(_Config)
 
 @dataclass(slots=True)
 class _Merged:
-    """All kubeconfigs as one; of entries with the same name the first counts."""
+    """All kubeconfigs merged; of entries with the same name the first counts."""
 
     files: list[str] = field(default_factory=list)
     clusters: dict[str, KubeconfigCluster] = field(default_factory=dict)
@@ -244,7 +244,7 @@ def _merged(configs: Iterable[tuple[Path, _Config]]) -> _Merged:
 
 
 def _cluster_in(cluster: KubeconfigCluster, folder: Path) -> KubeconfigCluster:
-    """With the paths that are meant; what is written in the file itself counts before a path."""
+    """Return a cluster with absolute paths; data in the file takes precedence over a path."""
     file = None if cluster.certificate_auth_data else _absolute(cluster.certificate_auth, folder)
     return replace(cluster, certificate_auth=file)
 
@@ -267,7 +267,7 @@ def _absolute(file: str | None, folder: Path) -> str | None:
 
 
 def _check(access: ClusterAccess) -> None:
-    """What can be known to be wrong before anything is asked."""
+    """Raise an error for settings that are wrong regardless of the server."""
     cluster, user = access.cluster, access.user
     if not _is_url(cluster.server):
         fact = f"the server {cluster.server!r} is no URL"

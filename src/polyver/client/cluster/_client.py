@@ -1,7 +1,7 @@
-"""The port over HTTPS: requests with a deadline, watches that notice when nobody speaks any more.
+"""The client over HTTPS: requests with a deadline, watches that detect a dead connection.
 
-lightkube finds the way to a server and httpx2 goes it; objects stay plain data in the version that
-was asked for, and are decoded by polyver's own codec.
+lightkube provides the models of kubeconfigs and the TLS context, and httpx2 sends requests; objects
+stay plain data in the requested version, and are decoded by polyver's own codec.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SAFE = "/:@!$&'()*+,;=~"
 _MOST_WAITS = 5
 _LONGEST_WAIT = 10.0
 _LOST = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError, httpx2.CloseError)
-# What tells that kinds have come or gone. Servers publish them a little later than they say so.
+# Objects that add or remove kinds. Servers serve the kinds a little later than they report it.
 _DEFINING = (
     CRDS,
     GroupVersionResource("apiregistration.k8s.io", "v1", "apiservices", namespaced=False),
@@ -88,7 +88,7 @@ class ClusterClient(Client):
         await self.close()
 
     async def close(self) -> None:
-        """Let go of all connections that nobody uses any more."""
+        """Close all idle connections, and the others after their requests."""
         await self._connections.close()
 
     # Kinds
@@ -164,7 +164,7 @@ class ClusterClient(Client):
     # Sending
 
     def _watch_seconds(self) -> int:
-        # Apart from each other, so that watches that began together do not end together.
+        # With jitter, so that watches that began together do not end together.
         return max(int(self._limits.silence * (0.9 - 0.4 * chance())), 1)
 
     def _refused(self, ask: ClientRequest, answer: ClientResponse) -> ApiError:
@@ -219,7 +219,7 @@ class ClusterClient(Client):
     async def _opened(
         self, ask: ClientRequest, *, watching: bool = False
     ) -> AsyncIterator[httpx2.Response]:
-        """The answer as it begins, asked for again where that is what the server wants."""
+        """Yield the response as it begins; repeat the request if the server wants that."""
         renewed, waits = False, 0
         began = self._clock.time()
         while True:
@@ -232,7 +232,7 @@ class ClusterClient(Client):
                     if wait is None and not (unknown and await self._renewed(lent)):
                         yield response
                         return
-                    # What is read to its end leaves a connection that can be used again.
+                    # After a complete response the connection can be used again.
                     await self._whole(ask, response)
                 finally:
                     await response.aclose()
@@ -281,10 +281,9 @@ class ClusterClient(Client):
     def _pause(
         self, ask: ClientRequest, response: httpx2.Response, waits: int, began: float
     ) -> float | None:
-        """How long the server asks to wait before the same is asked again, if that makes sense.
+        """Return the seconds to wait before the request is repeated, or None.
 
-        What was turned away with 429 was not begun. Of a write that is answered with 503 nobody
-        knows.
+        A request that got 429 was not started. For a write that got 503 that is unknown.
         """
         again = response.status_code == 429 or (response.status_code, ask.method) == (503, "GET")
         after = response.headers.get("retry-after", "")
@@ -334,10 +333,10 @@ class ClusterClient(Client):
 
 
 class _Making:
-    """A connection that is being made.
+    """A connection that is being opened.
 
-    httpcore2 lets go of one without closing it when a request is cancelled in the middle of a TLS
-    handshake; it would stay open until it is collected as garbage.
+    httpcore2 releases one without closing it when a request is cancelled in the middle of a TLS
+    handshake; it would stay open until it is garbage-collected.
     """
 
     def __init__(self) -> None:
@@ -355,11 +354,11 @@ class _Making:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The innermost error: what the system said."""
+    """Return the innermost error: that of the operating system."""
     seen = {id(error)}
     while (inner := error.__cause__ or error.__context__) is not None and id(inner) not in seen:
         seen.add(id(inner))
-        # One for each address that a name has; they seldom differ.
+        # One for each address of a host name; they seldom differ.
         error = inner.exceptions[0] if isinstance(inner, BaseExceptionGroup) else inner
     return error
 
@@ -368,7 +367,7 @@ def _reason(cause: BaseException, error: httpx2.HTTPError) -> str:
     if isinstance(error, httpx2.TimeoutException):
         return "it takes too long"
     if isinstance(cause, ConnectionError) and cause.errno:
-        return os.strerror(cause.errno)  # asyncio puts the address there, which is told already
+        return os.strerror(cause.errno)  # asyncio adds the address, which the message has already
     said = cause.strerror if isinstance(cause, OSError) else ""
     return said or str(cause) or str(error) or type(cause).__name__
 
@@ -389,7 +388,7 @@ def _acting(access: ClusterAccess) -> list[tuple[str, str]]:
 
 
 def _keep_alive(response: httpx2.Response) -> None:
-    """Have the system find out when the other end is gone, where it can, long before we would."""
+    """Enable TCP keep-alive, so that the system detects a dead peer long before our timeout."""
     stream = response.extensions.get("network_stream")
     raw = stream.get_extra_info("socket") if stream is not None else None
     if raw is None:
@@ -406,7 +405,7 @@ def _keep_alive(response: httpx2.Response) -> None:
 async def _informed(
     client: ClusterClient, changed: asyncio.Event, clock: Clock
 ) -> AsyncIterator[None]:
-    """Sets an event whenever what defines kinds changes, where one may see that."""
+    """Set an event whenever CRDs or APIServices change, as far as the user may watch them."""
 
     async def tell(_: Change[str]) -> None:
         changed.set()

@@ -1,4 +1,4 @@
-"""Commands in pods: the channels that an API server sends what they print and how they end in."""
+"""Commands in pods: the channels in which an API server sends their output and exit status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OUT, _ERR, _STATUS = 1, 2, 3
 
 @dataclass(slots=True)
 class Channels:
-    """What came so far; `ended` is set when it is known how the command ended."""
+    """The output so far; `ended` is set when the exit status has arrived."""
 
     what: str
     limit: int
@@ -33,7 +33,7 @@ class Channels:
     ended: Executed | None = None
 
     def take(self, message: bytes) -> None:
-        """One message: the number of its channel, and what is in it."""
+        """Process one message: the number of its channel, and the content."""
         channel, content = message[:1], message[1:]
         if channel == bytes([_STATUS]):
             code = self._code(content)
@@ -61,7 +61,7 @@ class Channels:
 
 
 async def executed(stream: httpcore2.AsyncNetworkStream, channels: Channels) -> Executed:
-    """Read what a command prints, until it is told how it ended."""
+    """Read the output of a command, until its exit status arrives."""
     import httpcore2
 
     frames = Frames(largest=channels.limit)

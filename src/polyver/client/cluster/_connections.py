@@ -1,4 +1,4 @@
-"""Connections to a server, and others in their place when certificates were replaced."""
+"""Connections to a server, replaced when certificates change."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _IDLE = 30.0
 
 
 class _Pool:
-    """The connections of one pair of certificates; closed when it is retired and nobody has it."""
+    """The connections with one certificate; closed when it is retired and unused."""
 
     def __init__(self, material: TlsMaterial, access: ClusterAccess, limits: ClientLimits) -> None:
         self.material = material
@@ -47,7 +47,7 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True)
 class LeasedConnections:
-    """Connections for one request, and what to show on them."""
+    """Connections for one request, and the credentials for it."""
 
     requests: httpx2.AsyncClient
     watches: httpx2.AsyncClient
@@ -55,7 +55,7 @@ class LeasedConnections:
 
 
 class Connections:
-    """What requests go over; belongs to one event loop."""
+    """Connections for requests; belongs to one event loop."""
 
     def __init__(self, access: ClusterAccess, *, clock: Clock, limits: ClientLimits) -> None:
         self._access = access
@@ -67,7 +67,7 @@ class Connections:
 
     @asynccontextmanager
     async def lend(self) -> AsyncIterator[LeasedConnections]:
-        """Connections for as long as the body runs."""
+        """Yield connections while the body runs."""
         shown = await self._credentials.shown()
         pool = await self._current(shown.material)
         pool.users += 1
@@ -78,15 +78,15 @@ class Connections:
             await pool.close_if_done()
 
     async def ready(self) -> None:
-        """Know who asks: a program that has to ask a person may take longer than a request."""
+        """Get the credentials first: a plugin that asks a person may take longer than a request."""
         await self._credentials.shown()
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Whether there is something else to show than what was refused."""
+        """Report whether there are other credentials than those that were refused."""
         return await self._credentials.renewed(refused)
 
     async def close(self) -> None:
-        """Close what nobody uses, and the rest as soon as nobody does."""
+        """Close unused connections, and the others as soon as they are unused."""
         self._closed = True
         await self._retire()
 
@@ -100,7 +100,7 @@ class Connections:
         except NoAccess:
             if self._pool is None:
                 raise
-            # A certificate is there before its key: until both are, those of before are used.
+            # A certificate is written before its key: until both exist, the old pair is used.
             self._unusable = material
             return self._pool
         await self._retire()
@@ -133,7 +133,7 @@ def _client(
 
 
 def _is_near(server: str) -> bool:
-    """Whether it is this machine, which no proxy of the environment is asked for, as in kubectl."""
+    """Report whether it is this machine, for which no proxy is used, as in kubectl."""
     host = httpx2.URL(server).host
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -156,7 +156,7 @@ def _tls(material: TlsMaterial, access: ClusterAccess) -> ssl.SSLContext:
 
 
 def _named(access: ClusterAccess) -> str:
-    """Name the files that certificates are from, as far as they are from files."""
+    """Return the files that certificates are from, as far as they are from files."""
     files = (access.cluster.certificate_auth, access.user.client_cert, access.user.client_key)
     return ", ".join(each for each in files if each) or "the certificates"
 

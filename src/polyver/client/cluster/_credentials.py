@@ -1,8 +1,8 @@
-"""Who asks, at this moment: tokens and certificates are replaced while a program runs.
+"""The current credentials: tokens and certificates are replaced while a program runs.
 
-A token that a kubelet projects lives for an hour, one of an exec plugin often for minutes. Files
-are read again after a while, programs run again when what they told has expired, and both at once
-when a server says that it does not know who asks.
+A token that a kubelet projects is valid for an hour, one of an exec plugin often for minutes. Files
+are read again after a while, plugins run again when their credentials have expired, and both happen
+at once when a server responds with 401.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LARGEST = 1024 * 1024
 
 
 class TlsMaterial(NamedTuple):
-    """What connections are made with, all PEM: other material needs other connections."""
+    """The TLS material of connections, all PEM: other material needs new connections."""
 
     authority: bytes = b""
     certificate: bytes = b""
@@ -34,14 +34,14 @@ class TlsMaterial(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PresentedCredentials:
-    """What a server is shown."""
+    """The credentials that a server gets."""
 
     material: TlsMaterial
     authorization: str = ""
 
 
 class CredentialProvider:
-    """What is shown to the server of an access, always as it is now."""
+    """Provides the current credentials for a cluster."""
 
     def __init__(self, access: ClusterAccess, *, clock: Clock, limits: ClientLimits) -> None:
         self._access = access
@@ -55,7 +55,7 @@ class CredentialProvider:
         self._lock = asyncio.Lock()
 
     async def shown(self) -> PresentedCredentials:
-        """What is to be shown now."""
+        """Return the current credentials."""
         if self._shown is not None and self._clock.time() < self._until:
             return self._shown
         async with self._lock:
@@ -65,7 +65,7 @@ class CredentialProvider:
             return self._shown
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Whether there is something else to show than what a server has refused."""
+        """Report whether there are other credentials than those that a server has refused."""
         async with self._lock:
             if self._shown == refused:
                 if self._clock.time() >= self._next_run:
@@ -81,11 +81,11 @@ class CredentialProvider:
         except NoAccess:
             if self._shown is None:
                 raise
-            # Files are replaced one after the other: what was good is good until it is refused.
+            # Files are replaced one after the other: the old ones are used until they are refused.
         self._until = self._clock.time() + self._limits.look
 
     async def _run(self) -> ExecCredential:
-        """Run the program; however many ask, and however often it fails, only so often."""
+        """Run the plugin, at most once in `look` seconds, however many callers and failures."""
         if self._problem is not None and self._clock.time() < self._next_run:
             raise self._problem.with_traceback(None)
         self._problem = None

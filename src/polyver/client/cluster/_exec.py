@@ -1,4 +1,4 @@
-"""Programs that tell who we are, as kubectl runs them: client.authentication.k8s.io."""
+"""Credential plugins (client.authentication.k8s.io), run as kubectl runs them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EARLY = timedelta(seconds=10)
 
 @dataclass(frozen=True, slots=True)
 class ExecCredential:
-    """What a program has told."""
+    """The credentials that a plugin printed."""
 
     token: str = ""
     certificate: bytes = b""
@@ -55,7 +55,7 @@ _credential = msgspec.json.Decoder(_Credential)
 
 
 async def run_plugin(access: ClusterAccess, clock: Clock, *, within: float) -> ExecCredential:
-    """Run the program of a user; what is wrong with it is told with what it said."""
+    """Run the plugin of a user; an error contains the plugin's own message."""
     program = access.user.exec
     assert program is not None
     place = f"exec {program.command} in {access.place}"

@@ -1,4 +1,4 @@
-"""What a client of a cluster never exceeds, so that no server can hold it up or fill its memory."""
+"""Limits of a client of a cluster, so that no server can block it or fill its memory."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ class ClientLimits:
     """Bounds on time, connections and sizes."""
 
     connect: float = 10.0
-    """Seconds until a connection stands."""
+    """Seconds until a connection is established."""
     request: float = 30.0
-    """Seconds for a request with all that belongs to it; for a watch, until it begins."""
+    """Seconds for a complete request; for a watch, until it begins."""
     silence: float = 300.0
-    """Seconds in which a watch may say nothing. It is asked to end before that, so that one that
-    outlasts them has lost its server."""
+    """Seconds without data after which a watch is considered dead. Watches request a shorter
+    timeout from the server, so a live one ends before.
+    """
     connections: int = 16
     watches: int = 256
-    """Each has a connection of its own."""
+    """Each has its own connection."""
     answer: int = 512 * 1024 * 1024
-    """Bytes of one answer, unpacked."""
+    """Bytes of one response, uncompressed."""
     line: int = 16 * 1024 * 1024
     """Bytes of one event."""
     look: float = 10.0
-    """Seconds for which the content of a token or certificate file is taken for granted."""
+    """Seconds for which the content of a token or certificate file is cached."""
     plugin: float = 60.0
-    """Seconds that a program may take that tells who we are; it may have to ask a person."""
+    """Seconds that a credential plugin may take; it may have to ask a person."""

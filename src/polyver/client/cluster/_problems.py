@@ -1,4 +1,4 @@
-"""What can be wrong between polyver and a cluster, each with the place to look at."""
+"""Errors between polyver and a cluster, each with the place to check."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ __all__ = ["NoAccess", "Unauthorized", "Unreachable", "Untrusted"]
 
 
 class NoAccess(PolyverError):
-    """Nothing says how to reach a cluster, or what says it cannot be used."""
+    """No cluster is configured, or its configuration cannot be used."""
 
 
 class Unreachable(PolyverError):
-    """A server that does not answer, or not to the end."""
+    """A server that does not respond, or not completely."""
 
 
 class Untrusted(Unreachable):
-    """A server whose certificate is not one of those that may be trusted."""
+    """A server whose certificate is not trusted."""
 
 
 class Unauthorized(ApiError):
-    """A server that does not know who asks: 401, with what was shown to it."""
+    """A 401 response, with the place of the credentials."""
 
     def __init__(self, refused: ApiError, *, place: str, hint: str) -> None:
         super().__init__(

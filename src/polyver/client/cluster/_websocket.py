@@ -1,6 +1,6 @@
-"""Frames of WebSocket, as far as API servers use them for commands in pods: no extensions.
+"""WebSocket frames, as far as API servers use them for commands in pods: no extensions.
 
-Reading and writing of bytes is for others, so that every split of a stream can be tried.
+This module does no I/O, so that every split of a stream can be tested.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _KNOWN = (_MORE, _TEXT, _BINARY, CLOSE, PING, PONG)
 
 
 class BadFrame(PolyverError):
-    """What is no WebSocket."""
+    """Data that is not valid WebSocket."""
 
 
 def new_key() -> str:
-    """What a client shows to a server, to see that it knows what it answers."""
+    """Return a random key, by which a client checks that the server supports WebSocket."""
     return base64.b64encode(os.urandom(16)).decode()
 
 
 def accepted(key: str) -> str:
-    """What a server says to a key.
+    """Return the server's response to a key.
 
     >>> accepted("dGhlIHNhbXBsZSBub25jZQ==")
     's3pPLMBiTxaQ9kYGzzhZRbK+xOo='
@@ -41,7 +41,7 @@ def accepted(key: str) -> str:
 
 
 def frame(opcode: int, payload: bytes = b"", *, mask: bytes | None = None) -> bytes:
-    """One whole frame; those of clients are masked."""
+    """Return one complete frame; those of clients are masked."""
     size, masked = len(payload), 0x80 if mask else 0
     if size < 126:
         head = bytes([0x80 | opcode, masked | size])
@@ -58,15 +58,15 @@ def _masked(payload: bytes, mask: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Frames:
-    """Messages from bytes as they come: (opcode, payload), fragments put together."""
+    """Parses messages from incoming bytes: (opcode, payload), with fragments joined."""
 
     largest: int
     _held: bytearray = field(default_factory=bytearray)
     _begun: bytearray | None = None
-    """The message whose end has not come."""
+    """The message that is not complete yet."""
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Take what came, and give every message that is whole now."""
+        """Add data, and yield every message that is complete now."""
         self._held += data
         while (found := self._frame()) is not None:
             is_last, opcode, payload = found

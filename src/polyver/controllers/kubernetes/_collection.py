@@ -1,4 +1,4 @@
-"""What is to be done about one object and its owners: decided from the graph alone."""
+"""Decide what to do about one object and its owners, from the graph alone."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class SetOwners:
-    """Let an object have these owner references from now on."""
+    """Set the owner references of an object."""
 
     item: ObjectIdentity
     owners: tuple[Owner, ...]
@@ -50,7 +50,7 @@ class SetOwners:
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """Take a finalizer away: the deletion that it held can end."""
+    """Remove a finalizer, so that the deletion can complete."""
 
     item: ObjectIdentity
     finalizer: str
@@ -58,7 +58,7 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True)
 class ReportInvalidOwner:
-    """Say that an owner is in a namespace in which it cannot be one."""
+    """Report an owner in a namespace from which it cannot own the object."""
 
     item: ObjectIdentity
     owner: Owner
@@ -68,15 +68,15 @@ Effect = Delete | SetOwners | RemoveFinalizer | ReportInvalidOwner
 
 
 class CollectionPlan(NamedTuple):
-    """What is to be done, or what has to be known first."""
+    """The effects to carry out, or the information that is needed first."""
 
     effects: tuple[Effect, ...] = ()
     look: tuple[tuple[Owner, ResourceKind], ...] = ()
-    """Owners that the graph does not know: only the server can tell whether they exist."""
+    """Owners that are not in the graph: only the server knows whether they exist."""
     unserved: bool = False
-    """Whether an owner is of a kind that is not served: it is left alone until kinds change."""
+    """True if an owner's kind is not served: the object is kept until the kinds change."""
     unsure: bool = False
-    """Whether it has to wait until all objects are known."""
+    """True if it has to wait until all objects are known."""
 
 
 _NOTHING = CollectionPlan()
@@ -91,9 +91,9 @@ def plan(
     seen: Mapping[str, ObjectIdentity] | None = None,
     complete: bool = True,
 ) -> CollectionPlan:
-    """What to do about an object; `seen` are owners, by uid, that the server was asked for.
+    """Return what to do about an object; `seen` are owners, by uid, that the server returned.
 
-    The cost depends on the owners of this object, not on how many objects there are.
+    The cost depends on the owners of this object, not on the number of all objects.
     """
     item = graph.nodes.get(uid)
     if item is None:
@@ -114,7 +114,7 @@ def _orphans(graph: Graph, owner: Owner, seen: Mapping[str, ObjectIdentity]) -> 
 def _while_deleting(graph: Graph, item: ObjectIdentity, *, complete: bool) -> CollectionPlan:
     if is_orphaning(item):
         if graph.has_dependents(item.uid):
-            return _NOTHING  # each of them has its own turn, and this one again after them
+            return _NOTHING  # each of them is reconciled, and this one again after them
         # A dependent that is not known yet would be deleted instead of orphaned.
         return (
             CollectionPlan((RemoveFinalizer(item, ORPHAN),))
@@ -137,7 +137,7 @@ def _by_owners(
         ReportInvalidOwner(item, owner) for owner in item.owners if _elsewhere(graph, item, owner)
     )
     if "misplaced" in found:
-        return CollectionPlan(reports)  # what a real cluster never collects is not collected here
+        return CollectionPlan(reports)  # as in Kubernetes, such an object is never collected
     if "unserved" in found:
         return CollectionPlan(unserved=True)
     if "unseen" in found:
@@ -167,7 +167,7 @@ def _decided(
 
 
 def _propagation(item: ObjectIdentity) -> Propagation:
-    """What somebody asked for earlier, by a finalizer, is honoured."""
+    """Return the propagation policy that an earlier request set by a finalizer, or Background."""
     if ORPHAN in item.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in item.finalizers else "Background"
@@ -192,7 +192,7 @@ def _state(
 
 
 def coordinates(item: ObjectIdentity, owner: Owner, kind: ResourceKind) -> Coordinates:
-    """Where the owner of an object has to be."""
+    """Return where the owner of an object must be."""
     namespace = item.namespace if kind.namespaced else ""
     return Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid)
 
@@ -203,7 +203,7 @@ def _is_at(node: ObjectIdentity, place: Coordinates) -> bool:
 
 
 def _elsewhere(graph: Graph, item: ObjectIdentity, owner: Owner) -> bool:
-    """Whether the owner exists, but in a namespace in which it cannot own this object."""
+    """Report whether the owner exists, but in a namespace from which it cannot own this object."""
     found = graph.nodes.get(owner.uid)
     if found is None or not found.namespace or found.namespace == item.namespace:
         return False
@@ -220,7 +220,7 @@ def _unblock(item: ObjectIdentity) -> CollectionPlan:
 
 
 def _closes_a_circle(graph: Graph, item: ObjectIdentity) -> bool:
-    """Whether this object waits, over others, for itself: upwards, where there are few."""
+    """Report whether this object waits for itself through others; owners are few, so go upwards."""
     waiting, done = [item], set[str]()
     while waiting:
         for owner in waiting.pop().owners:
@@ -236,10 +236,10 @@ def _closes_a_circle(graph: Graph, item: ObjectIdentity) -> bool:
 
 
 def touched(graph: Graph, before: ObjectIdentity | None, after: ObjectIdentity | None) -> list[str]:
-    """Whose turn it is after a change that the graph has taken note of already."""
+    """Return the objects to check after a change that is already in the graph."""
     found: dict[str, None] = {}
     if before is not None and after is not None and _alike(before, after):
-        return []  # most changes are none of those that matter here
+        return []  # most changes do not matter here
     if after is not None and (after.owners or after.deleting):
         found[after.uid] = None
     for node in (before, after):
@@ -257,7 +257,7 @@ def _alike(before: ObjectIdentity, after: ObjectIdentity) -> bool:
 
 
 def _starts(before: ObjectIdentity | None, after: ObjectIdentity) -> bool:
-    """Whether the deletion of an owner begins that its dependents have to know of."""
+    """Report whether a deletion of an owner begins that its dependents have to know of."""
     earlier = before if before is not None and before.uid == after.uid else None
     return any(
         each(after) and not (earlier is not None and each(earlier))

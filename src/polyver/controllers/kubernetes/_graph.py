@@ -1,4 +1,4 @@
-"""Who owns whom, by uid, so that what a change touches is found without looking at the rest."""
+"""The graph of owners and dependents by uid, to find quickly which objects a change affects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REMEMBERED = 10_000
 
 
 class Coordinates(NamedTuple):
-    """Where an owner reference points to, and to which object there."""
+    """The object that an owner reference points to."""
 
     group: str
     kind: str
@@ -29,7 +29,7 @@ class Coordinates(NamedTuple):
 
 
 class Graph:
-    """All objects that are watched, their dependents, and the owners that are known to be gone."""
+    """All watched objects, their dependents, and the owners that are known to be gone."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, ObjectIdentity] = {}
@@ -40,11 +40,11 @@ class Graph:
         self._absent: OrderedDict[Coordinates, None] = OrderedDict()
 
     def serve(self, discovery: Discovery) -> None:
-        """Take note of the kinds that are served now."""
+        """Record the kinds that are served now."""
         self.served = {(kind.api_version, kind.kind): kind for kind in discovery.kinds}
 
     def put(self, node: ObjectIdentity) -> None:
-        """Take note of an object as it is now."""
+        """Record the current state of an object."""
         before = self.nodes.get(node.uid)
         if before is not None:
             self._unlink(before)
@@ -55,7 +55,7 @@ class Graph:
                 self._blocking.setdefault(owner.uid, set()).add(node.uid)
 
     def remove(self, uid: str) -> None:
-        """Take note that an object is gone for good."""
+        """Record that an object is gone for good."""
         node = self.nodes.get(uid)
         if node is not None:
             kind = node.kind
@@ -63,38 +63,38 @@ class Graph:
             self.forget(uid)
 
     def forget(self, uid: str) -> None:
-        """Take note that nobody can tell any more whether an object is there."""
+        """Record that it is unknown whether an object still exists."""
         node = self.nodes.pop(uid, None)
         if node is not None:
             self._unlink(node)
 
     def lose(self, owner: Coordinates) -> None:
-        """Remember for a while that an owner does not exist; uids never come back."""
+        """Remember for a while that an owner does not exist; uids are never reused."""
         self._absent[owner] = None
         self._absent.move_to_end(owner)
         if len(self._absent) > _REMEMBERED:
             self._absent.popitem(last=False)
 
     def lost(self, item: ObjectIdentity, owner: Owner) -> bool:
-        """Whether an owner is known not to exist, neither beside its dependent nor above it."""
+        """Report whether an owner is known not to exist, in the namespace or cluster-scoped."""
         return any(
             Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid) in self._absent
             for namespace in {item.namespace, ""}
         )
 
     def dependents(self, uid: str) -> Set[str]:
-        """Who refers to an object; an object that refers to itself does not count."""
+        """Return the dependents of an object; a reference to itself does not count."""
         return self._dependents.get(uid, _NOBODY) - {uid}
 
     def has_dependents(self, uid: str) -> bool:
         return _others(self._dependents.get(uid, _NOBODY), uid)
 
     def is_blocked(self, uid: str) -> bool:
-        """Whether there are dependents that a deletion in the foreground waits for."""
+        """Report whether there are dependents that a foreground deletion waits for."""
         return _others(self._blocking.get(uid, _NOBODY), uid)
 
     def owners(self, node: ObjectIdentity) -> Iterator[ObjectIdentity]:
-        """The owners of an object that are known here."""
+        """Yield the owners of an object that are in the graph."""
         for owner in node.owners:
             found = self.nodes.get(owner.uid)
             if found is not None:
@@ -115,10 +115,10 @@ def _others(uids: Set[str], uid: str) -> bool:
 
 
 def is_waiting(node: ObjectIdentity) -> bool:
-    """Whether an object is deleted in the foreground: after its dependents."""
+    """Report whether an object is deleted in the foreground: after its dependents."""
     return node.deleting and FOREGROUND in node.finalizers
 
 
 def is_orphaning(node: ObjectIdentity) -> bool:
-    """Whether an object is deleted in such a way that its dependents stay."""
+    """Report whether an object is deleted with its dependents orphaned."""
     return node.deleting and ORPHAN in node.finalizers

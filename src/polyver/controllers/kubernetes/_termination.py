@@ -1,4 +1,4 @@
-"""What a namespace that is being deleted says of itself: decided from what was found in it."""
+"""The conditions of a namespace that is being deleted, decided from what remains in it."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ _FINE = {
 
 @dataclass(slots=True)
 class Remains:
-    """What is still there after all was deleted that could be."""
+    """The objects that remain after everything was deleted that could be."""
 
     undiscovered: Mapping[str, str] = field(default_factory=dict)
-    """Group versions that could not be asked for, and why."""
+    """Group versions whose discovery failed, with the errors."""
     failures: list[str] = field(default_factory=list)
     objects: Counter[str] = field(default_factory=Counter)
-    """How many of each resource, by its name and group."""
+    """The number of objects of each resource, by its name and group."""
     finalizers: Counter[str] = field(default_factory=Counter)
-    """How many objects each finalizer holds."""
+    """The number of objects that have each finalizer."""
     pods: int = 0
-    """Pods go first; while there are some, nothing else is touched or told."""
+    """Pods are deleted first; while there are some, nothing else is deleted or reported."""
 
     @property
     def nothing(self) -> bool:
         return not (self.undiscovered or self.failures or self.objects or self.pods)
 
     def count(self, kind: ResourceKind, held: Iterable[Sequence[str]]) -> None:
-        """Objects of a kind that remain, by the finalizers of each."""
+        """Add remaining objects of a kind, given by their finalizers."""
         for finalizers in held:
             self.objects[f"{kind.plural}.{kind.group}"] += 1
             self.finalizers.update(finalizers)

@@ -1,4 +1,4 @@
-"""What every namespace has: the ServiceAccount `default`, and the CA that pods trust."""
+"""The ServiceAccount `default` and the CA ConfigMap, which every namespace has."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ABOUT = "The certificates by which clients in the cluster know its API server."
 
 
 class AccountController(Controller[str]):
-    """Makes both in new namespaces, and again when somebody takes them away."""
+    """Creates both in new namespaces, and again when they are deleted."""
 
     name = "accounts"
 
@@ -84,24 +84,24 @@ class AccountController(Controller[str]):
 
 
 def _is_over(error: ApiError) -> bool:
-    """Whether it exists by now, or its namespace is gone or going: nothing is left to do."""
+    """Report whether it exists by now, or its namespace is gone or terminating."""
     return is_terminating(error) or error.code == 404 or error.reason == "AlreadyExists"
 
 
 def is_terminating(error: ApiError) -> bool:
-    """Whether nothing can be made any more because the namespace is going."""
+    """Report whether a create failed because the namespace is terminating."""
     causes = (error.details or {}).get("causes") or ()
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
 def account(namespace: str) -> Object:
-    """The account that pods run as when they name none."""
+    """Return the default account of pods."""
     metadata = {"name": _ACCOUNT, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
 
 def published(found: Object | None, namespace: str, ca: str) -> Object:
-    """The ConfigMap as it should be; other annotations and labels on it are kept."""
+    """Return the wanted ConfigMap; other annotations and labels are kept."""
     made: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

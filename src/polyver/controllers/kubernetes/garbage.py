@@ -1,7 +1,7 @@
-"""The garbage collector: objects go when the last of their owners is gone, and as these wished.
+"""The garbage collector: deletes objects whose owners are all gone, as their deletion requested.
 
-It does what the one in kube-controller-manager does, with one difference in time: it hears of new
-kinds and of deletions at once, so it is done after milliseconds.
+It behaves like the one in kube-controller-manager, but watches new kinds and deletions at once, so
+that it is done after milliseconds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["EVENTS", "GarbageCollector"]
 
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-"""Too many, too short-lived, and never owned."""
+"""Excluded: there are many, they are short-lived, and never owned."""
 
 _WATCHED = ("delete", "list", "watch")
 _SOON, _LATER = Requeue(after=1.0), Requeue(after=60.0)
@@ -52,14 +52,14 @@ _NOT_FOUND, _CONFLICT = 404, 409
 
 
 class GarbageCollector(Controller[str]):
-    """Watches all kinds, keeps the graph of owners, and collects what is left without one."""
+    """Watches all kinds, keeps the graph of owners, and deletes objects without owners."""
 
     name = "garbage-collector"
 
     def __init__(
         self, client: Client, *, clock: Clock | None = None, settling: float = 0.05
     ) -> None:
-        """`settling`: how many seconds watches may be behind one another, for orphans' sake."""
+        """Take `settling`, the seconds by which watches may lag behind each other, for orphans."""
         self._client = client
         self._settling = settling
         self._orphaning: dict[str, float] = {}
@@ -97,7 +97,7 @@ class GarbageCollector(Controller[str]):
         return touched(self._graph, before, after)
 
     def _forget(self, kind: ResourceKind, known: Iterable[ObjectIdentity]) -> list[str]:
-        """Nobody knows whether these exist, so nothing is done about their dependents."""
+        """Drop objects of unknown existence, so that nothing is done about their dependents."""
         del kind
         for node in known:
             self._graph.forget(node.uid)
@@ -115,9 +115,9 @@ class GarbageCollector(Controller[str]):
         return Requeue(after=self._settling) if found.unsure else self._until_observed(seen)
 
     def _is_complete(self, key: str) -> bool:
-        """Whether all dependents of an object are known that there were when its deletion began.
+        """Report whether all dependents that existed when the deletion began are known.
 
-        One that was made just before may be told by its own watch a moment later.
+        The watch of one that was created just before may report it a moment later.
         """
         node = self._graph.nodes.get(key)
         if node is None or not is_orphaning(node):
@@ -126,14 +126,14 @@ class GarbageCollector(Controller[str]):
         return self.synced and self._clock.time() - since >= self._settling
 
     def _until_observed(self, seen: Mapping[str, ObjectIdentity]) -> Requeue | None:
-        """An owner that only the server knows may go without a word: its watch has not begun."""
+        """Requeue while an owner is not watched: it may be deleted without an event."""
         unobserved = [owner for uid, owner in seen.items() if uid not in self._graph.nodes]
         if not unobserved:
             return None
         return _SOON if all(_is_watched(owner.kind) for owner in unobserved) else _LATER
 
     async def _look(self, key: str, found: CollectionPlan) -> dict[str, ObjectIdentity]:
-        """Ask the server for owners that the graph does not know (yet)."""
+        """Read owners that the graph does not know (yet) from the server."""
         item = self._graph.nodes.get(key)
         seen: dict[str, ObjectIdentity] = {}
         for owner, kind in found.look:
@@ -177,7 +177,7 @@ class GarbageCollector(Controller[str]):
                 raise
 
     async def _delete(self, effect: Delete, item: ObjectIdentity) -> None:
-        """Only the very object, and only while it has the owners that it was judged by."""
+        """Delete this object only, and only while it has the owners of the decision."""
         resource, propagation = GroupVersionResource.of(item.kind), effect.propagation
         version = item.resource_version
         try:
@@ -192,7 +192,7 @@ class GarbageCollector(Controller[str]):
         except ApiError as error:
             if error.code != _CONFLICT or not await self._owned_alike(item):
                 raise
-            # Somebody changes it all the time, but not its owners: that must not save it.
+            # Frequent changes of other fields must not protect it from deletion.
             await self._client.delete(
                 resource, item.name, item.namespace, propagation=propagation, uid=item.uid
             )
@@ -237,7 +237,7 @@ def _written(owners: tuple[Owner, ...]) -> object:
 
 
 def misplaced_event(item: ObjectIdentity, owner: Owner, now: str) -> Object:
-    """What tells the user that an owner cannot be one from where it is."""
+    """Return the Event that reports an owner in a wrong namespace."""
     reference = (
         f"[{owner.api_version}/{owner.kind}, namespace: {item.namespace}, "
         f"name: {owner.name}, uid: {owner.uid}]"

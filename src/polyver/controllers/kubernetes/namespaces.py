@@ -1,4 +1,4 @@
-"""Namespaces that are deleted: all that is in them goes first, then the finalizer `kubernetes`."""
+"""Deletion of namespaces: first all objects in them, then the finalizer `kubernetes`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ __all__ = ["NAMESPACES", "NamespaceController"]
 NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 _FINALIZER = "kubernetes"
 _AGAIN = Requeue(after=5.0)
-"""Only a safety net: that something in the namespace has gone is told by a watch."""
+"""Only a safety net: watches report when objects in the namespace are gone."""
 
 
 class NamespaceController(Controller[str]):
-    """Empties namespaces that are being deleted, tells what holds them, and lets them go."""
+    """Empties terminating namespaces, reports what remains, and removes the finalizer."""
 
     name = "namespaces"
 
@@ -96,7 +96,7 @@ class NamespaceController(Controller[str]):
             raise
 
     async def _clear(self, namespace: str) -> Remains:
-        """Delete all there is, pods before all else, as these may need the rest until they end."""
+        """Delete everything, pods first, as these may need the rest until they end."""
         remains = Remains(undiscovered=self._discovery.failures)
         kinds = preferred(self._discovery.kinds, verbs=("delete", "list"))
         inside = [kind for kind in kinds if kind.namespaced]
@@ -124,7 +124,7 @@ class NamespaceController(Controller[str]):
             )
 
     async def _emptied(self, kind: ResourceKind, namespace: str) -> list[Sequence[str]]:
-        """The finalizers of each object that remains."""
+        """Delete all objects of a kind; return the finalizers of each that remains."""
         resource = GroupVersionResource.of(kind)
         first = await self._client.list(resource, namespace, limit=1, metadata=True)
         if not first.items:
@@ -181,6 +181,6 @@ class NamespaceController(Controller[str]):
 
 
 def _is_held(namespace: Object) -> bool:
-    """Whether it is being deleted, and waits for this controller."""
+    """Report whether it is being deleted, and waits for this controller."""
     deleting = "deletionTimestamp" in namespace["metadata"]
     return deleting and _FINALIZER in (namespace.get("spec") or {}).get("finalizers", ())

@@ -1,4 +1,4 @@
-"""`polyver impact`: who uses a version, and so would feel it if that changed."""
+"""`polyver impact`: list the users of a version, who would notice a change of it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def impact(
 def _functions(
     names: list[str], functions: list[str] | None, catalogue: list[str] | None, *, traceback: bool
 ) -> Functions:
-    """The functions of the first cluster that is named; for files alone, those that are here."""
+    """Return the functions of the first cluster that is named; for files alone, the local ones."""
     clusters = [name for name in names if name.startswith(CLUSTER)]
     if not clusters:
         return load_known(functions, catalogue, traceback=traceback)
@@ -92,7 +92,7 @@ def _functions(
 
 
 def _context(names: list[str]) -> str:
-    """The cluster on which packages are looked for."""
+    """Return the context of the cluster on which packages are looked up."""
     if len(names) > 1 or not names[0].startswith(CLUSTER):
         hint = f"leave --file out, or write {CLUSTER}CONTEXT"
         fact = "packages and compositions are looked for on one cluster"

@@ -1,4 +1,4 @@
-"""`polyver versions`: versions as text, without any manifest."""
+"""`polyver versions`: sort version strings, without any manifest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Example: polyver versions sort --order kube v1 v2beta1""",
 
 
 class _VersionOrder(Enum):
-    """What `--order` takes."""
+    """Values of `--order`."""
 
     KUBE = "kube"
     SEMVER = "semver"

@@ -1,4 +1,4 @@
-"""`polyver why`: which versions something on a cluster got, why, and what it would get now."""
+"""`polyver why`: print which versions an object on a cluster got, why, and would get now."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ app = App(name="why")
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One phase: what is recorded, and what it would get now."""
+    """One phase: the recorded version, and the one it would get now."""
 
     action: str
     phase: str
@@ -145,7 +145,7 @@ def _recorded(run: ActionSetRun, known: Functions) -> Iterator[_Row]:
 
 
 def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_Row]:
-    """What an ActionSet that has not started asks for."""
+    """Yield the requests of an ActionSet that has not started."""
     for wanted in wanted_of(found):
         inside = found["metadata"]["namespace"]
         _, obj = object_on(context, BLUEPRINTS, wanted.blueprint, inside)
@@ -163,7 +163,7 @@ def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_R
 def _now(
     known: Functions, phase: Phase, preferred: str
 ) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-    """The version that a phase would get now, why, and why no other."""
+    """Return the version that a phase would get now, why, and why no other."""
     try:
         found = resolution_of(known, phase, preferred=preferred)
     except PolyverError as error:

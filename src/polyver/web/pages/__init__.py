@@ -1,4 +1,4 @@
-"""What the page looks like: markup made of the data that `/api` sends."""
+"""The HTML of the page, made from the data that `/api` returns."""
 
 from polyver.web.pages._dependents import dependent_page, dependents_page
 from polyver.web.pages._frame import PageLayout, problem_page

@@ -1,4 +1,4 @@
-"""Everyone who asks for something, and all that one of them asks for."""
+"""The list of dependents, and the page of one dependent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Data = Mapping[str, Any]
 
 
 def dependents_page(data: Data) -> tuple[str, Html]:
-    """One page of them."""
+    """Return the title and content of one page of dependents."""
     main = tag(
         "div",
         tag("h1", "Dependents"),
@@ -64,7 +64,7 @@ def _state(each: Data) -> list[Child]:
 
 
 def dependent_page(data: Data) -> tuple[str, Html]:
-    """One of them."""
+    """Return the title and content of the page of one dependent."""
     rows = [
         (
             tag("code", each["at"]),

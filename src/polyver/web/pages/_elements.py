@@ -1,4 +1,4 @@
-"""The parts that pages are put together from."""
+"""HTML elements that several pages use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEVELS = {"error": "Error", "warning": "Deprecated", "note": "Unused"}
 
 
 def address(path: str, **query: str | int) -> str:
-    """An address on this page, without what is empty.
+    """Return an address on this page, without empty parameters.
 
     >>> address("/dependents/Application default/shop", q="", page=2)
     '/dependents/Application%20default/shop?page=2'
@@ -38,18 +38,18 @@ def address(path: str, **query: str | int) -> str:
 
 
 def lineage_address(about: Data, **query: str | int) -> str:
-    """Where a lineage is shown."""
+    """Return the address of a lineage."""
     return address(f"/lineages/{about['capability']}/{about['path']}", **query)
 
 
 def why_address(about: Data, row: Data) -> str:
-    """Where it is explained what one place gets."""
+    """Return the address of the explanation of one reference."""
     path = f"/why/{about['capability']}/{about['path']}"
     return address(path, name=row["name"], at=row["at"])
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """A number with what it counts.
+    """Return a number with its noun.
 
     >>> counted(1, "place"), counted(12000, "place")
     ('1 place', '12,000 places')
@@ -58,12 +58,12 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def stage(name: str) -> Html:
-    """The stage of a release, or the state of a run."""
+    """Return the label of a release's stage, or of a run's state."""
     return tag("span", name, class_=f"stage stage-{name}")
 
 
 def labels(found: Mapping[str, str]) -> Html | None:
-    """Labels as they are written."""
+    """Return a list of labels."""
     if not found:
         return None
     each = [tag("li", f"{key}={value}") for key, value in found.items()]
@@ -73,7 +73,7 @@ def labels(found: Mapping[str, str]) -> Html | None:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[Child]], *, caption: str, of: str = ""
 ) -> Html:
-    """A table that narrow screens show as a list of cards; `of` tells how wide columns are."""
+    """Return a table, shown as cards on narrow screens; `of` selects the column widths."""
     heads = [tag("th", column, scope="col") for column in columns]
     body = [
         tag(
@@ -88,7 +88,7 @@ def table(
 
 
 def attention(concerns: Sequence[Data], *, total: int = 0, named: bool = True) -> Html | None:
-    """What wants to be looked at, the worst first."""
+    """Return the list of concerns, the worst first."""
     if not concerns:
         return None
     items = [_concern(each, named=named) for each in concerns]
@@ -117,7 +117,7 @@ def _concern(each: Data, *, named: bool) -> Html:
 
 
 def search(action: str, text: str, label: str, **kept: str) -> Html:
-    """A field to search in what is shown."""
+    """Return a search field."""
     hidden = [tag("input", type="hidden", name=n, value=v) for n, v in kept.items() if v]
     field = tag(
         "input",
@@ -134,7 +134,7 @@ def search(action: str, text: str, label: str, **kept: str) -> Html:
 
 
 def paging(data: Data, path: str, **query: str | int) -> Html | None:
-    """The way to the other pages, if there are any."""
+    """Return links to the previous and next pages, if there are any."""
     page, last = data["page"], data["pages"]
     if last == 1:
         return None
@@ -152,5 +152,5 @@ def paging(data: Data, path: str, **query: str | int) -> Html | None:
 
 
 def empty(text: str) -> Html:
-    """What is said where there is nothing."""
+    """Return the text for an empty list."""
     return tag("p", text, class_="empty")

@@ -1,4 +1,4 @@
-"""What is around every page: where one is, whether it is live, and what is not shown."""
+"""The layout of every page: navigation, the live state, and notes about incomplete data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["PageLayout", "problem_page"]
 
 @dataclass(frozen=True, slots=True)
 class PageLayout:
-    """What is known about a page besides what is on it."""
+    """The properties of a page other than its content."""
 
     path: str
     runs: bool = False
@@ -21,7 +21,7 @@ class PageLayout:
     is_synced: bool = True
 
     def around(self, title: str, main: Html) -> Html:
-        """The whole page."""
+        """Return the whole page."""
         head = tag(
             "head",
             tag("meta", charset="utf-8"),
@@ -64,7 +64,7 @@ class PageLayout:
 
 
 def problem_page(status: int, detail: str) -> tuple[str, Html]:
-    """What is shown instead of a page."""
+    """Return the title and content of an error page."""
     title = "Not found" if status == 404 else "That did not work"
     back = tag("p", tag("a", "All lineages", href="/"))
     return title, tag("div", tag("h1", title), tag("p", detail), back)

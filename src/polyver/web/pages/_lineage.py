@@ -1,4 +1,4 @@
-"""One lineage: its releases in order, and who asks it for what."""
+"""The page of one lineage: its releases in order, and its dependents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOTHING = "-"
 
 
 def lineage_page(data: Data) -> tuple[str, Html]:
-    """One lineage."""
+    """Return the title and content of the page of one lineage."""
     main = tag(
         "div",
         crumbs(data["capability"]),
@@ -49,7 +49,7 @@ def _attention(data: Data) -> Html | None:
 
 
 def crumbs(capability: str) -> Html:
-    """The way back."""
+    """Return the breadcrumb navigation."""
     link = tag("a", capability, href=address("/", capability=capability))
     return tag(
         "nav", tag("a", "Lineages", href="/"), " › ", link, class_="crumbs", aria_label="way"
@@ -132,7 +132,7 @@ def _table(each: Data) -> Html | None:
     return tag("details", tag("summary", title), shown, id=f"table-{each['name']}")
 
 
-# Who asks.
+# Dependents.
 
 
 def _filters(data: Data) -> Html:
@@ -193,7 +193,7 @@ def _nobody(data: Data) -> str:
 
 
 def answer(row: Data) -> list[Child]:
-    """What a place gets, and what to know of it."""
+    """Return the release of a reference, with its reason and warnings."""
     if "problem" in row:
         hint = tag("p", row["hint"], class_="hint") if row.get("hint") else None
         return [tag("span", row["problem"], class_="bad"), hint]
@@ -209,7 +209,7 @@ def answer(row: Data) -> list[Child]:
 
 
 def moves(row: Data) -> Html | None:
-    """What is recorded, if that is not what it would get."""
+    """Return a note if the recorded release differs from the one it would get."""
     if "uses" not in row:
         return None
     return tag("p", f"recorded: {row['uses']}; it moves", class_="warn")

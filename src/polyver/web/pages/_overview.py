@@ -1,4 +1,4 @@
-"""All lineages, and what wants attention first."""
+"""The list of all lineages, with concerns first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WORDS = {
 
 
 def overview_page(data: Data, text: str, capability: str) -> tuple[str, Html]:
-    """All lineages."""
+    """Return the title and content of the page of all lineages."""
     found: Sequence[Data] = data["lineages"]
     wanted = search("/", text, "Find a lineage, a version, a kind", capability=capability)
     main = tag(
@@ -152,7 +152,7 @@ def _users(each: Data) -> list[Child]:
 
 
 def _bar(each: Data, total: int) -> Html:
-    """How many get which release, as a line in as many parts."""
+    """Return a bar that shows how many references get each release."""
     parts = [(r["users"], r["stage"], r["name"]) for r in each["releases"] if r["users"]]
     parts += [(each["unanswered"], "nothing", "nothing")] if each["unanswered"] else []
     x, drawn = 0.0, []

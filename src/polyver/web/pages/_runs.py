@@ -1,4 +1,4 @@
-"""What runs or ran: how far each is, and the versions that were recorded for its steps."""
+"""The list of runs with their progress, and the page of one run with the recorded versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Data = Mapping[str, Any]
 
 
 def runs_page(data: Data) -> tuple[str, Html]:
-    """One page of them."""
+    """Return the title and content of one page of runs."""
     main = tag(
         "div",
         tag("h1", "Runs"),
@@ -74,7 +74,7 @@ def _progress(each: Data) -> list[Child]:
 
 
 def run_page(data: Data) -> tuple[str, Html]:
-    """One of them."""
+    """Return the title and content of the page of one run."""
     back = tag("nav", tag("a", "Runs", href="/runs"), class_="crumbs", aria_label="way")
     rows = [
         (

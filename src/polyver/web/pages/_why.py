@@ -1,4 +1,4 @@
-"""Why one place gets what it gets, and why no other release."""
+"""The explanation of the release that one reference gets, and why no other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Data = Mapping[str, Any]
 
 
 def why_page(data: Data) -> tuple[str, Html]:
-    """The explanation of one answer."""
+    """Return the title and content of the explanation."""
     main = tag(
         "div",
         crumbs(data["capability"]),

@@ -1,4 +1,4 @@
-"""What `polyver create` writes: where in a project, which text, and all of it or nothing."""
+"""Scaffolding for `polyver create`: plan the files of a project, and write all of them or none."""
 
 from polyver.apis.commands.scaffold.plan import NewApi, plan
 from polyver.apis.commands.scaffold.project import read_project

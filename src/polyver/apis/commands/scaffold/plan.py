@@ -1,4 +1,4 @@
-"""What `polyver create api` does to a project, decided before anything is written."""
+"""Plan the files that `polyver create api` writes to a project, before it writes any."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from polyver.languages.values.names import dns_1035_label_problems, dns_subdomai
 __all__ = ["NewApi", "ScaffoldPlan", "plan"]
 
 _USED = {*dir(builtins), "apis", "converted", "given", "pytest", "reconcile", "st", "whole"}
-"""Names that mean something else in what is written."""
+"""Names that the generated code uses for something else."""
 _VERSION = re.compile("v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 
 
 @dataclass(frozen=True, slots=True)
 class NewApi:
-    """What is to be created."""
+    """The arguments of `polyver create api`."""
 
     group: str
     version: str
@@ -37,7 +37,7 @@ class NewApi:
     scope: Literal["Namespaced", "Cluster"] | None = None
 
     def check(self) -> None:
-        """Names that an API server would refuse, or that could be no names in Python."""
+        """Raise an error for names that an API server refuses or Python cannot use."""
         if not re.fullmatch("[A-Z][A-Za-z0-9]{0,62}", self.kind):
             hint = "write it as in CronTab: letters and digits, the first one a capital"
             raise Misused(f"--kind {self.kind} is no name for a kind", hint=hint)
@@ -53,15 +53,15 @@ class NewApi:
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldPlan:
-    """The files to write, and what else to tell."""
+    """The files to write, and the decisions to print."""
 
     files: Sequence[File]
     added: AddedVersion | None = None
-    """What was decided about a version beside others."""
+    """The decisions about a new version of an existing kind; None for a new kind."""
 
 
 def plan(project: Project, api: NewApi) -> ScaffoldPlan:
-    """A new kind, or another version of one that is there."""
+    """Plan a new kind, or a new version of an existing one."""
     api.check()
     sources = [*project.sources()]
     kind = _kind(sources, api)
@@ -85,7 +85,7 @@ def _kind(sources: Sequence[PythonSource], api: NewApi) -> FoundKind | None:
     return same[0] if same else None
 
 
-# Another version.
+# A new version of an existing kind.
 
 
 def _new_version(
@@ -139,7 +139,7 @@ def _by_hand(kind: FoundKind, api: NewApi) -> str:
     )
 
 
-# Another kind.
+# A new kind.
 
 
 def _new_kind(project: Project, api: NewApi) -> Iterator[File]:
@@ -164,7 +164,7 @@ def _new_kind(project: Project, api: NewApi) -> Iterator[File]:
 
 
 def _name(project: Project, home: KindsPackage, api: NewApi) -> str:
-    """What a kind and its module are called; a second one of this name, with its group."""
+    """Return the name of a kind's variable and module; the group is added if it is taken."""
     short = api.kind.lower()
     short += "_" if keyword.iskeyword(short) or short in _USED else ""
     init = home.folder / "__init__.py"
@@ -175,7 +175,7 @@ def _name(project: Project, home: KindsPackage, api: NewApi) -> str:
 
 
 def _packages(home: KindsPackage, root: Path) -> Iterator[File]:
-    """The folders around the home of kinds that have to be made, as packages."""
+    """Yield the `__init__.py` of each folder above the package of kinds that does not exist."""
     for _ in home.module.split(".")[1:]:
         home_up = home.folder.parent
         if home_up != root and not home_up.exists():

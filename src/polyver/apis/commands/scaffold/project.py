@@ -1,4 +1,4 @@
-"""A project as `polyver create` finds it: its folder, its package, and where its kinds are."""
+"""The project that `polyver create` edits: its folder, its package, and where its kinds are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TOML = "pyproject.toml"
 
 @dataclass(frozen=True, slots=True)
 class KindsPackage:
-    """The package that new kinds go to."""
+    """The package to which new kinds are added."""
 
     folder: Path
     module: str
@@ -33,7 +33,7 @@ class KindsPackage:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A folder, and what its pyproject.toml says; None if there is none."""
+    """A folder and its pyproject.toml, as text (None without such a file) and parsed."""
 
     root: Path
     toml: str | None
@@ -41,19 +41,19 @@ class Project:
 
     @property
     def kinds(self) -> list[str] | None:
-        """Where the project says that its kinds are."""
+        """The modules, files or folders of kinds that the project lists; None if it lists none."""
         return kinds_said(self.said, self.shown(self.root / _TOML))
 
     def _entries(self) -> list[str]:
         return [f"{self.package()}.kinds"] if self.kinds is None else self.kinds
 
     def shown(self, path: Path) -> str:
-        """A path as it is seen from here."""
+        """Return a path relative to the current folder, or as it is if it is not inside."""
         here = Path.cwd()
         return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
     def sources(self) -> Iterator[PythonSource]:
-        """The Python files in which kinds may be."""
+        """Yield the Python files that may declare kinds."""
         seen: set[Path] = set()
         for entry in self._entries():
             for file in self._files(entry):
@@ -80,7 +80,7 @@ class Project:
         return path if path.is_dir() else path.with_name(f"{path.name}.py")
 
     def home(self) -> KindsPackage:
-        """Where new kinds go: the first package that the project names, or one to be made."""
+        """Return the package for new kinds: the first one that the project lists, or a new one."""
         for entry in self._entries():
             if found := self._home(entry):
                 return found
@@ -110,7 +110,7 @@ class Project:
         return KindsPackage(base.joinpath(*entry.split(".")), entry, is_new=True)
 
     def module_of(self, path: Path) -> str:
-        """The name that a module is imported by."""
+        """Return the name by which a module is imported."""
         top = self.root / "src"
         if not path.is_relative_to(top) or (top / "__init__.py").exists():
             top = path.parent
@@ -120,7 +120,7 @@ class Project:
         return ".".join(steps[:-1] if steps[-1] == "__init__" else steps)
 
     def package(self) -> str:
-        """What the project's modules are below."""
+        """Return the name of the project's top-level package."""
         name = table(self.said, "project").get("name")
         found = name if isinstance(name, str) else self.root.name
         made = re.sub("[^a-z0-9]+", "_", found.lower()).strip("_")
@@ -132,7 +132,7 @@ class Project:
         return made
 
     def with_kinds(self, module: str) -> str | None:
-        """A pyproject.toml that says where the kinds are; None if it does already."""
+        """Return a pyproject.toml that lists the kinds; None if it lists them already."""
         if self.toml is None:
             return texts.pyproject(self.package(), module)
         if self.kinds is not None:
@@ -161,7 +161,7 @@ class Project:
         )
 
     def _check(self, text: str, module: str) -> None:
-        """Whether the new text says what the old one does, and where the kinds are."""
+        """Raise an error unless the new text lists the kinds, and otherwise equals the old one."""
         try:
             found = tomllib.loads(text)
         except ValueError:
@@ -179,7 +179,7 @@ class Project:
 
 
 def _may_declare(file: Path) -> bool:
-    """Whether a file is worth reading; one that cannot be read is told of by whoever tries."""
+    """Report whether to parse a file; True also if it cannot be read, so that parsing fails."""
     try:
         content = file.read_bytes()
     except OSError:
@@ -193,13 +193,13 @@ def _is_path(entry: str, root: Path) -> bool:
 
 
 def _filled(said: dict[str, Any]) -> dict[str, Any]:
-    """What is said, but for sections of ours that say nothing."""
+    """Return the content of pyproject.toml without empty tables of tools."""
     tool = {name: each for name, each in table(said, "tool").items() if each != {}}
     return {**said, "tool": tool}
 
 
 def read_project(output: str | None) -> Project:
-    """The project in a folder; without one, here."""
+    """Return the project in a folder, by default the current one."""
     root = Path(output or ".").resolve()
     if root.exists() and not root.is_dir():
         raise Misused(f"--output {output} is no folder")
@@ -217,7 +217,7 @@ def read_project(output: str | None) -> Project:
 
 
 def _check_around(root: Path) -> None:
-    """A project inside of another one is rarely meant."""
+    """Raise an error in a folder inside of another project: that is rarely intended."""
     for folder in root.parents:
         file = folder / _TOML
         if file.is_file() and b"[tool.polyver]" in file.read_bytes():

@@ -1,6 +1,6 @@
-"""Another version in somebody's Python: added as text, so that everything else stays as it is.
+"""Add a version to a user's Python module by editing its text, so that nothing else changes.
 
-What comes out is read again and compared; a surprise there means that nothing is written.
+The result is parsed and compared with the original; on any other difference nothing is written.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from polyver.core import listed
 __all__ = ["AddedVersion", "add_import", "add_version"]
 
 _KEPT = ("columns", "status", "scale", "selectable")
-"""What is said of fields, which are copied; stages and the hub are a version's own."""
+"""Arguments about the copied fields, which are copied too; stages and `hub` are not."""
 _METHODS = ("convert_to", "convert_from")
 _BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
 class AddedVersion:
-    """The text with another version, and what was decided."""
+    """The module's text with the new version, and the decisions that were made."""
 
     text: str
     source: str
-    """The version that it is a copy of."""
+    """The version that was copied."""
     stored: str
     has_spec: bool
-    """Whether its class declares a spec."""
+    """True if its class declares a spec."""
     extend: str = ""
-    """The function that converts between all versions, and has to know the new one."""
+    """The function that converts between all versions and must be extended by the new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Edit:
 
 
 class _Places:
-    """Where in the bytes of a text its syntax is."""
+    """Byte offsets of the syntax nodes and lines in a source text."""
 
     def __init__(self, source: PythonSource) -> None:
         self.data = source.text.removeprefix(_BOM).encode()
@@ -64,7 +64,7 @@ class _Places:
         return start, self._starts[node.end_lineno - 1] + node.end_col_offset
 
     def line(self, number: int) -> int:
-        """Where a line begins, the first one being 1."""
+        """Return the offset at which a line begins; the first line is 1."""
         return self._starts[min(number, len(self._starts)) - 1]
 
     def text(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
@@ -72,7 +72,7 @@ class _Places:
         return self.data[start:end].decode()
 
     def edited(self, edits: Sequence[_Edit], start: int = 0, end: int | None = None) -> str:
-        """The bytes from start to end as text, with what is changed there."""
+        """Return the text between two offsets, with the edits applied."""
         made, at = [], start
         for edit in sorted(edits, key=lambda each: each.start):
             made += [self.data[at : edit.start], edit.text.encode()]
@@ -81,7 +81,7 @@ class _Places:
 
 
 def add_version(kind: FoundKind, version: str, *, storage: bool) -> AddedVersion:
-    """A kind's module with another version, a copy of the one that is declared last."""
+    """Return a kind's module with a new version, a copy of the version that is declared last."""
     source, known = kind.source, kind.source.versions(kind.name)
     if not known:
         raise NotEditable(f"no version of {kind.kind} is declared in {source.shown}")
@@ -104,7 +104,7 @@ def add_version(kind: FoundKind, version: str, *, storage: bool) -> AddedVersion
 
 
 def add_import(source: PythonSource, name: str) -> str:
-    """A package with another kind, among those that it has."""
+    """Return the text of a package's module with an import of one more kind."""
     places, line = _Places(source), texts.reexport(name)
     line_before, gap = _before_import(source.tree.body, name)
     edit = _inserted(f"{gap}{line}", places, line_before, source)
@@ -122,7 +122,7 @@ def add_import(source: PythonSource, name: str) -> str:
 
 
 def _before_import(body: Sequence[ast.stmt], name: str) -> tuple[int, str]:
-    """The line behind which an import goes, in the order of names, and what is to be between."""
+    """Return the line after which an import goes, sorted by name, and a separator if needed."""
     imports = [each for each in body if isinstance(each, ast.Import | ast.ImportFrom)]
     for each in imports:
         if isinstance(each, ast.ImportFrom) and each.level == 1 and (each.module or "") > name:
@@ -134,7 +134,7 @@ def _before_import(body: Sequence[ast.stmt], name: str) -> tuple[int, str]:
 
 
 def _inserted(block: str, places: _Places, line: int, source: PythonSource) -> _Edit:
-    """Lines behind a line, ended as the others are."""
+    """Return the edit that inserts lines after a line, with the line endings of the file."""
     at = places.line(line + 1)
     if places.data[:at] and not places.data[:at].endswith((b"\n", b"\r")):
         block = f"\n{block}"
@@ -142,7 +142,7 @@ def _inserted(block: str, places: _Places, line: int, source: PythonSource) -> _
 
 
 def _stored(kind: FoundKind, known: Sequence[FoundVersion]) -> str:
-    """The version that is stored, as far as text can tell."""
+    """Return the storage version, as far as the source text states it."""
     if len(known) == 1 and _said(known[0], kind.source) is not False:
         return known[0].name
     found = [each.name for each in known if _said(each, kind.source)]
@@ -166,7 +166,7 @@ def _said(version: FoundVersion, source: PythonSource) -> bool | None:
 
 
 def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -> None:
-    """Methods convert to the hub, and the hub follows storage unless it is told not to."""
+    """Raise an error if conversion methods would get another hub, as the hub follows `storage`."""
     has_methods = any(
         isinstance(each, ast.FunctionDef) and each.name in _METHODS
         for version in known
@@ -183,7 +183,7 @@ def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -
 def _storage_edits(
     version: FoundVersion, stored: str, places: _Places, source: PythonSource
 ) -> Iterator[_Edit]:
-    """What makes a version say whether it is stored."""
+    """Yield the edits that make a version state correctly whether it is stored."""
     wanted = version.name == stored
     if _said(version, source) is wanted:
         return
@@ -197,7 +197,7 @@ def _storage_edits(
         return
     newline, indent = _newline(source), " " * name.col_offset
     if arguments[1:] and arguments[1].lineno > name.lineno:
-        # A line of its own, so that a comment stays beside what it is about.
+        # A line of its own, so that a comment stays next to its argument.
         below = places.line(name.lineno + 1)
         yield _Edit(below, below, f"{indent}storage={wanted},{newline}")
     else:
@@ -257,7 +257,7 @@ def _copy(
 
 
 def _renamed(cls: ast.ClassDef, name: str, places: _Places) -> Iterator[_Edit]:
-    """The class under another name, and without what converts to a hub."""
+    """Yield the edits that rename a copied class, and drop the methods that convert to a hub."""
     start = places.span(cls)[0]
     at = places.data.index(cls.name.encode(), start + len("class"))
     yield _Edit(at, at + len(cls.name.encode()), name)
@@ -277,13 +277,13 @@ def _renamed(cls: ast.ClassDef, name: str, places: _Places) -> Iterator[_Edit]:
 
 
 def _lines(function: ast.FunctionDef, places: _Places) -> tuple[int, int]:
-    """The whole lines of a function, with its decorators."""
+    """Return the offsets of all lines of a function, with its decorators."""
     first = min([function.lineno, *(mark.lineno for mark in function.decorator_list)])
     return places.line(first), places.line((function.end_lineno or first) + 1)
 
 
 def _edge(kind: FoundKind, source: str, target: str) -> tuple[str, str]:
-    """The function that connects two versions; no text if something else does."""
+    """Return the name and code of an edge between two versions; no code if none is needed."""
     name = f"{kind.name}_{source}_to_{target}"
     while name in kind.source.names():
         name += "_"
@@ -294,7 +294,7 @@ def _edge(kind: FoundKind, source: str, target: str) -> tuple[str, str]:
 
 
 def _end(kind: FoundKind, known: Sequence[FoundVersion]) -> int:
-    """The last line of what is said of the versions, behind which another one goes."""
+    """Return the last line of the versions and edges, after which a new version goes."""
     between = [
         each for method in ("edge", "converts") for each in kind.source.decorated(kind.name, method)
     ]
@@ -308,7 +308,7 @@ def _end(kind: FoundKind, known: Sequence[FoundVersion]) -> int:
 
 
 def _check(kind: FoundKind, text: str, added: set[str], storage: Mapping[str, bool]) -> None:
-    """Whether the new text is the old one with what was to be added, and nothing else."""
+    """Raise an error unless the new text equals the old one, except for the planned additions."""
     source = kind.source
     problem = NotEditable(f"{source.shown} cannot be edited safely", at=kind.place)
     try:
@@ -323,7 +323,7 @@ def _check(kind: FoundKind, text: str, added: set[str], storage: Mapping[str, bo
 
 
 def _without_storage(body: Sequence[ast.stmt]) -> list[str]:
-    """Statements to compare, but for what they say of storage."""
+    """Return dumps of statements for comparison, without their `storage` arguments."""
     parsed = ast.parse("\n".join(map(ast.unparse, body)))
     for node in ast.walk(parsed):
         if isinstance(node, ast.Call):

@@ -1,6 +1,6 @@
-"""Kinds in Python text: found by its syntax, without running it.
+"""Find kinds in Python source text by its syntax, without running it.
 
-Code that is half-edited can be read this way, and every place is known to the character.
+This also works for code that does not run yet, and gives exact positions.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class NotEditable(UnreadableInput):
-    """Text of a user that only its author can change."""
+    """Source text of a user that polyver cannot edit safely."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundVersion:
-    """A class below `@kind.version(…)`."""
+    """A class with the decorator `@kind.version(…)`."""
 
     name: str
     cls: ast.ClassDef
@@ -31,19 +31,19 @@ class FoundVersion:
 
     @property
     def storage(self) -> ast.expr | None:
-        """What is said of storage, if anything."""
+        """The argument `storage`, if it is given."""
         return next((each.value for each in self.call.keywords if each.arg == "storage"), None)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundKind:
-    """`name = apis.Kind(kind, group=…)` at the top of a module."""
+    """`name = apis.Kind(kind, group=…)` at the top level of a module."""
 
     source: PythonSource
     name: str
     kind: str
     group: str | None
-    """None if it is not written as text, nor is the name of a text."""
+    """None if it is neither a string literal nor the name of one."""
     call: ast.Call
 
     @property
@@ -52,7 +52,7 @@ class FoundKind:
 
     @property
     def prefix(self) -> str:
-        """What stands before the names of polyver.apis here; nothing if they are imported."""
+        """The prefix of names of polyver.apis in this module; empty if they are imported."""
         return ast.unparse(self.call.func).rpartition(".")[0]
 
     @property
@@ -62,7 +62,7 @@ class FoundKind:
 
 @dataclass(frozen=True, slots=True)
 class PythonSource:
-    """A file of Python."""
+    """A Python source file."""
 
     path: Path
     shown: str
@@ -70,7 +70,7 @@ class PythonSource:
     tree: ast.Module
 
     def kinds(self) -> Iterator[FoundKind]:
-        """The kinds that are declared at the top of it."""
+        """Yield the kinds that are declared at the top level."""
         texts = {name: text for name, each in self._assigned() if (text := _text(each, {}))}
         imported = {"Kind", *self._imported_kinds()}
         for name, value in self._assigned():
@@ -81,7 +81,7 @@ class PythonSource:
                     yield FoundKind(self, name, kind, group, value)
 
     def versions(self, kind: str) -> list[FoundVersion]:
-        """The versions of the kind that has a name here; all must be classes at the top."""
+        """Return the versions of a kind; each must be a class at the top level."""
         calls = [each for each in ast.walk(self.tree) if _is_call_of(each, kind, "version")]
         found = [
             FoundVersion(_version_name(call, self.shown), cls, call)
@@ -98,7 +98,7 @@ class PythonSource:
         return found
 
     def decorated(self, kind: str, method: str) -> list[Function]:
-        """The functions at the top below `@kind.method`, or `@kind.method(…)`."""
+        """Return the top-level functions with the decorator `@kind.method` or `@kind.method(…)`."""
         return [
             each
             for each in self.tree.body
@@ -110,7 +110,7 @@ class PythonSource:
         ]
 
     def names(self) -> set[str]:
-        """The names that mean something in this module."""
+        """Return the names that are defined or imported in this module."""
         found = {name for name, _ in self._assigned()}
         for each in self.tree.body:
             if isinstance(each, ast.ClassDef | Function):
@@ -139,7 +139,7 @@ class PythonSource:
 
 
 def read_source(path: Path, shown: str) -> PythonSource:
-    """A file of Python; what cannot be read is told with its line."""
+    """Read and parse a Python file; errors name the line."""
     try:
         text = path.read_bytes().decode("utf-8")
         tree = ast.parse(text.removeprefix("\ufeff"))

@@ -1,4 +1,4 @@
-"""The texts that a project starts from; they are the user's from then on."""
+"""Templates for the files of a new project; afterwards the user owns and edits them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = [
 ]
 
 WIDTH = 88
-"""What formatters leave on one line, unless they are told otherwise."""
+"""The usual maximum line length of formatters."""
 
 
 def call(start: str, arguments: Sequence[str]) -> str:
-    """A call in one line, or with a line for each argument.
+    """Return a call in one line, or with a line for each argument.
 
     >>> call("f", ["a", "b=1"])
     'f(a, b=1)'
@@ -34,7 +34,7 @@ def call(start: str, arguments: Sequence[str]) -> str:
 
 
 def kind_module(kind: str, name: str, cls: str, version: str, arguments: Sequence[str]) -> str:
-    """A kind with its first version and its controller; `arguments` are those of Kind."""
+    """Return a module with a kind, its first version and its controller; `arguments` are Kind's."""
     made = call(f"{name} = apis.Kind", [f'"{kind}"', *arguments])
     decorator = call(f"@{name}.version", [f'"{version}"', "storage=True"])
     return f'''"""{kind}: its versions, what is between them, and its controller."""
@@ -80,7 +80,7 @@ def reconcile(obj: {cls}) -> apis.Outcome:
 
 
 def edge(name: str, source: str, target: str, function: str, rules: str) -> str:
-    """Two versions that are the same so far; `rules` is the hint of the function's argument."""
+    """Return an edge between two equal versions; `rules` is the type hint of its argument."""
     hint, returned = (f": {rules}", " -> None") if rules else ("", "")
     return f'''@{name}.edge("{source}", "{target}")
 def {function}(rules{hint}){returned}:
@@ -92,7 +92,7 @@ def {function}(rules{hint}){returned}:
 
 
 def reexport(name: str) -> str:
-    """The line by which a package knows a kind."""
+    """Return the line by which a package imports a kind."""
     return f"{_imported(f'.{name}', f'{name} as {name}')}\n"
 
 
@@ -102,12 +102,12 @@ def _imported(module: str, name: str) -> str:
 
 
 def package(name: str) -> str:
-    """The module of a package of kinds."""
+    """Return the `__init__.py` of a package of kinds."""
     return f'"""The kinds of this project, each in a module of its own."""\n\n{reexport(name)}'
 
 
 def law_test(kind: str, name: str, module: str, example: str, *, has_spec: bool) -> str:
-    """What must hold for a kind however many versions it gets."""
+    """Return tests of the round-trip property that hold for any number of versions."""
     spec = '\n        "spec": {},' if has_spec else ""
     return f'''"""{kind}: what holds for all of its versions, those of tomorrow too."""
 
@@ -166,7 +166,7 @@ def test_examples_come_back_from_every_version(example: Object, version: str) ->
 
 
 def table_test(kind: str, name: str, module: str, pair: tuple[str, str], *, has_spec: bool) -> str:
-    """What objects of one version are in another, to be filled in."""
+    """Return a table test of the conversion between two versions, for the user to fill in."""
     source, target = pair
     fields = '{"spec": {}}' if has_spec else "{}"
     return f'''"""{kind} {target}: what its objects are in {source}."""
@@ -209,7 +209,7 @@ def test_{target}_becomes_{source}(old: Object, new: Object) -> None:
 
 
 def pyproject(package_name: str, kinds: str) -> str:
-    """A project that has nothing but kinds yet."""
+    """Return the pyproject.toml of a new project."""
     return f"""[build-system]
 requires = ["hatchling"]
 build-backend = "hatchling.build"
@@ -234,6 +234,6 @@ mypy_path = "src"
 
 
 def tool_sections(kinds: str, *, path: str) -> str:
-    """Where kinds are, for polyver; and where modules are, for pytest, unless it knows."""
+    """Return the settings of polyver, and those of pytest if `path` is given."""
     own = f'[tool.polyver]\nkinds = ["{kinds}"]\n'
     return f'[tool.pytest.ini_options]\npythonpath = ["{path}"]\n\n{own}' if path else own
