@@ -52,7 +52,7 @@ _PATIENT = Backoff(first=1.0, most=300.0)
 
 
 class ClusterClient(Client):
-    """Asks a server over the network; see `polyver.client.Client`.
+    """Sends requests to a server over the network; see `polyver.client.Client`.
 
     It belongs to one event loop, and is closed by `async with` or `close`.
     """
