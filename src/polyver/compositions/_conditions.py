@@ -1,4 +1,4 @@
-"""Conditions: what is true of an object, and since when."""
+"""Conditions of the objects of this capability, with their transition times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Truth = Literal["True", "False", "Unknown"]
 
 @dataclass(frozen=True, slots=True)
 class DesiredCondition:
-    """What a condition is to say."""
+    """The desired type, status, reason and message of a condition."""
 
     type: str
     status: Truth
@@ -24,7 +24,7 @@ class DesiredCondition:
 
 
 def condition_of(obj: ReadOnlyObject, kind: str) -> ReadOnlyObject | None:
-    """A condition of an object, if it has it."""
+    """Return the condition of the given type, or None."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == kind), None)
 
@@ -32,7 +32,10 @@ def condition_of(obj: ReadOnlyObject, kind: str) -> ReadOnlyObject | None:
 def conditions_with(
     obj: ReadOnlyObject, facts: Iterable[DesiredCondition], *, now: str
 ) -> list[dict[str, Any]]:
-    """The conditions that an object should have; times of what has not changed stay."""
+    """Return the conditions that an object should have.
+
+    `lastTransitionTime` changes only with the status; conditions of other types stay as they are.
+    """
     before: ReadOnlyObject = obj.get("status") or {}
     generation = obj["metadata"].get("generation", 1)
     made = [_condition(fact, condition_of(obj, fact.type), generation, now) for fact in facts]

@@ -1,4 +1,4 @@
-"""The condition `Adopted` of Compositions and Functions, where their authors look."""
+"""The condition `Adopted` of Compositions and Functions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from polyver.core.plain import Object
 __all__ = ["AdoptionReport"]
 
 _EVERY: Final = 1.0
-"""Seconds between two counts of the same: many composite resources move at the same time."""
+"""Minimum seconds between two counts for one object: many composite resources move at once."""
 _RESOURCES: Final = {"Composition": COMPOSITIONS, "Function": FUNCTIONS}
 
 
 class AdoptionReport:
-    """Counts followers, and reports the counts."""
+    """Counts the composite resources that follow each revision, and reports the counts."""
 
     def __init__(
         self, client: Client, clock: Clock, events: Events, adopting: AdoptionCounter
@@ -39,7 +39,7 @@ class AdoptionReport:
 
     @staticmethod
     def key(kind: str, name: str) -> CompositeKey:
-        """The key of a Composition or a Function among those of composite resources."""
+        """Return the work queue key of a Composition or a Function."""
         return CompositeKey(_RESOURCES[kind].group, kind, "", name)
 
     @staticmethod
@@ -47,7 +47,7 @@ class AdoptionReport:
         return key.kind in _RESOURCES and key.group == _RESOURCES[key.kind].group
 
     async def report(self, key: CompositeKey) -> Requeue | None:
-        """Have a Composition or a Function say who follows its revisions."""
+        """Set the condition `Adopted` of a Composition or a Function, and emit events."""
         left = self._counted.get(key, -_EVERY) + _EVERY - self._clock.time()
         if left > 0:
             return Requeue(left)
@@ -73,13 +73,13 @@ class AdoptionReport:
             return
         conditions = conditions_with(obj, [fact], now=timestamp(self._clock))
         status = {**(obj.get("status") or {}), "conditions": conditions}
-        # With its resourceVersion: the controllers of these kinds write conditions as well.
+        # With the resourceVersion: other controllers write conditions of these objects as well.
         await self._client.update(
             resource, {**obj, "status": status}, subresource="status", manager=MANAGER
         )
 
     async def _announce(self, obj: Object, adoption: Mapping[str, Adoption]) -> None:
-        """Write one Event for each release, once all who follow it have tried it."""
+        """Emit one event for each release, once all its followers have tried it."""
         before = (condition_of(obj, "Adopted") or {}).get("message", "")
         for name, each in adoption.items():
             known = obj["metadata"]["uid"], name
