@@ -1,4 +1,4 @@
-"""Reporting: what the status of an application says of rendering, applying and health."""
+"""The status of an application: rendering, applying and health."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = [
 ]
 
 _LONGEST: Final = 8
-"""How many things one message names at most."""
+"""Maximum number of problems in one message."""
 _MOST_TEXT: Final = 32_000
-"""How long the message of a condition may be: Kubernetes' own conditions have 32,768 characters."""
+"""Maximum length of a condition's message: Kubernetes' own conditions have 32,768 characters."""
 
 
 class ApplicationCondition(NamedTuple):
-    """What a condition says."""
+    """The type, status, reason and message of a condition."""
 
     type: str
     status: str
@@ -46,7 +46,7 @@ class ApplicationCondition(NamedTuple):
 def with_facts(
     status: ReadOnlyObject, facts: Iterable[ApplicationCondition], *, generation: int, now: str
 ) -> dict[str, Any]:
-    """A status with these conditions; times of what has not changed stay."""
+    """Return a status with these conditions; unchanged ones keep their times."""
     known = {each["type"]: each for each in status.get("conditions") or ()}
     for fact in facts:
         before = known.get(fact.type, {})
@@ -72,18 +72,18 @@ def supported_fact(errors: Iterable[object]) -> ApplicationCondition:
 
 
 def rendered_fact(outputs: int) -> ApplicationCondition:
-    """All is rendered."""
+    """Return the condition `Rendered` after a success."""
     return ApplicationCondition("Rendered", "True", "Rendered", _count(outputs, "object"))
 
 
 def applied_fact(outputs: int, taken_back: Sequence[str]) -> ApplicationCondition:
-    """All is applied; `taken_back` tells of fields that others had changed."""
+    """Return the condition `Applied` after a success; `taken_back` are reverted changes."""
     more = f"; taken back: {_some(taken_back)}" if taken_back else ""
     return ApplicationCondition("Applied", "True", "Applied", _count(outputs, "object") + more)
 
 
 def confirmed(status: ReadOnlyObject, fact: ApplicationCondition) -> ApplicationCondition:
-    """A fact as it was told before, if it holds already."""
+    """Return the condition as in the status, if its `status` value is the same there."""
     for each in status.get("conditions") or ():
         if (each["type"], each["status"]) == (fact.type, fact.status):
             return ApplicationCondition(fact.type, fact.status, each["reason"], each["message"])
@@ -97,7 +97,7 @@ def holds(status: ReadOnlyObject, fact: ApplicationCondition) -> bool:
 
 
 def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> ApplicationCondition:
-    """What went wrong, the first of it by its reason."""
+    """Return a False condition with these errors, and the reason of the first."""
     return ApplicationCondition(kind, "False", reason, _some([*map(str, errors)]))
 
 
@@ -119,7 +119,7 @@ def updated_fact(status: ReadOnlyObject) -> ApplicationCondition | None:
 
 
 def ready_fact(services: Sequence[ReadOnlyObject]) -> ApplicationCondition:
-    """Whether all components do well."""
+    """Return the condition `Ready`: True if all components are healthy."""
     ill = [f"{each['name']}: {each['message']}" for each in services if not each["healthy"]]
     if ill:
         return ApplicationCondition("Ready", "False", "Unhealthy", _some(ill))
@@ -136,7 +136,7 @@ def _some(texts: Sequence[str]) -> str:
 
 
 def applied_resource(placed: Placed, made: ReadOnlyObject) -> dict[str, Any]:
-    """What the status says of an object as it is on the server."""
+    """Return the status entry of an applied object."""
     metadata: ReadOnlyObject = made["metadata"]
     named = {name: metadata[name] for name in ("namespace", "name") if metadata.get(name)}
     about = {"apiVersion": placed.object["apiVersion"], "kind": placed.object["kind"], **named}
@@ -148,7 +148,7 @@ def services_of(
     applied: Sequence[ReadOnlyObject],
     health: Callable[[ReadOnlyObject], Health],
 ) -> list[dict[str, Any]]:
-    """How each component does: well, if all of its objects do."""
+    """Return the health of each component: healthy if all its objects are."""
     namespace = application["metadata"].get("namespace", "")
     spec: ReadOnlyObject = application.get("spec") or {}
     found = []
@@ -177,5 +177,5 @@ def _called(applied: ReadOnlyObject) -> str:
 
 
 def reason_of(error: PolyverError) -> str:
-    """The reason of a condition that reports an error of rendering."""
+    """Return the reason of a condition that reports a rendering error."""
     return condition_reason(error, default="RenderFailed")

@@ -88,8 +88,7 @@ class Runtime(Protocol):
         """Stop serving a revision; calls in flight may finish."""
 
     async def reach(self, name: str, endpoint: str) -> Endpoint:
-        """Return the endpoint and certificates for calls of a revision, from its status's endpoint.
-        """
+        """Return the endpoint for calls of a revision, from the endpoint in its status."""
 
     def observe(self, changed: Callable[[str], None]) -> None:
         """Register a callback that gets the name of each revision whose status changes."""

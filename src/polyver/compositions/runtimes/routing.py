@@ -15,8 +15,7 @@ class ChosenRuntime:
     """Delegates each revision to the runtime that serves it."""
 
     def __init__(self, external: Runtime, configured: Runtime) -> None:
-        """Create a runtime; `external` serves revisions with an address, `configured` all others.
-        """
+        """Create a runtime; `external` serves revisions with an address, `configured` others."""
         self._external = external
         self._configured = configured
         self._by: dict[str, Runtime] = {}

@@ -1,4 +1,4 @@
-"""The status of a definition: what was published, and why something was not."""
+"""The status of a definition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["status_of", "with_adoption"]
 def status_of(
     obj: ReadOnlyObject, decision: Decision, refusals: Sequence[Refusal], *, now: str
 ) -> dict[str, Any]:
-    """The status that a definition should have; times of what has not changed stay."""
+    """Return the status that a definition should have; unchanged conditions keep their times."""
     lineage = decision.before if refusals else decision.after
     before: ReadOnlyObject = obj.get("status") or {}
     known = {each["type"]: each for each in before.get("conditions") or ()}
@@ -43,7 +43,7 @@ def status_of(
 def with_adoption(
     status: ReadOnlyObject, adoption: Mapping[str, Adoption], *, generation: int, now: str
 ) -> dict[str, Any]:
-    """A status that tells who follows which version; nothing, if nobody ever did."""
+    """Return a status with the adoption of each version; unchanged if there never was any."""
     known = {each["type"]: each for each in status.get("conditions") or ()}
     if not adoption and "Adopted" not in known:
         return dict(status)
@@ -78,7 +78,7 @@ def _condition(
 
 
 def _taken(before: ReadOnlyObject) -> dict[str, Sequence[str]]:
-    """From whom versions were taken by force, as it was recorded then."""
+    """Return the recorded users of versions that were removed by force."""
     known = before.get("versions") or ()
     return {each["version"]: each["removedFrom"] for each in known if each.get("removedFrom")}
 
