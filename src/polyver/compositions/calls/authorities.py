@@ -70,7 +70,7 @@ def plan(
     """Return the next step, or None; the oldest authority comes first.
 
     >>> plan([], datetime.datetime(2026, 1, 1))
-    Create()
+    CreateFunctionAuthority()
     """
     for each in signers:
         if each.until <= now:

@@ -68,7 +68,6 @@ class ApplicationContext:
         output: ReadOnlyObject | None,
         outputs: ReadOnlyObject,
     ) -> dict[str, Any]:
-        """Return the context of a trait's template: its component's, and the component's objects.
-        """
+        """Return the context of a trait's template: its component's context and objects."""
         made = {"output": output} if output is not None else {}
         return {**component, "version": resolution["version"], **made, "outputs": outputs}

@@ -1,6 +1,6 @@
-"""The API for functions, which run in threads of their own: each call goes to the client's loop.
+"""API clients for functions, which run in their own threads; calls run on the client's event loop.
 
-A function can block as long as it likes, and nobody else waits for it.
+A function can block as long as it likes, without blocking anything else.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ NO_NODES = "on polyver up nothing runs pods: this needs a cluster with nodes"
 
 
 class NoNodes(PolyverError):
-    """Something that only a cluster with nodes can do."""
+    """A feature that needs a cluster with nodes."""
 
 
 Send = Callable[[Coroutine[Any, Any, Any]], "Future[Any]"]
-"""Has something awaited where the client is at home."""
+"""Runs a coroutine on the client's event loop."""
 
 
 class RemoteClient:
@@ -255,7 +255,7 @@ class RemoteClient:
 
 
 async def _carried(events: AsyncGenerator[T, None], send: Send) -> AsyncGenerator[T, None]:
-    """What comes there, here, one after the other."""
+    """Yield the items of an async generator that runs on the client's event loop."""
     try:
         while True:
             try:
@@ -268,7 +268,7 @@ async def _carried(events: AsyncGenerator[T, None], send: Send) -> AsyncGenerato
 
 
 class _End(Exception):
-    """StopAsyncIteration cannot leave a coroutine."""
+    """Stands for StopAsyncIteration, which cannot leave a coroutine."""
 
 
 async def _next(events: AsyncGenerator[T, None]) -> T:
@@ -279,9 +279,9 @@ async def _next(events: AsyncGenerator[T, None]) -> T:
 
 
 class BlockingClient:
-    """The same for plain functions: every method waits for its answer, `watch` for each event.
+    """Client for blocking functions: every method waits for its result, `watch` for each event.
 
-    A call that is made after the function's time, or after its action was cancelled, raises
+    A call after the function's deadline, or after the cancellation of its action, raises
     `Cancelled`.
     """
 
@@ -298,7 +298,7 @@ class BlockingClient:
         subresource: str = "",
         metadata: bool = False,
     ) -> Object:
-        """An object, or a part of it that has a path of its own."""
+        """Return an object, or a subresource of it."""
         call = self._client.get(
             resource, name, namespace, subresource=subresource, metadata=metadata
         )
@@ -312,7 +312,7 @@ class BlockingClient:
         labels: str = "",
         fields: str = "",
     ) -> builtins.list[Object]:
-        """All objects of a namespace or of all namespaces."""
+        """Return all objects of a namespace, or of all namespaces."""
         call = self._client.list(resource, namespace, labels=labels, fields=fields)
         listing: Listing = self._wait(call)
         return listing.items
@@ -326,7 +326,7 @@ class BlockingClient:
         labels: str = "",
         fields: str = "",
     ) -> Iterator[WatchEvent]:
-        """Every change after a resourceVersion, until the server ends it."""
+        """Yield every change after a resourceVersion, until the server ends the watch."""
         events = self._client.watch(
             resource, namespace, resource_version=resource_version, labels=labels, fields=fields
         )
@@ -347,13 +347,13 @@ class BlockingClient:
         *,
         dry_run: bool = False,
     ) -> Object:
-        """Make an object, in its own namespace or in the one that is given."""
+        """Create an object, in its own namespace or in the given one."""
         return self._object(self._client.create(resource, content, namespace, dry_run=dry_run))
 
     def update(
         self, resource: GroupVersionResource, content: Object, *, subresource: str = ""
     ) -> Object:
-        """Replace an object, or its part; with a resourceVersion only if it is still that one."""
+        """Replace an object or a subresource; a resourceVersion in it must be the current one."""
         return self._object(self._client.update(resource, content, subresource=subresource))
 
     def patch(
@@ -366,7 +366,7 @@ class BlockingClient:
         type: PatchType = "merge",  # noqa: A002
         subresource: str = "",
     ) -> Object:
-        """Change an object, or its part."""
+        """Patch an object or a subresource."""
         call = self._client.patch(
             resource, name, namespace, change=change, type=type, subresource=subresource
         )
@@ -375,7 +375,7 @@ class BlockingClient:
     def apply(
         self, resource: GroupVersionResource, content: Object, *, manager: str, force: bool = False
     ) -> Object:
-        """Server-side apply: own what the content states, and nothing else."""
+        """Apply an object by server-side apply: own exactly the fields in the content."""
         call = self._client.apply(resource, content, manager=manager, force=force)
         return self._object(call)
 
@@ -391,7 +391,7 @@ class BlockingClient:
         return self._object(self._client.delete(resource, name, namespace, propagation=propagation))
 
     def discover(self) -> Discovery:
-        """What is served now."""
+        """Return the served kinds."""
         found: Discovery = self._wait(self._client.discover())
         return found
 

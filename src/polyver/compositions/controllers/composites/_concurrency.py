@@ -1,8 +1,8 @@
 """Concurrency limits for calls of each revision, so that a slow one occupies few workers.
 
-If a revision's limit is reached, a composite resource waits for a moment while calls complete;
-otherwise it is parked, and its key is woken when there is room. So no worker waits for a revision
-that does not answer.
+If a revision's limit (a `lane` in the code) is reached, a composite resource waits for a moment
+while calls complete; otherwise it is parked, and its key is woken when there is room. So no worker
+waits for a revision that does not answer.
 
 Some inputs make a function exit or hang. When a function exits, all calls in flight are lost, and
 the input that caused it is unknown. So each key that lost a call is a suspect, and its next call is

@@ -159,7 +159,7 @@ class ApplicationRecorder:
         return await find(self._client, REVISIONS, metadata["name"], metadata["namespace"])
 
     async def record(self, found: Object, wanted: DesiredApplication, key: Key) -> bool:
-        """Create the revision that records the desired state; return False if others exist."""
+        """Create the revision that records the desired state; return False if another may exist."""
         if not wanted.is_new:
             return True
         name = wanted.revision["metadata"]["name"]
