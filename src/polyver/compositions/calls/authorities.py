@@ -140,9 +140,7 @@ class Authorities:
 
     @property
     def bundle(self) -> bytes:
-        """The authorities that everyone trusts, as PEM, newest first because it is needed most
-        often.
-        """
+        """The authorities that everyone trusts, as PEM; the newest, needed most often, first."""
         return b"".join(authority.pem for _, authority in reversed(self.known))
 
     def advanced(self, now: datetime.datetime) -> Authorities:

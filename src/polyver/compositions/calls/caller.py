@@ -29,9 +29,7 @@ __all__ = ["Caller", "CallerLimits"]
 _PAUSES = (0.1, 0.5)
 """Average pause before the second and the third try, in seconds."""
 chance = random.SystemRandom().random
-"""Returns a random number in [0, 1) that spreads retries; a program's `random.seed` does not affect
-it.
-"""
+"""Returns a random number in [0, 1) to spread retries, independent of `random.seed`."""
 _LARGE = 1 << 18
 """Size from which a response is decoded in a worker thread, to keep the event loop free."""
 

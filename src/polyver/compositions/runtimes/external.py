@@ -79,9 +79,7 @@ class ExternalRuntime:
         asking: ProbeTiming | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Create a runtime; `trust` returns the certificates for a revision, and is called per
-        probe.
-        """
+        """Create a runtime; `trust` returns the certificates for a probe of a revision."""
         self._trust = trust
         self._asking = asking or ProbeTiming()
         self._clock: Clock = clock or SystemClock()

@@ -321,7 +321,7 @@ def _moves(name: str, before: Sequence[Object], after: Sequence[Object]) -> list
 
 
 def _known(applied: Iterable[Object], objects: Sequence[Object]) -> list[Object]:
-    """Return applied objects that can no longer be rendered; existing ones count as unchanged.
+    """Return the applied objects for a comparison; one that is rendered again is unchanged.
 
     Objects of cluster-scoped kinds are rendered with a namespace, so only names are compared.
     """

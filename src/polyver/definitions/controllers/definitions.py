@@ -232,9 +232,7 @@ class DefinitionController(Controller[DefinitionKey]):
         revisions: Sequence[Object],
         obj: Object,
     ) -> None:
-        """Emit an event for each forced removal first, so that it is recorded whatever happens
-        next.
-        """
+        """Emit an event for each forced removal before it takes place, so that it is recorded."""
         if "deletionTimestamp" in obj["metadata"]:
             everything = Decision(remove=tuple(_known(revisions)), before=decision.before)
             decision = in_use(everything, self._uses.of(key), definition.forced)
@@ -314,9 +312,7 @@ class DefinitionController(Controller[DefinitionKey]):
         metadata |= made["metadata"]
 
     async def _note(self, resource: GroupVersionResource, obj: Object) -> None:
-        """Set the annotation with the API version of creation on a definition that bypassed
-        admission.
-        """
+        """Set the annotation with the API version of creation, if admission was bypassed."""
         metadata = obj["metadata"]
         await self._client.patch(
             resource,

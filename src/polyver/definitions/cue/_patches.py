@@ -36,9 +36,7 @@ class UnificationQuery:
     """True to query only whether they unify."""
 
     def expression(self, selected: str) -> str:
-        """Return the query in CUE; `selected` selects the value in the patch, or the list around
-        it.
-        """
+        """Return the query in CUE; `selected` is the value in the patch, or the list around it."""
         if self.beyond is not None:
             selected = f"({selected} & {_anything(self.beyond)})[{self.path[-1]}]"
         both = f"{selected} & {self.literal}"

@@ -33,8 +33,9 @@ class NotThere(PolyverError):
 
 
 def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind | None:
-    """Return the kind of a reference: by kind in any case, or by resource; group and version only
-    count if given.
+    """Return the kind of a reference: by kind in any case, or by resource.
+
+    Group and version only count if they are given.
     """
     wanted = str(reference.get("kind") or reference.get("resource") or "").lower()
     wanted = _SHORT.get(wanted, wanted)

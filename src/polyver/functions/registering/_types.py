@@ -171,9 +171,7 @@ class ArgumentField:
     unrendered: bool = False
     """True if the function gets it unrendered, and renders its templates itself."""
     renders: frozenset[str] | None = None
-    """Keys of an unrendered argument whose templates see other data than usual; None if all of them
-    do.
-    """
+    """Keys of an unrendered argument that see other data than usual; None if all of it does."""
 
 
 @dataclass(frozen=True, slots=True)

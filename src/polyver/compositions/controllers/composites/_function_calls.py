@@ -33,9 +33,7 @@ class CompositeLimits:
     shortest: float = 1.0
     """Lower bound of the time to live that a function may set for its response."""
     quiet: float = 15.0
-    """Time for which an unanswered call of a synced resource is not reported: the function may be
-    starting.
-    """
+    """Time for which an unanswered call is not reported: the function may be starting."""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
     """Back-off of failed reconciles."""
     quarantine: Backoff = field(default_factory=lambda: Backoff(first=60.0, most=1800.0))

@@ -43,9 +43,7 @@ class CompositeObserver:
         self._outputs = outputs
 
     async def observe(self, composite: Composite, published: Secret | None) -> Observation:
-        """Read a composite resource's composed resources and details; raise Refusal if one is
-        unknown.
-        """
+        """Read the composed resources and details; raise Refusal if one may exist unseen."""
         objects: dict[AppliedObject, Object] = {}
         for reference in composite.resources:
             part, obj = await self._referenced(reference, composite)

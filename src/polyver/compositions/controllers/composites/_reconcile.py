@@ -298,9 +298,7 @@ class Composer:
     # Moves to other releases.
 
     def _pinned(self, work: Work, composition: str) -> str:
-        """Return the CompositionRevision in use; empty if there is none, or if the user wants
-        another.
-        """
+        """Return the CompositionRevision in use; empty if there is none, or another is wanted."""
         composite = work.composite
         if not _recorded(work.found):
             return ""

@@ -179,9 +179,7 @@ class CompositionController(Controller[str]):
         return await hold(self._client, resource, obj, USED)
 
     async def _record(self, obj: Object, used: Iterable[str]) -> None:
-        """Emit an event about a forced deletion first, so that it is recorded whatever happens
-        next.
-        """
+        """Emit the event about a forced deletion before it takes place, so that it is recorded."""
         if users := sorted({user for name in used for user in self._users.of(name)}):
             message = f"deleted by force, and used by {listed(users)}"
             await self._events.tell(obj, "DeletedByForce", message, type="Warning")

@@ -48,9 +48,7 @@ class ProcessRuntimeContext:
     log: Log
     aside: DaemonThreadPool
     ports: set[int] = field(default_factory=set)
-    """Ports of children: gRPC lets two processes listen at one port, and each would get half of the
-    calls.
-    """
+    """Ports of children: two gRPC servers can listen at one port, and would share its calls."""
 
 
 @dataclass(eq=False)

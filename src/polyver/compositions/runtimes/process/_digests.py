@@ -48,7 +48,7 @@ def digest_of(files: Mapping[str, bytes]) -> str:
     """
     whole = hashlib.sha256(b"polyver folder 1\n")
     for path, content in sorted((os.fsencode(path), content) for path, content in files.items()):
-        # The length in front prevents that a path is mistaken for part of something else.
+        # The length in front keeps a path from being mistaken for part of something else.
         whole.update(len(path).to_bytes(8, "big") + path + content)
     return f"sha256:{whole.hexdigest()}"
 

@@ -83,9 +83,7 @@ def _read(file: Path) -> FunctionCommand:
 
 
 def _check_arguments(document: Document) -> None:
-    """Raise an error with a hint about quotes if an argument is a mapping: in YAML {address} is
-    one.
-    """
+    """Raise an error with a hint if an argument is a mapping, which {address} is in YAML."""
     value = document.value if isinstance(document.value, dict) else {}
     arguments = value.get("command")
     for number, each in enumerate(arguments if isinstance(arguments, list) else ()):

@@ -120,9 +120,7 @@ class PackageCopies:
         return digest
 
     async def _fetch(self, requirement: Requirement) -> str:
-        """Download a wheel; the same one as before while its copy exists, even if the index has
-        others.
-        """
+        """Download a wheel, or return the stored one, even if the index offers others."""
         name = hashlib.sha256(requirement.text.encode()).hexdigest()
         record = self._folder / f"requirement-{name}.json"
         if (digest := self._fetched(record)) is not None and self.kept(digest):

@@ -27,9 +27,7 @@ _PAUSE: Final = 60.0
 _REVISIONS = GroupVersionResource(GROUP, STORED, REVISIONS.names.plural)
 _KEPT: Final = 1000
 _HERE, _PROGRAMS = 2, 4
-"""Concurrency limits: built-in engines compete with the API for this process's CPU, programs do
-not.
-"""
+"""Concurrency limits: built-in engines use this process's CPU time, programs do not."""
 _BUILT_IN: Final = frozenset({"gotemplate"})
 
 _Data = Mapping[str, Any]
