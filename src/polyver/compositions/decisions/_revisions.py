@@ -1,7 +1,6 @@
 """Revisions of a Composition: which one is created, renumbered, relabelled or adopted.
 
-The content is spec and labels. Revisions are never collected: they are deleted with their
-Composition.
+The content is spec and labels. Old revisions are kept, and are deleted with their Composition.
 """
 
 from __future__ import annotations

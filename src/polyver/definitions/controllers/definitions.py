@@ -85,7 +85,7 @@ class DefinitionKey(NamedTuple):
 
 
 class DefinitionController(Controller[DefinitionKey]):
-    """One key for each definition; its revisions and the applications that use it wake it."""
+    """Reconciles definitions, one key each; their revisions and applications wake it."""
 
     name = "definitions"
 

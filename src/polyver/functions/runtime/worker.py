@@ -183,7 +183,7 @@ class _WorkerClient(ClusterClient):
 
 
 class _NoPods(_WorkerClient):
-    """The same for a server that runs no pods."""
+    """A client for a server that runs no pods."""
 
     async def execute(self, *_: Any, **__: Any) -> Executed:
         raise NoNodes("commands in pods and their logs are not there", hint=NO_NODES)

@@ -1,7 +1,7 @@
 """Controller of Compositions: creates, numbers, labels and adopts their revisions.
 
-`composition_changes` decides; revisions are never garbage-collected. Compositions and revisions in
-use get a finalizer.
+`composition_changes` decides; old revisions are kept. Compositions and revisions in use get a
+finalizer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LATER = 1.0
 
 
 class CompositionController(Controller[str]):
-    """One key for each Composition; its revisions and their users wake it."""
+    """Reconciles Compositions, one key each; their revisions and the users of these wake it."""
 
     name = "compositions"
 

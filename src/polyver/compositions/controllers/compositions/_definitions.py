@@ -62,7 +62,7 @@ _ORPHAN = "orphan"
 
 
 class CompositeDefinitionController(Controller[str]):
-    """One key for each name, which a definition and its CRD share."""
+    """Reconciles definitions; a definition and its CRD share a name, which is the key."""
 
     name = "compositeresourcedefinitions"
 

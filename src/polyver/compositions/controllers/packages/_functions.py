@@ -57,7 +57,7 @@ _LATER = 1.0
 
 
 class FunctionController(Controller[str]):
-    """One key for each function; its revisions and its users wake it."""
+    """Reconciles Functions, one key each; their revisions and users wake it."""
 
     name = "functions"
 

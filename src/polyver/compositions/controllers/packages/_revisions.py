@@ -28,7 +28,7 @@ _MANAGER = "polyver"
 
 
 class FunctionRevisionController(Controller[str]):
-    """One key for each revision; its runtime wakes it, too.
+    """Reconciles FunctionRevisions, one key each; the runtime wakes it, too.
 
     The controller owns the runtime, and closes it.
     """

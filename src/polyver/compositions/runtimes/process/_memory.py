@@ -46,7 +46,7 @@ def usual_memory() -> int:
 
 
 def share_of(memory: int) -> int:
-    """Return half of the memory, but at least 1 GiB.
+    """Return half of the memory, but at least 1 GiB; 0 if the memory is unknown.
 
     >>> share_of(16 << 30) >> 30, share_of(1 << 30) >> 30, share_of(0)
     (8, 1, 0)

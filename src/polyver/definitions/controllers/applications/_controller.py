@@ -102,7 +102,7 @@ _POLLED = 10.0
 
 
 class ApplicationController(Controller[Key]):
-    """One key for each application."""
+    """Reconciles applications, one key each."""
 
     name = "applications"
     workers = 8
