@@ -1,6 +1,6 @@
-"""Composition functions in Python: the messages of a function, and how they are sent.
+"""Composition functions in Python: the messages of the protocol, and their encoding.
 
-Crossplane's SDK for Python works as well; this needs nothing but polyver and gRPC.
+Crossplane's SDK for Python works as well; this package needs only polyver and gRPC.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""What a step asks of its function, read from whatever somebody stored.
+"""The function reference of a pipeline step, read leniently from any stored value.
 
-Who uses a revision and which revision a step gets is asked with the same selector.
+The search for the users of a revision and the choice of a step's revision use the same selector.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from polyver.core.plain import ReadOnlyObject
 __all__ = ["REVISION_FIELDS", "labels_in", "mapping", "named", "step_selector", "switched_off"]
 
 REVISION_FIELDS: Final = ("functionRevisionRef", "functionRevisionSelector")
-"""The fields of a step that choose a revision."""
+"""Fields of a step that choose a revision."""
 
 
 def step_selector(step: object) -> Selector:
-    """What a step asks for; a name wins over labels.
+    """Return the selector of a step; a revision's name takes precedence over labels.
 
     >>> print(step_selector({"functionRevisionSelector": {"matchLabels": {"channel": "alpha"}}}))
     channel=alpha
@@ -32,7 +32,7 @@ def step_selector(step: object) -> Selector:
 
 
 def switched_off(step: object, at: str) -> list[Refusal]:
-    """What a step asks for that there is not without the feature FunctionRevisions."""
+    """Return a refusal for each field of a step that needs the feature FunctionRevisions."""
     return [
         Refusal(
             "FeatureOff",
@@ -46,17 +46,17 @@ def switched_off(step: object, at: str) -> list[Refusal]:
 
 
 def labels_in(selector: object) -> dict[str, str]:
-    """The labels that a selector asks for."""
+    """Return the labels in a selector's `matchLabels`; empty if it has none."""
     labels = mapping(mapping(selector).get("matchLabels"))
     return {str(key): str(text) for key, text in labels.items()}
 
 
 def named(reference: object) -> str:
-    """The name in a reference; empty if there is none."""
+    """Return the name in a reference; empty if there is none."""
     name = mapping(reference).get("name")
     return name if isinstance(name, str) else ""
 
 
 def mapping(value: object) -> ReadOnlyObject:
-    """A mapping; empty if it is something else."""
+    """Return the value if it is a mapping, else an empty mapping."""
     return value if isinstance(value, Mapping) else {}

@@ -1,4 +1,4 @@
-"""The lineages in manifests of revisions: one for each function or composition they belong to."""
+"""Lineages read from manifests of revisions: one for each function and each composition."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ prepare(_CompositionRevision, _Revision)
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
-    """Every function and every composition of which the manifests hold revisions."""
-    # By name: declaring the kinds takes longer than whoever asks for a revision wants to wait.
+    """Yield the lineage of each function and composition whose revisions the manifests hold."""
+    # Groups and kinds are literals here: importing the declared kinds takes too long for a command
+    # that resolves one revision.
     functions = _collected(documents, "pkg.crossplane.io", "FunctionRevision", _function_release)
     for name, lineage in functions.items():
         yield FoundLineage(lineage, (REVISIONS,), f"package/{name}")
@@ -115,6 +116,6 @@ def _release(revision: _Revision) -> Release:
 
 
 def content_digest(image: str) -> str:
-    """An image's digest if its reference has one, else the reference."""
+    """Return an image's digest if its reference has one, else the reference."""
     _, found, hexadecimal = image.partition("@sha256:")
     return f"sha256:{hexadecimal}" if found else image

@@ -1,4 +1,4 @@
-"""How a pipeline step chooses a function's revision, and a composite resource a composition's."""
+"""Policies by which steps choose function revisions, and composites composition revisions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REVISIONS = Policy(
     best="highest-numbered active revision",
     noun="revision",
 )
-"""For the steps of a pipeline, by `functionRevisionRef` and `functionRevisionSelector`."""
+"""Policy of pipeline steps: `functionRevisionRef` and `functionRevisionSelector`."""
 
 COMPOSITIONS = Policy(
     "compositions",
@@ -31,7 +31,7 @@ COMPOSITIONS = Policy(
     best="newest revision",
     noun="revision",
 )
-"""For composite resources with `compositionUpdatePolicy: Automatic`."""
+"""Policy of composite resources with `compositionUpdatePolicy: Automatic`."""
 
 COMPOSITIONS_MANUAL = replace(
     COMPOSITIONS,
@@ -39,11 +39,11 @@ COMPOSITIONS_MANUAL = replace(
     keeps=frozenset({Unspecified, Labels}),
     moves_when_unmatched=True,
 )
-"""With `Manual`: the revision in use is kept until the selector no longer matches it."""
+"""Policy with `Manual`: the revision in use is kept until the selector no longer matches it."""
 
 
 def selector(text: str, _: Lineage) -> Selector:
-    """Read a revision's name, its number, or labels such as `channel=alpha,tier=gold`."""
+    """Parse a revision's name, its number, or labels such as `channel=alpha,tier=gold`."""
     if not text:
         raise InvalidVersion(text, "a revision: expected its name, its number, or key=value,…")
     if "=" not in text:

@@ -1,6 +1,6 @@
-"""Numbers of revisions: distinct, and the content of now has the highest.
+"""Numbers of revisions: distinct, and highest for the current content.
 
-Packages and compositions number their revisions alike.
+Packages and compositions number their revisions in the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Numbered", "check_number", "distinct", "next_number", "number_of_now
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A revision, as far as numbers go."""
+    """A revision's name and number."""
 
     name: str
     number: int
@@ -27,15 +27,16 @@ T = TypeVar("T", bound=Numbered)
 
 
 def next_number(known: Iterable[Numbered]) -> int:
-    """The number after all that were given."""
+    """Return the number after the highest number in use; 1 if there is none."""
     highest = max((Serial(each.number) for each in known), default=None)
     return highest.number + 1 if highest is not None else 1
 
 
 def distinct(known: Iterable[T]) -> dict[str, T]:
-    """Revisions by name, with distinct numbers.
+    """Return revisions by name, with distinct numbers.
 
-    Two can have the same one if two controllers ran for a moment; the first here keeps it.
+    Two revisions can have the same number if two controllers ran at the same time for a moment. The
+    first one here keeps it; the others get new numbers.
     """
     found: dict[str, T] = {}
     numbers: set[int] = set()
@@ -52,7 +53,9 @@ def distinct(known: Iterable[T]) -> dict[str, T]:
 
 
 def number_of_now(there: Mapping[str, Numbered], name: str) -> int:
-    """What the revision of the content of now is numbered: its own number, if no other is higher.
+    """Return the number of the revision with the current content.
+
+    It keeps its number if no other revision has a higher one; otherwise it gets the next number.
 
     >>> there = {"a": Numbered("a", 1), "b": Numbered("b", 2)}
     >>> number_of_now(there, "b"), number_of_now(there, "a"), number_of_now(there, "c")
@@ -66,7 +69,7 @@ def number_of_now(there: Mapping[str, Numbered], name: str) -> int:
 
 
 def check_number(number: int, others: Iterable[Numbered]) -> Iterator[Refusal]:
-    """Whether a new revision may have a number; `others` are those that there are."""
+    """Yield a refusal if another revision has this number already."""
     taken = next((each.name for each in others if each.number == number), "")
     if taken:
         yield Refusal("VersionTaken", f"{taken} has the number {number}", at="spec.revision")

@@ -1,4 +1,4 @@
-"""The contribution of the capability compositions, and the runtimes that serve revisions."""
+"""The contribution of the capability compositions, and the choice of the functions' runtime."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _FOLDER = "packages"
 def packages(
     settings: PackageSettings, *, folder: Path | None = None, namespace: str = ""
 ) -> Contribution:
-    """What installs functions and has their revisions served.
+    """Return the contribution that installs functions and runs their revisions.
 
-    By processes that have all they need in a folder, or by Deployments in a namespace.
+    Functions run as processes with their files in a folder, or as Deployments in a namespace.
     """
     from polyver.compositions.admission.compositions import COMPOSITIONS_WANTED
     from polyver.compositions.admission.packages import PACKAGES_WANTED
@@ -69,7 +69,7 @@ def _source() -> PageSource:
 
 
 def package_links(client: Client, users: Users, *, several: bool) -> list[Admission]:
-    """Those who have a say in writes."""
+    """Return the admission checks of this capability."""
     from polyver.compositions.admission.compositions import (
         CompositeDefinitionChecks,
         CompositionChecks,
@@ -92,7 +92,7 @@ def package_links(client: Client, users: Users, *, several: bool) -> list[Admiss
 def package_controllers(
     client: Client, runtime: Runtime, dependents: Dependents, *, several: bool
 ) -> list[Controller[Any]]:
-    """Those who make revisions and have them served; the runtime ends with them."""
+    """Return the controllers of this capability; the runtime ends with them."""
     from polyver.compositions.controllers.composites import CompositeController
     from polyver.compositions.controllers.compositions import (
         CompositeDefinitionController,
@@ -138,7 +138,7 @@ def _processes(folder: Path, settings: PackageSettings) -> Runtime:
 
 
 def certificates_in(folder: Path) -> CertificateFolder:
-    """What polyver and functions show each other."""
+    """Return the folder with the certificates of polyver and of functions."""
     from polyver.compositions.calls import CertificateFolder
 
     return CertificateFolder(folder / _FOLDER / "certificates")
@@ -147,7 +147,7 @@ def certificates_in(folder: Path) -> CertificateFolder:
 def process_runtime(
     folder: Path, settings: PackageSettings, *, log: Log | None = None
 ) -> ProcessRuntime:
-    """What runs functions beside this process; only those that somebody allowed."""
+    """Return the runtime that runs functions as child processes; only allowed packages run."""
     from polyver.compositions.runtimes.process import Packages, ProcessRuntime, read_packages
 
     named = read_packages(settings.file) if settings.file is not None else {}
@@ -173,7 +173,7 @@ def _deployments(client: Client, namespace: str) -> Runtime:
 
 
 def logs_folder(folder: Path) -> Path:
-    """Where processes of functions leave what they print: REVISION.log."""
+    """Return the folder in which processes of functions write their output: REVISION.log."""
     return folder / _FOLDER / "logs"
 
 
@@ -207,7 +207,7 @@ def _rights_of_compositions() -> Iterator[Right]:
 
 
 def _rights_inside() -> Iterator[Right]:
-    """What Deployments take, and Services and Secrets beside them."""
+    """Rights for the Deployments, Services and Secrets of functions."""
     yield Right("apps", "deployments", (*READ, "create", "patch", "delete"))
     yield Right("", "services", ("get", "create", "patch", "delete"))
     yield Right("", "secrets", ("get", "create", "update", "patch", "delete"))

@@ -1,6 +1,6 @@
-"""What a pipeline and a function say to each other, in the words of Crossplane's protocol.
+"""Messages between a pipeline and a function, as Crossplane's protocol names them.
 
-Objects are plain data here. How all of it is written on the wire is the business of whoever calls.
+Objects are plain data here; `calls` encodes the messages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Ready(IntEnum):
-    """Whether a function takes a resource for ready; unspecified if it has no opinion."""
+    """Readiness of a resource according to a function; unspecified if it has no opinion."""
 
     UNSPECIFIED = 0
     TRUE = 1
@@ -40,7 +40,7 @@ class Ready(IntEnum):
 
 
 class Severity(IntEnum):
-    """How bad a result is: a fatal one fails the pipeline."""
+    """Severity of a result: a fatal one fails the pipeline."""
 
     UNSPECIFIED = 0
     FATAL = 1
@@ -49,7 +49,7 @@ class Severity(IntEnum):
 
 
 class Target(IntEnum):
-    """Whom a result or a condition concerns: the composite resource, if nothing is said."""
+    """Target of a result or a condition; the composite resource if unspecified."""
 
     UNSPECIFIED = 0
     COMPOSITE = 1
@@ -66,7 +66,7 @@ class Status(IntEnum):
 
 
 class Capability(IntEnum):
-    """What the caller heeds, so that a function need not guess."""
+    """Features that the caller supports."""
 
     UNSPECIFIED = 0
     CAPABILITIES = 1
@@ -78,7 +78,7 @@ class Capability(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One object, as it is or as it should be."""
+    """An object, observed or desired."""
 
     resource: Object = field(default_factory=dict)
     connection_details: Mapping[str, bytes] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A composite resource and those that it is composed of, by their names in the pipeline."""
+    """A composite resource and its composed resources, by their names in the pipeline."""
 
     composite: Resource = field(default_factory=Resource)
     resources: Mapping[str, Resource] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class RequestMeta:
-    """About a request: the same tag means the same request."""
+    """Metadata of a request: the same tag means the same request."""
 
     tag: str = ""
     capabilities: tuple[Capability, ...] = ()
@@ -103,7 +103,7 @@ class RequestMeta:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a function is asked."""
+    """A call of a function."""
 
     meta: RequestMeta = field(default_factory=RequestMeta)
     observed: State = field(default_factory=State)
@@ -111,17 +111,17 @@ class Request:
     input: Object | None = None
     context: Object | None = None
     extra_resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
-    """What was found for `requirements.extra_resources`: the older name."""
+    """Results for `requirements.extra_resources`, the older name."""
     credentials: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     required_resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
-    """What was found for `requirements.resources`; an empty list if nothing was."""
+    """Results for `requirements.resources`; an empty list if nothing was found."""
     required_schemas: Mapping[str, Object] = field(default_factory=dict)
-    """The OpenAPI schemas for `requirements.schemas`; an empty one if there is none."""
+    """OpenAPI schemas for `requirements.schemas`; an empty one if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseMeta:
-    """About an answer: for how many seconds it holds, if the function says so."""
+    """Metadata of a response: `ttl` is the number of seconds for which it is valid."""
 
     tag: str = ""
     ttl: float | None = None
@@ -129,7 +129,7 @@ class ResponseMeta:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Something that a function has to tell about its run."""
+    """A message of a function about its run."""
 
     severity: Severity = Severity.UNSPECIFIED
     message: str = ""
@@ -139,7 +139,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that the composite resource is to have."""
+    """A condition that a function sets on the composite resource."""
 
     type: str = ""
     status: Status = Status.UNSPECIFIED
@@ -150,7 +150,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSelector:
-    """Resources that a function needs to see: one by its name, or all with some labels."""
+    """Resources that a function requires: one by its name, or all with some labels."""
 
     api_version: str = ""
     kind: str = ""
@@ -161,7 +161,7 @@ class ResourceSelector:
 
 @dataclass(frozen=True, slots=True)
 class SchemaSelector:
-    """A kind of which a function needs to see the schema."""
+    """A kind whose schema a function requires."""
 
     api_version: str = ""
     kind: str = ""
@@ -169,7 +169,7 @@ class SchemaSelector:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What a function needs to see before it can say more, by names of its own."""
+    """Resources and schemas that a function requires before it can complete, by its own names."""
 
     extra_resources: Mapping[str, ResourceSelector] = field(default_factory=dict)
     resources: Mapping[str, ResourceSelector] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a function answers."""
+    """The response of a function."""
 
     meta: ResponseMeta = field(default_factory=ResponseMeta)
     desired: State = field(default_factory=State)
@@ -187,4 +187,4 @@ class Response:
     requirements: Requirements = field(default_factory=Requirements)
     conditions: tuple[Condition, ...] = ()
     output: Object | None = None
-    """Not for compositions; kept for whoever looks at it."""
+    """Not used by compositions; kept for other readers."""

@@ -1,4 +1,4 @@
-"""Labels, annotations and finalizers, and what revisions and composed resources are called."""
+"""Labels, annotations and finalizers, and names of revisions and composed resources."""
 
 from __future__ import annotations
 
@@ -32,52 +32,57 @@ __all__ = [
 ]
 
 PACKAGE: Final = "pkg.crossplane.io/package"
-"""The label by which the revisions of a package are found."""
+"""Label with the name of a revision's package."""
 ENDPOINT: Final = "polyver.dev/endpoint"
-"""The annotation of a Function or a FunctionRevision that somebody else serves: HOST:PORT, or
-http://HOST:PORT for one without TLS, as in development."""
+"""Annotation of a Function or a FunctionRevision that an external server serves: HOST:PORT, or
+http://HOST:PORT without TLS, as in development.
+"""
 COPIED: Final = "package.polyver.dev/copied-labels"
-"""The annotation that tells which labels of a revision are its function's, and whether its
-address is."""
+"""Annotation that lists the labels that a revision copied from its function, and
+`polyver.dev/endpoint` if the address was copied.
+"""
 FORCED: Final = "package.polyver.dev/forced"
-"""The annotation by which somebody takes a revision away from those who use it."""
+"""Annotation of a write that deactivates a revision although it is in use."""
 IN_USE: Final = "package.polyver.dev/in-use"
-"""The finalizer of what compositions use."""
+"""Finalizer of functions and revisions that compositions use."""
 SERVED: Final = "package.polyver.dev/served"
-"""The finalizer of a revision that is served, or may be."""
+"""Finalizer of a revision that is served, or may be."""
 USED: Final = "composition.polyver.dev/in-use"
-"""The finalizer of compositions and their revisions that composite resources use."""
+"""Finalizer of compositions and revisions that composite resources use."""
 DEFINED: Final = "composition.polyver.dev/defined"
-"""The finalizer of a definition whose kind is served, or may be."""
+"""Finalizer of a definition whose kind is served, or may be."""
 DELETED_BY_FORCE: Final = "composition.polyver.dev/delete-by-force"
-"""The annotation, `true`, of what may be deleted although composite resources use it."""
+"""Annotation, `true`, that allows a deletion although composite resources need the object."""
 ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
-"""The annotation, `true`, of a revision that may delete what composite resources have; a
-Composition or a Function may have it for its revisions."""
+"""Annotation, `true`, of a revision that may delete composed resources; a Composition or a Function
+may have it for its revisions.
+"""
 COMPOSITION: Final = "crossplane.io/composition-name"
-"""The label by which the revisions of a composition are found."""
+"""Label with the name of a revision's composition."""
 CONTENT: Final = "crossplane.io/composition-hash"
-"""The label of a composition's revision that tells its content."""
+"""Label with the content digest of a composition's revision."""
 COMPOSITE: Final = "crossplane.io/composite"
-"""The label of composed resources that tells by which composite resource they are named."""
+"""Label of composed resources with the name of the composite resource that names them."""
 RESOURCE: Final = "crossplane.io/composition-resource-name"
-"""The annotation of a composed resource that tells what it is called in the pipeline."""
+"""Annotation of a composed resource with its name in the pipeline."""
 PAUSED: Final = "crossplane.io/paused"
-"""The annotation by which nothing is done about a composite resource, if it is "true"."""
+"""Annotation, `true`, of a composite resource that must not be reconciled."""
 CROSSPLANE_HOLDS: Final = "composite.apiextensions.crossplane.io"
-"""The finalizer that Crossplane gives composite resources. Here they have none."""
+"""Finalizer that Crossplane adds to composite resources; polyver only removes it."""
 CONNECTION: Final = "connection.crossplane.io/v1alpha1"
-"""The type of secrets with connection details."""
+"""Type of Secrets with connection details."""
 LONGEST_LABEL: Final = 63
-"""Characters that the value of a label may have."""
+"""Maximum length of a label value."""
 LONGEST_NAME: Final = 50
-"""Services are named after revisions, and have names of 63 characters at most."""
+"""Maximum length of a function's name: Services are named after revisions, and their names have at
+most 63 characters.
+"""
 _DIGITS = 12
 _HEXADECIMAL = re.compile(r"(?:[a-z0-9]+:)?([0-9a-f]{12,})")
 
 
 def revision_name(function: str, digest: str) -> str:
-    """What the revision with some content is called; a digest may be a mere reference.
+    """Return the name of the revision with some content; the digest may be a plain reference.
 
     >>> revision_name("function-a", "sha256:0123456789abcdef")
     'function-a-0123456789ab'
@@ -88,7 +93,7 @@ def revision_name(function: str, digest: str) -> str:
 
 
 def composition_revision_name(composition: str, content: str) -> str:
-    """What the revision of a composition with some content, in hexadecimal digits, is called.
+    """Return the name of a composition's revision, from its content digest.
 
     >>> composition_revision_name("example", "0123456789abcdef")
     'example-0123456'
@@ -97,7 +102,7 @@ def composition_revision_name(composition: str, content: str) -> str:
 
 
 def composed_name(prefix: str, uid: str, resource: str) -> str:
-    """What a composed resource is called if its function does not say: the same each time.
+    """Return the default name of a composed resource, which is the same each time.
 
     >>> composed_name("my-bucket", "7d3a", "bucket")
     'my-bucket-0e320350cff2'

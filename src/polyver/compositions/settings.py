@@ -18,27 +18,27 @@ PACKAGE_NAMES = ("package", "packages", "function", "functions", "functions.pkg.
 
 @dataclass(frozen=True, slots=True)
 class PackageSettings:
-    """Which functions of compositions may be run, and how."""
+    """Settings for the packages of composition functions."""
 
     file: Path | None = None
-    """A mapping from references to folders, wheels and requirements, which may be run."""
+    """File with a mapping from references to folders, wheels and requirements that may run."""
     allows_others: bool = False
-    """Whether `file:` and `pypi:` references are run that it does not name."""
+    """True if `file:` and `pypi:` references that the file does not name may run."""
     several: bool = True
-    """The switch FunctionRevisions: whether functions may have several active revisions."""
+    """The feature FunctionRevisions: functions may have several active revisions."""
     memory: int | None = None
-    """Bytes that one of their processes may take, 0 for any number; without, what is usual."""
+    """Memory limit of a function's process in bytes, 0 for none; None for the default."""
     runtime: Runtime | None = None
-    """What serves revisions; without, processes or Deployments, depending on the place."""
+    """Runtime of revisions; None for processes or Deployments, depending on the environment."""
 
     @property
     def runs_processes(self) -> bool:
-        """Whether somebody said which packages may be run beside this process."""
+        """True if packages may run as child processes."""
         return self.file is not None or self.allows_others
 
 
 def read_memory_limit(text: str | None) -> int | None:
-    """Bytes that a function may take, if `--package-memory` says it."""
+    """Parse `--package-memory`; None if it is not given."""
     if text is None:
         return None
     from polyver.compositions.runtimes.process import InvalidMemory, read_memory

@@ -1,1 +1,1 @@
-"""definitions: semantic versions of components, and applications that follow them."""
+"""Definitions: semantic versions of components, and applications that follow them."""

@@ -1,7 +1,7 @@
-"""What a lock says of one place, and the text in which an application carries its own.
+"""Locked versions of an application, and their annotation.
 
-The file of a whole cluster has the same for many applications; nothing in it tells a time, so
-that the same result is the same text.
+The lock file of a cluster has the same entries for many applications; it contains no times, so that
+the same result is the same text.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ LOCK_PLACE = f"metadata.annotations[{LOCK}]"
 
 
 class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The version that one place of an application has, by what is the same everywhere."""
+    """The locked version of one reference in an application."""
 
     kind: Literal["Component", "Trait", "Policy", "WorkflowStep"]
     component: str
-    """The component, or what else names the place."""
+    """The component, or another name of the reference."""
     definition: str
-    """With its namespace."""
+    """Name with namespace."""
     requested: str = ""
     version: str
     revision: str
-    """The name of its DefinitionRevision."""
+    """Name of its DefinitionRevision."""
     digest: str
 
     @property
     def home(self) -> str:
-        """The namespace of the definition."""
+        """Namespace of the definition."""
         return self.definition.rpartition("/")[0]
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What does not change when places are put in another order."""
+        """Key that does not change when references are reordered."""
         return self.kind, self.component, self.definition.rpartition("/")[2]
 
     @property
     def pin(self) -> Pin:
-        """What the release is called in its lineage: revisions that are numbered have a name."""
+        """Pin of the release; for a numbered revision it has the revision's name."""
         try:
             return Pin(str(SemVer.parse(self.version)), self.digest)
         except InvalidVersion:
@@ -58,7 +58,7 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def data(self) -> dict[str, str]:
-        """As it is written, always in the same order."""
+        """The fields to write, always in the same order."""
         found: dict[str, str] = msgspec.to_builtins(self)
         return found
 
@@ -67,7 +67,7 @@ prepare(Locked)
 
 
 class LockedPlaces:
-    """The places of a lock, each of which is taken once."""
+    """The entries of a lock, each of which is used once."""
 
     def __init__(self, places: Iterable[Locked]) -> None:
         self._left: dict[tuple[str, str, str], list[Locked]] = {}
@@ -75,24 +75,24 @@ class LockedPlaces:
             self._left.setdefault(each.key, []).append(each)
 
     def take(self, kind: str, place: str, name: str) -> Locked | None:
-        """The next one that is left for a place and a definition."""
+        """Return the next unused entry for a reference to a definition, or None."""
         left = self._left.get((TYPES[kind], place, name))
         return left.pop(0) if left else None
 
 
 def lock_text(places: Iterable[Locked]) -> str:
-    """Places as an application carries them."""
+    """Return the value of an application's lock annotation."""
     return dump_yaml([each.data for each in places])
 
 
 def carried_lock(application: ReadOnlyObject) -> tuple[Locked, ...] | None:
-    """The lock that an application carries, if it does; what cannot be read is refused."""
+    """Parse the lock annotation of an application, or None; raise an error if it is invalid."""
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     text = annotations.get(LOCK)
     return None if text is None else _read(str(text))
 
 
-@lru_cache(maxsize=4096)  # every look at an application reads it
+@lru_cache(maxsize=4096)  # read with every reconcile
 def _read(text: str) -> tuple[Locked, ...]:
     documents = load_manifests(text, LOCK_PLACE)
     if len(documents) != 1:
@@ -104,7 +104,7 @@ def _read(text: str) -> tuple[Locked, ...]:
 
 
 def check_places(document: Document, places: Sequence[Locked], *path: str | int) -> None:
-    """Refuse what no definition and no version can be called."""
+    """Raise an error if a definition's name or a version is invalid."""
     for number, each in enumerate(places):
         home, _, name = each.definition.partition("/")
         if not home or not name or "/" in name:

@@ -1,9 +1,7 @@
-"""The lineages and the applications in manifests.
+"""Lineages and applications read from manifests.
 
-v1beta1 publishes one version, v2beta1 a list of them.
-
-A v1beta1 definition without a version is a legacy one: the documents of one name are its
-revisions, numbered in the order in which they stand.
+v1beta1 publishes one version, v2beta1 a list of them. A v1beta1 definition without a version is a
+legacy one: the documents of one name are its revisions, numbered in the order of the documents.
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ class _Definition(Struct, rename="camel"):
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
-    """Every definition that the manifests publish, with all versions from all documents."""
+    """Yield each definition in the manifests, with all versions from all documents."""
     for identity, lineage in lineages_in(documents).items():
         policies = (DEFINITIONS_LEGACY,) if is_legacy(lineage) else SEMANTIC_POLICIES
         yield FoundLineage(lineage, policies, "/".join(filter(None, identity)))
@@ -95,7 +93,7 @@ prepare(_Definition, _WholeDefinition)
 def definitions_in(
     documents: Sequence[Document], namespace: str
 ) -> list[tuple[Document, dict[str, Any]]]:
-    """The definitions in manifests; one that names no namespace is in this one."""
+    """Return the definitions in manifests; `namespace` is the default namespace."""
     return [
         (document, _placed(document, document.read(_WholeDefinition).metadata, namespace))
         for document in objects_of(documents, GROUP, *KINDS)
@@ -164,7 +162,7 @@ prepare(_Application)
 def applications_in(
     documents: Sequence[Document], namespace: str
 ) -> list[tuple[Document, dict[str, Any]]]:
-    """The applications in manifests; one that names no namespace is in this one."""
+    """Return the applications in manifests; `namespace` is the default namespace."""
     return [
         (document, _placed(document, document.read(_Application).metadata, namespace))
         for document in objects_of(documents, GROUP, "Application")
@@ -178,7 +176,7 @@ def _placed(document: Document, read: Metadata, namespace: str) -> dict[str, Any
 
 
 def lineages_in(documents: Sequence[Document]) -> dict[tuple[str, str, str], Lineage]:
-    """The lineages that the manifests publish, by kind, namespace and name."""
+    """Return the lineages in the manifests, by kind, namespace and name."""
     found: dict[tuple[str, str, str], _Published] = {}
     for document in objects_of(documents, GROUP, *KINDS):
         definition = document.read(_Definition)
@@ -195,7 +193,7 @@ _Path = tuple[str | int, ...]
 
 
 class _Published:
-    """What the documents of one definition have published so far."""
+    """The releases of one definition, collected from documents."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -248,7 +246,7 @@ class _Published:
         if not spec.versions:
             raise document.error("the definition publishes no version", "spec", "versions")
         if len(spec.versions) == 1 and spec.versions[0].version is None:
-            # So a legacy definition shows in v2beta1.
+            # A legacy definition appears in v2beta1 like this.
             yield from self._legacy(definition, document, ("spec", "versions", 0))
             return
         for number, version in enumerate(spec.versions):
@@ -258,7 +256,7 @@ class _Published:
     def _legacy(
         self, definition: _Definition, document: Document, path: _Path
     ) -> Iterator[tuple[Release, _Path]]:
-        """The next revision; the same content again makes none, unless it gets a new name."""
+        """Yield the next revision; none for unchanged content, unless it gets a new name."""
         content = digest(_content(document, path))
         serial = Serial(len(self.releases) + 1)
         annotation = definition.metadata.annotations.get(REVISION_NAME)

@@ -1,4 +1,4 @@
-"""How an application's `type: name@selector` is read, and what its autoUpdate annotation means."""
+"""Policies of the annotation autoUpdate, and the parser of selectors in `type: name@selector`."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ DEFINITIONS = Policy(
     best="newest release",
     keeps=frozenset({Unspecified}),
 )
-"""Without the annotation: a series follows, nothing asked for is pinned at creation."""
+"""Policy without the annotation: a series follows; no selector is pinned at creation."""
 
 DEFINITIONS_FOLLOW = replace(DEFINITIONS, name="definitions-follow", keeps=frozenset())
-"""With `"true"`: nothing asked for follows too."""
+"""Policy with `"true"`: no selector follows, too."""
 
 DEFINITIONS_EXACT = replace(
     DEFINITIONS,
     name="definitions-exact",
     refuses={Series: 'autoUpdate is "false" and only exact versions are deterministic'},
 )
-"""With `"false"`: a series fails."""
+"""Policy with `"false"`: a series is refused."""
 
 DEFINITIONS_PRERELEASES = replace(DEFINITIONS, name="definitions-prereleases", prereleases=True)
-"""As without the annotation, but a prerelease may be the newest."""
+"""Policy without the annotation, with prereleases allowed."""
 
 SEMANTIC_POLICIES = (
     DEFINITIONS,
@@ -53,11 +53,11 @@ DEFINITIONS_LEGACY = replace(
     noun="revision",
     keeps=frozenset(),
 )
-"""For definitions without semantic versions: nothing asked for follows, as it always did."""
+"""Policy of definitions without semantic versions: no selector follows the newest revision."""
 
 
 def policy_for(auto_update: str | None, lineage: Lineage) -> Policy:
-    """The policy that an application's annotation asks for, for one of its definitions."""
+    """Return the policy of an application's annotation for one of its definitions."""
     if is_legacy(lineage):
         return DEFINITIONS_LEGACY
     match auto_update:
@@ -73,12 +73,12 @@ def policy_for(auto_update: str | None, lineage: Lineage) -> Policy:
 
 
 def is_legacy(lineage: Lineage) -> bool:
-    """Whether the definition has revisions instead of semantic versions."""
+    """Report whether the definition has revisions instead of semantic versions."""
     return any(isinstance(release.version, Serial) for release in lineage)
 
 
 def selector(text: str, lineage: Lineage) -> Selector:
-    """Read what stands behind the `@`: a version, a series, or the name of a legacy revision."""
+    """Parse the part after the `@`: a version, a series, or the name of a legacy revision."""
     if is_legacy(lineage):
         return Exact(f"{lineage.name}-{text}")
     for read in (Series.parse, lambda text: Exact(SemVer.parse(text))):

@@ -1,7 +1,7 @@
-"""Definitions before they are stored: what could never be published is refused at once.
+"""Admission checks of definitions, their revisions and applications.
 
-Whoever only touches labels and annotations is never refused. The controller asks the same
-questions again, for writes that came another way.
+Writes that change only metadata are not refused. The controller checks the same rules again,
+because a write can bypass admission.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _wanted(name: str, kind: Any, *operations: str, mutates: bool = False) -> Ad
         name,
         group=GROUP,
         plural=kind.names.plural,
-        # As they are written: in which version that is, is one of the questions.
+        # `exact`: the checks need the API version in which the object is written.
         versions=tuple(kind.versions),
         operations=operations,
         mutates=mutates,
@@ -70,7 +70,7 @@ def _wanted(name: str, kind: Any, *operations: str, mutates: bool = False) -> Ad
     )
 
 
-# Definitions are converted, and so every write of them is asked about already.
+# The rules for converted kinds already cover every write of definitions.
 DEFINITIONS_WANTED: Final = (
     *(_wanted("records", kind, *_WRITES, mutates=True) for kind in DEFINITIONS),
     *(_wanted("removals", kind, "DELETE") for kind in DEFINITIONS),
@@ -78,31 +78,31 @@ DEFINITIONS_WANTED: Final = (
     _wanted("checks", APPLICATION_REVISIONS, "UPDATE"),
     _wanted("checks", APPLICATIONS, *_WRITES),
 )
-"""What API servers are asked for beside what goes for every kind that is converted."""
+"""Resources and operations that API servers send, besides those for converted kinds."""
 
 
 class DefinitionLookup(Protocol):
-    """What is there, as far as it can be told before a write."""
+    """Reads the stored objects that the checks depend on."""
 
     async def revisions(self, kind: str, namespace: str, name: str) -> Sequence[Object]:
-        """The DefinitionRevisions of a definition."""
+        """Return the DefinitionRevisions of a definition."""
         ...
 
     async def holders(self, namespace: str) -> Sequence[Object]:
-        """All DefinitionRevisions of a namespace; their metadata is enough."""
+        """Return all DefinitionRevisions of a namespace; their metadata is enough."""
         ...
 
     async def uses(self, kind: str, namespace: str, name: str) -> Sequence[uses.DefinitionUse]:
-        """The places in applications that mean a definition."""
+        """Return the references to a definition in applications."""
         ...
 
     async def definition(self, kind: str, namespace: str, name: str) -> Object | None:
-        """A definition in the API version with a list of versions, if it is there."""
+        """Return a definition in the API version with a list of versions, or None."""
         ...
 
 
 class DefinitionChecks:
-    """Notes in which API version a definition is created, and refuses what breaks a rule."""
+    """Records the API version in which a definition is created, and refuses invalid writes."""
 
     def __init__(self, published: DefinitionLookup, *, gate: GatePolicy = "refuse") -> None:
         self._published = published
@@ -132,7 +132,7 @@ class DefinitionChecks:
         review.warnings += [*decision.warnings, *map(str, decision.forced)]
 
     async def decided(self, new: Object, old: Object | None, version: str) -> Decision:
-        """What a write in an API version would publish, and why it would be refused."""
+        """Decide what a write in an API version would publish, and why it would be refused."""
         refused = check_writer(new, old, version) if old is not None else []
         definition, problems = read_definition(new)
         if refused or problems:
@@ -141,7 +141,7 @@ class DefinitionChecks:
         known = [*filter(None, map(known_revision, await self._published.revisions(*names)))]
         holders = holders_of(await self._published.holders(definition.namespace))
         removed = removed_of(old, definition, known) if old is not None else []
-        # In a thread: comparing many schemas takes its time, and others need not wait for it.
+        # In a thread: comparing many schemas takes time, and must not block the event loop.
         decision = await asyncio.to_thread(
             decide, definition, known, removed, holders=holders, gate=self._gate
         )
@@ -161,7 +161,7 @@ class DefinitionChecks:
 
 
 def _is_same(old: Object, new: Object) -> bool:
-    """Whether nothing changes that decides about what is published."""
+    """Report whether nothing changes that decides what is published."""
     said = [_annotations(each).get(FORCED) for each in (old, new)]
     return old.get("spec") == new.get("spec") and said[0] == said[1]
 
@@ -171,7 +171,7 @@ def _annotations(obj: Object) -> Object:
 
 
 def note(obj: Object, old: Object | None, version: str) -> None:
-    """Have an object say in which API version it was created, whatever whoever wrote it says."""
+    """Set the annotation with the API version of creation, overriding the client's value."""
     metadata = obj["metadata"]
     before = ((old or {}).get("metadata") or {}).get("annotations") or {}
     first = version if old is None else before.get(API_VERSION)
@@ -187,7 +187,7 @@ def _refuse_use(
     *,
     only: str = "",
 ) -> None:
-    """Refuse to delete what applications use: all revisions, or only one of them."""
+    """Refuse a deletion while applications use the revisions: all of them, or only one."""
     going = tuple(each for each in known if not only or each.name == only)
     before = lineage_of(definition, known)
     decision = in_use(Decision(remove=going, before=before), found, definition.forced)
@@ -203,7 +203,7 @@ def _cause(error: PolyverError) -> Cause:
 
 
 class RevisionChecks:
-    """Revisions never change, and stay as long as somebody uses them."""
+    """Refuses changes of revisions, and deleting definition revisions in use."""
 
     def __init__(self, published: DefinitionLookup) -> None:
         self._published = published
@@ -238,7 +238,10 @@ class RevisionChecks:
         _refuse_use(review, definition, [*known], found, only=review.name)
 
     async def _definition(self, kind: str, namespace: str, name: str) -> DesiredDefinition:
-        """Whose revision it is, and what may be removed by force: nothing that is still listed."""
+        """Return the revision's definition, with the versions that may be removed by force.
+
+        A version that is still listed may not.
+        """
         obj = await self._published.definition(kind, namespace, name)
         if obj is None:
             return DesiredDefinition(kind, namespace, name, (), whole=True)
@@ -247,9 +250,9 @@ class RevisionChecks:
 
 
 class ApplicationChecks:
-    """Refuses annotations that contradict each other, and names that revisions cannot have.
+    """Refuses contradictory annotations, and names that revisions cannot have.
 
-    Fields that are not executed are warned about: the controller refuses to apply anything then.
+    Unsupported fields cause a warning: the controller then applies nothing.
     """
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
@@ -264,7 +267,7 @@ class ApplicationChecks:
             return
         review.warnings += _unsupported(review.old, review.object)
         if review.old is not None and _annotations(review.old) == _annotations(review.object):
-            return  # what came another way must not be in the way, of its end least of all
+            return  # what bypassed admission must not block other writes
         try:
             uses.check_application(review.object)
         except PolyverError as error:
@@ -272,7 +275,7 @@ class ApplicationChecks:
 
 
 def _unsupported(old: Object | None, new: Object) -> list[str]:
-    """A warning for each field that is not executed, unless a write changes none of them."""
+    """Return a warning for each unsupported field, unless the write changes none of them."""
     found = [*map(str, unsupported_fields(new))]
     if old is not None and old.get("spec") == new.get("spec"):
         known = {*map(str, unsupported_fields(old))}

@@ -1,7 +1,7 @@
-"""Adopting: how many dependents follow a release, and how many of them have it.
+"""Adoption of releases: the number of dependents that follow a release, and that use it.
 
-A dependent is one place in one application. It follows if it moves to new releases by itself: it
-asks for a series, or for nothing where that means the newest release.
+A dependent is one reference in one application. It follows if it moves to new releases by itself:
+it selects a series, or nothing where that means the newest release.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["adoption_condition", "adoption_data", "adoption_of"]
 
 
 def adoption_of(uses: Iterable[tuple[DefinitionUse, int]], lineage: Lineage) -> dict[str, Adoption]:
-    """The adoption of each release that somebody follows, by its name, the newest first.
+    """Return the adoption of each followed release, by its name, newest first.
 
-    `uses` are the ways in which a definition is used, with the number of places for each.
+    `uses` are the distinct uses of a definition, each with the number of references.
     """
     found: dict[str, Adoption] = {}
     for use, number in uses:
-        with suppress(PolyverError):  # who gets nothing follows nothing
+        with suppress(PolyverError):  # an unresolved reference follows nothing
             asked, policy = question_of(use, lineage)
             if _follows(use, asked, policy):
                 free = replace(use.dependent, failed_move=None)
@@ -58,7 +58,7 @@ def _state(use: DefinitionUse, pin: object) -> Follower:
 def adoption_data(
     versions: Sequence[ReadOnlyObject], adoption: Mapping[str, Adoption]
 ) -> list[ReadOnlyObject]:
-    """The versions in the status of a definition, with their adoption."""
+    """Return the versions in the status of a definition, with their adoption."""
     found: list[ReadOnlyObject] = []
     for each in versions:
         bare = {name: said for name, said in each.items() if name != "adoption"}

@@ -1,4 +1,4 @@
-"""The capability definitions, as it is contributed to a control plane."""
+"""The contribution of the capability definitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["definitions"]
 
 
 def definitions(*, gate: GatePolicy) -> Contribution:
-    """What publishes definitions, and resolves, renders and applies what uses them."""
+    """Return the contribution that publishes definitions, and resolves and applies applications."""
     from polyver.definitions.admission import DEFINITIONS_WANTED
     from polyver.definitions.controllers.applications import ApplicationController
     from polyver.definitions.controllers.definitions import DefinitionController

@@ -1,4 +1,4 @@
-"""Entries of `spec.versions`: what each publishes, and which of them is the newest."""
+"""Entries of `spec.versions`: their versions and contents, and the newest of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=Mapping[str, Any])
 
 
 def published_version(text: str) -> SemVer:
-    """The version that a text publishes, completed; what cannot be published is refused.
+    """Return the completed version; raise PolyverError if it cannot be published.
 
     >>> published_version("3.4")
     SemVer('3.4.0')
@@ -41,12 +41,12 @@ def published_version(text: str) -> SemVer:
 
 
 def content_of(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What a version consists of: the entry without its number and its deprecation."""
+    """Return the content of a version: the entry without its number and its deprecation."""
     return {key: value for key, value in entry.items() if key not in ("version", "deprecated")}
 
 
 def newest_entry(entries: Iterable[Any]) -> Any:
-    """The entry with the newest version; a prerelease only if there is nothing else.
+    """Return the entry with the newest version; a prerelease only if there is nothing else.
 
     Entries without a version come after all others, the first of them before the rest.
 
@@ -70,7 +70,7 @@ def newest_entry(entries: Iterable[Any]) -> Any:
 
 
 def newest_of(lineage: Lineage) -> Release | None:
-    """What those get who ask for nothing; a prerelease only if there is nothing else."""
+    """Return the release for an empty selector; a prerelease only if there is nothing else."""
     for policy in (DEFINITIONS, DEFINITIONS_PRERELEASES):
         try:
             return resolve(lineage, UNSPECIFIED, policy).release

@@ -1,7 +1,7 @@
-"""The history of an application: what its revisions recorded, and how it returns to one of them.
+"""The history of an application: its recorded revisions, and rollback to one of them.
 
-Returning is the old spec together with a lock of the old versions: without one, a series would
-move again at once.
+A rollback restores the old spec together with a lock of the old versions: without the lock, a
+series would move again at once.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class RecordedRevision:
     spec: ReadOnlyObject
     resolutions: tuple[ReadOnlyObject, ...]
     made: str
-    """When."""
+    """Creation time."""
     published: str | None
-    """What `app.oam.dev/publishVersion` said."""
+    """Value of `app.oam.dev/publishVersion`."""
     same_as: int | None
-    """The first revision that recorded the same; None if it is this one."""
+    """The first revision with the same content; None if it is this one."""
 
     @property
     def places(self) -> tuple[Locked, ...]:
-        """What is locked by it."""
+        """The entries of a lock to its versions."""
         return tuple(map(locked, self.resolutions))
 
 
 def history_of(revisions: Iterable[ReadOnlyObject]) -> list[RecordedRevision]:
-    """The revisions of an application, in the order in which they were made."""
+    """Return the revisions of an application, oldest first."""
     first: dict[tuple[str | None, str | None], int] = {}
     found = []
     for number, each in numbered_revisions(revisions):
@@ -67,7 +67,7 @@ def history_of(revisions: Iterable[ReadOnlyObject]) -> list[RecordedRevision]:
 
 
 def earlier(name: str, history: Sequence[RecordedRevision], to: str = "") -> RecordedRevision:
-    """The revision of an application to return to: a named one, else the last that was other."""
+    """Return the revision to roll back to: the named one, else the last with other content."""
     if not history:
         raise PolyverError(f"{name} has no ApplicationRevision", hint="it has never been resolved")
     if not to:
@@ -91,7 +91,7 @@ def _before(name: str, history: Sequence[RecordedRevision]) -> RecordedRevision:
 
 
 def returned(application: ReadOnlyObject, to: RecordedRevision) -> dict[str, Any]:
-    """An application as it was at a revision, with a lock of the versions that it had."""
+    """Return an application as of a revision, with a lock of the versions that it used."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations = {**(metadata.get("annotations") or {})}
     annotations.pop(PUBLISH_VERSION, None)
@@ -104,7 +104,7 @@ def returned(application: ReadOnlyObject, to: RecordedRevision) -> dict[str, Any
 
 
 def _last_applied(text: str, spec: ReadOnlyObject) -> str:
-    """What `kubectl apply` compares with next: else what only the old spec has would stay."""
+    """Update the annotation of `kubectl apply`: else fields of the old spec would stay."""
     try:
         said = json.loads(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Locks: what all applications got, as one text that can be compared with another cluster.
+"""Locks: the versions of all applications, as a file to compare with another cluster.
 
-What is locked says which version and which content each place has. Two clusters with the same
-lock have the same result, and `differences` names what is not the same.
+A lock has the version and the digest of each reference. Two clusters with the same lock have the
+same result, and `differences` returns where they differ.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ __all__ = [
 ]
 
 Named = tuple[str, str]
-"""The namespace and the name of an application."""
+"""Namespace and name of an application."""
 API_VERSION = "polyver.dev/v1alpha1"
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """What the places of applications have."""
+    """The locked versions of applications."""
 
     applications: Mapping[Named, tuple[Locked, ...]]
     namespace: str = ""
-    """The only one that it is about; empty for all."""
+    """The only namespace that it covers; empty for all."""
 
     def inside(self, namespace: str) -> Lock:
-        """The part about one namespace; all of it, if none is named."""
+        """Return the part for one namespace; all of it if `namespace` is empty."""
         if not namespace or namespace == self.namespace:
             return self
         kept = {name: places for name, places in self.applications.items() if name[0] == namespace}
@@ -61,7 +61,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class LockOf:
-    """A lock of what there is, and the applications that cannot be locked, with the reasons."""
+    """A lock of the current state, and the applications that do not resolve, with the reasons."""
 
     lock: Lock
     failures: Mapping[Named, Sequence[PolyverError]] = field(default_factory=dict)
@@ -73,9 +73,9 @@ def lock_of(
     *,
     namespace: str = "",
 ) -> LockOf:
-    """The lock of applications as they resolve now, the pins in their status included.
+    """Return the lock of applications as they resolve now, including the pins in their status.
 
-    `homes` finds the lineages of a kind and a name.
+    `homes` returns the lineages of a kind and a name.
     """
     found: dict[Named, tuple[Locked, ...]] = {}
     failures: dict[Named, Sequence[PolyverError]] = {}
@@ -94,7 +94,7 @@ def _name(application: ReadOnlyObject) -> Named:
 
 
 def places_of(chosen: Iterable[ChosenVersion]) -> tuple[Locked, ...]:
-    """What is locked of what was chosen."""
+    """Return the lock entries of resolved references."""
     return tuple(
         Locked(
             kind=TYPES[each.use.kind],  # type: ignore[arg-type]
@@ -110,19 +110,19 @@ def places_of(chosen: Iterable[ChosenVersion]) -> tuple[Locked, ...]:
 
 
 def locked(resolution: ReadOnlyObject) -> Locked:
-    """What is locked of a resolution that was recorded."""
+    """Return the lock entry of a recorded resolution."""
     said = {name: resolution.get(name, "") for name in Locked.__struct_fields__}
     return msgspec.convert(said, Locked)
 
 
 def with_lock(application: ReadOnlyObject, places: Iterable[Locked]) -> dict[str, Any]:
-    """An application that carries a lock."""
+    """Return an application with a lock annotation."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations = {**(metadata.get("annotations") or {}), LOCK: lock_text(places)}
     return {**application, "metadata": {**metadata, "annotations": annotations}}
 
 
-# The file.
+# The lock file.
 
 
 class _Application(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -142,7 +142,7 @@ prepare(_File)
 
 
 def lock_data(lock: Lock) -> dict[str, Any]:
-    """A lock as it is written: the same lock is the same data, in the same order."""
+    """Return the data of a lock file: the same lock gives the same data, in the same order."""
     about = {"apiVersion": API_VERSION, "kind": "Lock"}
     scope = {"namespace": lock.namespace} if lock.namespace else {}
     applications = [
@@ -153,7 +153,7 @@ def lock_data(lock: Lock) -> dict[str, Any]:
 
 
 def read_lock(document: Document) -> Lock:
-    """A lock as it was written."""
+    """Parse a lock file."""
     found = document.read(_File)
     if (found.api_version, found.kind) != (API_VERSION, "Lock"):
         fact = f"{found.kind} of {found.api_version} is no lock"
@@ -169,22 +169,22 @@ def read_lock(document: Document) -> Lock:
     return Lock(applications, found.namespace)
 
 
-# Comparing.
+# Comparison.
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as the lock has it."""
+    """A difference from a lock."""
 
     application: str
     what: str
-    """One word for programs: `application`, `place`, `version`, `digest`, and so on."""
+    """Kind of difference, as one word: `application`, `place`, `version`, `digest`, and so on."""
     locked: str
     found: str
     place: str = ""
     definition: str = ""
     fact: str = ""
-    """All of it as a sentence."""
+    """The difference as a sentence."""
 
     def __str__(self) -> str:
         where = ", ".join(filter(None, (self.application, self.place, self.definition)))
@@ -196,9 +196,9 @@ def differences(
     found: Lock,
     failures: Mapping[Named, Sequence[PolyverError]] | None = None,
 ) -> list[Difference]:
-    """All that is not as it is locked, by application and place; nothing for the same lock.
+    """Return all differences from a lock, by application and reference.
 
-    `failures` are the applications that are there and resolve to nothing.
+    `failures` are existing applications that do not resolve.
     """
     failed = failures or {}
     made: list[Difference] = []
@@ -243,7 +243,7 @@ _COMPARED = ("definition", "requested", "version", "revision", "digest")
 def _in_place(name: str, wanted: Locked, found: Locked) -> Iterable[Difference]:
     other = [each for each in _COMPARED if getattr(wanted, each) != getattr(found, each)]
     if "version" in other:
-        # Another version has another revision and another content: that is one difference.
+        # Another version implies another revision and digest: that is one difference.
         other = [each for each in other if each not in ("revision", "digest")]
     for each in other:
         sides = getattr(wanted, each), getattr(found, each)

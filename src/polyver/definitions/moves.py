@@ -1,8 +1,8 @@
-"""Moving: the releases that an application would move to, and what such a move would delete.
+"""Moves of an application to other releases, and the objects that a move would delete.
 
-An application moves to a release only if that works for it. A place can stay where it is if its
-pin is still there and still is what the place asks for. Otherwise somebody has edited the
-application, and the edit holds.
+An application moves to a release only if that works for it. A reference can keep its release if its
+pin still exists and still matches its selector. Otherwise a user has edited the application, and
+the edit takes effect.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = [
 
 
 class MoveTarget(NamedTuple):
-    """A release that places of an application would move to."""
+    """A release that references of an application would move to."""
 
     kind: str
     definition: str
-    """With its namespace."""
+    """Name with namespace."""
     version: str
     revision: str
     digest: str
@@ -58,11 +58,11 @@ class ReleaseChoice:
 
     chosen: Sequence[ChosenVersion]
     kept: Mapping[str, ChosenVersion] = field(default_factory=dict)
-    """By the path of each reference that would move, and can stay on its release."""
+    """Kept releases by the path of each reference that would move, but can stay."""
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
-        """The releases that can be refused, each once."""
+        """The releases whose move is optional, each once."""
         moving = (each for each in self.chosen if each.use.dependent.at in self.kept)
         return tuple(dict.fromkeys(map(_target, moving)))
 
@@ -73,7 +73,7 @@ class ReleaseChoice:
         *,
         now: str,
     ) -> list[dict[str, Any]]:
-        """The resolutions with some targets taken, and why others are not."""
+        """Return the resolutions with moves to the `taken` targets, and the failures of others."""
         return [self._resolution(each, taken, failed, now) for each in self.chosen]
 
     def _resolution(
@@ -122,9 +122,9 @@ def _kept(chosen: ChosenVersion, homes: Homes) -> ChosenVersion | None:
 
 
 def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by: str) -> str:
-    """A digest of all that decides whether an application can move to some releases.
+    """Return a digest of all inputs that decide whether an application can move to releases.
 
-    `by` names the program that renders: another one may be able to.
+    `by` identifies the renderer: another version of it may succeed.
     """
     seen = rendered_from(application)
     metadata = {name: seen["metadata"].get(name) or {} for name in ("labels", "annotations")}
@@ -134,7 +134,7 @@ def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by:
 def failed_before(
     application: ReadOnlyObject, targets: Iterable[MoveTarget], inputs: str
 ) -> dict[MoveTarget, ReadOnlyObject]:
-    """The targets that failed with the same inputs before, as the status tells."""
+    """Return the targets that failed with the same inputs before, from the status."""
     status: ReadOnlyObject = application.get("status") or {}
     known = {}
     for each in status.get("resolutions") or ():
@@ -146,7 +146,7 @@ def failed_before(
     return {each: known[key] for each, key in found.items() if key in known}
 
 
-# The objects that a move would delete.
+# Objects that a move would delete.
 
 
 class Piece(NamedTuple):
@@ -163,17 +163,17 @@ class Piece(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """The same object, whichever component makes it."""
+        """Identity of the object, independent of its component."""
         return self.group, self.kind, self.namespace, self.name
 
 
 def role_of(piece: Piece) -> Role:
-    """How an object is known to those who use it."""
+    """Return the role of an object, by which its replacement is recognized."""
     return Role(piece.component, piece.kind, piece.name)
 
 
 class WouldDelete(PolyverError):
-    """A release that would delete objects of an application, with nothing in their place."""
+    """A release would delete objects of an application without a replacement."""
 
     def __init__(self, targets: Sequence[MoveTarget], lost: Sequence[Piece]) -> None:
         names = " and ".join(map(str, targets))

@@ -1,4 +1,4 @@
-"""Annotations, labels and finalizers, and what the revisions of a definition are called."""
+"""Annotations, labels and finalizers, and names of revisions."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ __all__ = [
 
 REVISION_NAME: Final = "definitionrevision.oam.dev/name"
 API_VERSION: Final = "definition.polyver.dev/api-version"
-"""The API version in which a definition was created."""
+"""Annotation with the API version in which a definition was created."""
 AUTO_UPDATE: Final = "app.oam.dev/autoUpdate"
 PUBLISH_VERSION: Final = "app.oam.dev/publishVersion"
 LOCK: Final = "app.polyver.dev/lock"
-"""The annotation of an application that gets what is locked there, or nothing."""
+"""Annotation of an application with its locked versions; nothing else is used."""
 FORCED: Final = "definition.polyver.dev/remove-by-force"
-"""The annotation that names the versions which may be removed although applications use them."""
+"""Annotation with the versions that may be removed although applications use them."""
 ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
-"""The annotation of a DefinitionRevision that may delete objects of applications that move to it.
-
-A definition may have it, too: it is copied to the revisions that are made of it."""
+"""Annotation of a DefinitionRevision that may delete objects of applications that move to it. It is
+copied from the definition when a revision is created.
+"""
 IN_USE: Final = "definition.polyver.dev/in-use"
-"""The finalizer of what applications use."""
+"""Finalizer of definitions and revisions that applications use."""
 RECORDED: Final = "app.polyver.dev/revisions"
-"""The finalizer of an application whose revisions are deleted with it."""
+"""Finalizer of an application whose revisions are deleted with it."""
 APP_NAME: Final = "app.oam.dev/name"
-"""The label by which the revisions of an application are found, and what it applied."""
+"""Label with the name of an application, on its revisions and applied objects."""
 APP_NAMESPACE: Final = "app.oam.dev/namespace"
 APP_COMPONENT: Final = "app.oam.dev/component"
-"""Labels of what an application applied: whose it is, and which component's."""
+"""Labels of applied objects: their application's namespace, and their component."""
 RENDERED: Final = "app.polyver.dev/rendered"
-"""The label by which all that applications applied is found."""
+"""Label of all objects that applications applied."""
 APPLYING: Final = "app.polyver.dev/applying"
-"""An annotation: what is applied, or was last, as `appliedDigest` has it once all of it is."""
+"""Annotation with the digest that is being applied, or was last; compare `appliedDigest`."""
 APPLIED_BY: Final = "polyver-applications"
-"""Who applies it, as the server knows the owners of fields."""
+"""Field manager of applied objects."""
 SYSTEM_NAMESPACE: Final = "vela-system"
-"""Where definitions for all namespaces are."""
+"""Namespace of definitions for all namespaces."""
 
 TYPES: Final = {
     "ComponentDefinition": "Component",
@@ -63,17 +63,17 @@ TYPES: Final = {
     "PolicyDefinition": "Policy",
     "WorkflowStepDefinition": "WorkflowStep",
 }
-"""What revisions call the kinds of definitions."""
+"""Names of the kinds of definitions in revisions."""
 
 
 def name_label(kind: str) -> str:
-    """The label by which the revisions of a definition are found."""
-    # KubeVela's names for them, one of which is not like the others.
+    """Return the label with the definition's name on its revisions."""
+    # KubeVela's names for them, one of which is irregular.
     return "trait.oam.dev/name" if kind == "TraitDefinition" else f"{kind.lower()}.oam.dev/name"
 
 
 def revision_name(definition: str, version: object) -> str:
-    """What the revision of a version is called.
+    """Return the name of a version's revision.
 
     >>> revision_name("web", "3.4.0")
     'web-v3.4.0'

@@ -1,4 +1,4 @@
-"""Definitions as lineages, and applications as those who ask them."""
+"""The page's source of definitions, as lineages, and of applications, as their users."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ class _Application:
 
 @dataclass(slots=True)
 class _Named:
-    """The definitions of one kind and name, and the applications that name them."""
+    """The definitions of one kind and name, and the applications that reference them."""
 
     lineages: dict[str, Lineage] = field(default_factory=dict)
-    """By the namespaces that have one."""
+    """Lineages by namespace."""
     applications: set[Key] = field(default_factory=set)
 
     @property
     def shape(self) -> dict[str, bool]:
-        """What decides which definition is meant, and how its versions are read."""
+        """Namespaces with a definition, and its kind of versions, which decide the resolution."""
         return {place: _is_legacy(lineage) for place, lineage in self.lineages.items()}
 
 
 class DefinitionsSource(PageSource):
-    """The capability definitions."""
+    """Page source of the capability definitions."""
 
     def __init__(self) -> None:
         self._named: dict[tuple[str, str], _Named] = {}

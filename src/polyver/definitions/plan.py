@@ -1,6 +1,6 @@
-"""What a change would mean, before it is made: for definitions, for applications, and in objects.
+"""Effects of a change before it is made: on definitions, applications and objects.
 
-The decisions are those of publishing and choosing; here they are only put side by side.
+The decisions are those of publishing and resolution; this module only combines them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PlannedMove:
-    """A place that would use another version."""
+    """A reference that would use another version."""
 
     application: str
     at: str
@@ -42,7 +42,7 @@ class PlannedMove:
 
 @dataclass(frozen=True, slots=True)
 class PlannedLoss:
-    """A place that would have nothing any more."""
+    """A reference that would no longer resolve."""
 
     application: str
     at: str
@@ -58,7 +58,7 @@ def moved(
     uses: Iterable[DefinitionUse],
     homes: Iterable[str],
 ) -> tuple[list[PlannedMove], list[PlannedLoss]]:
-    """Whom a decision about a definition moves, and who loses what it has.
+    """Return the moves and losses that a decision about a definition causes.
 
     `uses` are those of all applications, `homes` the namespaces with a definition of that name.
     """
@@ -86,7 +86,7 @@ def moved(
 
 
 def _shadowed(uses: Iterable[DefinitionUse], namespace: str, decision: Decision) -> Iterator[Loss]:
-    """Who has a version of the definition for all, and gets nothing from the one of its own."""
+    """Yield references pinned to the system namespace's definition that the new one breaks."""
     for use in uses:
         if use.dependent.pin is not None and use.pinned_in != namespace:
             try:
@@ -109,7 +109,7 @@ def _order(each: PlannedMove | PlannedLoss) -> tuple[str, str]:
 def new_revisions(
     definition: DesiredDefinition, decision: Decision
 ) -> dict[tuple[str, str], ReadOnlyObject]:
-    """The DefinitionRevisions that a decision would make, by namespace and name."""
+    """Return the DefinitionRevisions that a decision would create, by namespace and name."""
     owner = {"metadata": {"name": definition.name, "uid": ""}}
     return {
         (definition.namespace, each.name): revision_object(definition, each, owner)
@@ -118,14 +118,14 @@ def new_revisions(
 
 
 def example_diff(example: ChangeExample) -> list[str]:
-    """The diff of an example, as YAML."""
+    """Return the diff of an example, as YAML."""
     label = object_label(example)
     before, after = (_lines(each) for each in (example.before, example.after))
     return [*unified_diff(before, after, label, label, lineterm="")]
 
 
 def object_label(example: ChangeExample) -> str:
-    """The kind, the namespace and the name of an example: `ConfigMap default/shop (v1)`."""
+    """Return the kind, namespace and name of an example: `ConfigMap default/shop (v1)`."""
     _, kind, *named = example.identity
     obj = example.after or example.before or {}
     return f"{kind} {'/'.join(filter(None, named))} ({obj.get('apiVersion')})"

@@ -1,7 +1,7 @@
-"""Applying: what rendered objects look like as parts of an application, and whose an object is.
+"""Rendered objects as parts of an application, and ownership of objects.
 
-An object in the application's namespace is owned by it; one anywhere else cannot be, and is known
-by its labels.
+The application owns an object in its own namespace; in another namespace it cannot, and the
+object's labels identify the application.
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ _NOTES: Final = (
     APPLYING,
     "kubectl.kubernetes.io/last-applied-configuration",
 )
-"""Annotations that say what somebody did, and nothing of what is wanted."""
+"""Annotations that record a client's actions, not the desired state."""
 MOST: Final = 500
-"""How many objects an application may have."""
+"""Maximum number of objects of an application."""
 _FIRST: Final = (("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition"))
-"""What others need that may be rendered with it."""
+"""Kinds that are applied first, because other rendered objects may need them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An object as a part of an application, and the kind that the server has for it."""
+    """An object as part of an application, and the served kind of it."""
 
     object: dict[str, Any]
     kind: ResourceKind
     component: str
     at: str
-    """What made it, in the application."""
+    """Path in the application of the component or trait that made it."""
 
 
 def rendered_from(application: ReadOnlyObject) -> dict[str, Any]:
-    """An application as templates see it: without notes that change when nothing else does."""
+    """Return an application as templates see it: without annotations that record actions."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
     kept = {name: text for name, text in annotations.items() if name not in _NOTES}
@@ -75,7 +75,7 @@ def rendered_from(application: ReadOnlyObject) -> dict[str, Any]:
 
 
 def inputs_digest(application: ReadOnlyObject, revision: ReadOnlyObject) -> str:
-    """Of all that an application is rendered from."""
+    """Return the digest of all inputs of the rendering of an application."""
     metadata: ReadOnlyObject = rendered_from(application)["metadata"]
     shown = {name: metadata.get(name) or {} for name in ("labels", "annotations")}
     return digest({"revision": revision["name"], "hash": revision["revisionHash"], **shown})
@@ -86,15 +86,15 @@ def place_all(
     outputs: Sequence[RenderedObject],
     find: Callable[[str, str], ResourceKind | None],
 ) -> tuple[list[Placed], list[PolyverError]]:
-    """Rendered objects as parts of an application, in the order in which they are applied.
+    """Return rendered objects as parts of an application, in the order of application.
 
-    `find` knows the kinds that are served, by apiVersion and kind. What is of another kind is left
-    out, with an UnknownKind: it may be what the rest defines.
+    `find` returns the served kind of an apiVersion and kind. An object of another kind is left out,
+    with an UnknownKind error: other objects may define the kind.
     """
     placed: dict[tuple[str, ...], Placed] = {}
     errors: list[PolyverError] = []
     if len(outputs) > MOST:
-        # All of them are noted on the application, and told in its status.
+        # All objects are listed in an annotation and in the status of the application.
         return [], [PolyverError(f"{len(outputs)} objects are rendered, and {MOST} is the most")]
     for output in outputs:
         version, name = output.object["apiVersion"], output.object["kind"]
@@ -120,7 +120,7 @@ _HINT: Final = "this is what its template renders"
 
 
 def _problem(output: RenderedObject) -> str:
-    """Why no server would take an object for one, and no address can be made of it."""
+    """Return why an object's name, namespace or labels are invalid; empty if they are valid."""
     metadata = output.object["metadata"]
     for name in ("name", "namespace"):
         text = metadata.get(name)
@@ -132,7 +132,7 @@ def _problem(output: RenderedObject) -> str:
 
 
 class UnknownKind(PolyverError):
-    """A kind that is rendered and that the server does not have."""
+    """A rendered kind that the server does not serve."""
 
     def __init__(self, api_version: str, kind: str, *, at: str) -> None:
         hint = "install what defines it; it is looked for whenever kinds change"
@@ -182,7 +182,7 @@ def _named(obj: ReadOnlyObject) -> tuple[str, str]:
 
 
 def name_of(obj: ReadOnlyObject) -> str:
-    """What messages call an object.
+    """Return an object's name for messages.
 
     >>> name_of({"kind": "ConfigMap", "metadata": {"namespace": "default", "name": "a"}})
     'ConfigMap default/a'
@@ -190,11 +190,11 @@ def name_of(obj: ReadOnlyObject) -> str:
     return f"{obj['kind']} {'/'.join(filter(None, _named(obj)))}"
 
 
-# Whose an object is.
+# Ownership.
 
 
 def stranger(found: ReadOnlyObject, application: ReadOnlyObject) -> str:
-    """Whose an object is that was there before; empty if it is the application's own."""
+    """Return the owner of an existing object; empty if it is the application's own."""
     metadata: ReadOnlyObject = found["metadata"]
     about: ReadOnlyObject = application["metadata"]
     owner = next((each for each in _owners(found) if each.get("controller")), None)
@@ -210,7 +210,7 @@ def stranger(found: ReadOnlyObject, application: ReadOnlyObject) -> str:
 
 
 def is_prunable(found: ReadOnlyObject, application: ReadOnlyObject) -> bool:
-    """Whether an object was made for an application, and is nobody else's now."""
+    """Report whether an object was applied for an application, and has no other owner."""
     others = [each for each in _owners(found) if each.get("uid") != application["metadata"]["uid"]]
     applied = any(is_applied_for(each) for each in _entries(found))
     return applied and not others and not stranger(found, application)
@@ -225,12 +225,12 @@ def _entries(found: ReadOnlyObject) -> Sequence[ReadOnlyObject]:
 
 
 def is_applied_for(entry: ReadOnlyObject) -> bool:
-    """Whether these are the fields that were applied for an application."""
+    """Report whether a `managedFields` entry is that of applications."""
     return (entry.get("manager"), entry.get("operation")) == (APPLIED_BY, "Apply")
 
 
 def others_in(found: ReadOnlyObject) -> list[str]:
-    """Who else has fields of an object, but for those who tell its status."""
+    """Return the other field managers of an object, except those of its status."""
     return [
         str(each.get("manager"))
         for each in _entries(found)
@@ -239,10 +239,10 @@ def others_in(found: ReadOnlyObject) -> list[str]:
 
 
 def fields_digest(found: ReadOnlyObject) -> str:
-    """Tells which fields of an object are the application's.
+    """Return a digest of the fields that the application owns in an object.
 
-    Who changes or removes one of them takes it away from it, so that this changes as well; what
-    others add does not count.
+    It changes when another manager changes or removes one of them, because that takes over the
+    field; added fields do not count.
     """
     mine = [each.get("fieldsV1") for each in _entries(found) if is_applied_for(each)]
     return digest(mine).removeprefix("sha256:")[:16] if mine else ""

@@ -1,6 +1,6 @@
-"""Choosing: from what an application asks for to the versions that it uses, and the record of it.
+"""Resolution of an application's references to versions, and the record of it.
 
-An application gets all that it asks for or nothing: when one place cannot be answered, no place
+An application is resolved completely or not at all: if one reference cannot be resolved, none
 moves.
 """
 
@@ -67,23 +67,23 @@ __all__ = [
 ]
 
 KEPT: Final = 10
-"""How many ApplicationRevisions an application has at most."""
+"""Maximum number of ApplicationRevisions of an application."""
 Homes = Mapping[str, Lineage]
 """The lineages of one kind and name, by their namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenVersion:
-    """The version that one place of an application uses."""
+    """The resolved version of one reference in an application."""
 
     use: DefinitionUse
     home: str
-    """The namespace of the definition."""
+    """Namespace of the definition."""
     resolution: Resolution
 
     @property
     def revision(self) -> str:
-        """The name of its DefinitionRevision."""
+        """Name of its DefinitionRevision."""
         release = self.resolution.release
         if isinstance(release.version, Serial):
             return release.name
@@ -91,7 +91,7 @@ class ChosenVersion:
 
 
 def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
-    """The version that a place gets: from its own namespace, else from the one for all."""
+    """Resolve a reference: in its own namespace, else in the system namespace."""
     home = home_of(use, homes)
     if home is None:
         places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
@@ -100,7 +100,7 @@ def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
         raise Refusal("DefinitionNotFound", fact, at=use.dependent.at, hint=hint)
     asking, lineage = settled(use, home), homes[home]
     if asking.is_failing and _is_gone(asking, lineage):
-        # Nothing was ever applied with it, so nothing is kept.
+        # Nothing was ever applied with it, so the pin is dropped.
         asking = replace(asking, dependent=replace(asking.dependent, pin=None), since="")
     try:
         asked, policy = question_of(asking, lineage)
@@ -122,9 +122,9 @@ def _is_gone(use: DefinitionUse, lineage: Lineage) -> bool:
 def choose_all(
     application: ReadOnlyObject, homes: Callable[[str, str], Homes]
 ) -> tuple[list[ChosenVersion], list[PolyverError]]:
-    """What all places of an application get, and why some get nothing.
+    """Resolve all references of an application; return the versions, and the errors.
 
-    `homes` finds the lineages of a kind and a name.
+    `homes` returns the lineages of a kind and a name.
     """
     try:
         check_application(application)
@@ -141,14 +141,14 @@ def choose_all(
 
 
 def lineage_in(definition: ReadOnlyObject) -> Lineage | None:
-    """The lineage that a definition's status tells; None as long as nothing is published."""
+    """Return the lineage from a definition's status; None while nothing is published."""
     status: ReadOnlyObject = definition.get("status") or {}
     name = definition["metadata"]["name"]
     try:
         releases = [_release(each) for each in status.get("versions") or ()]
         return Lineage(name, releases) if releases else None
     except PolyverError:
-        return None  # somebody else wrote it, and the controller will write it anew
+        return None  # written by another program; the controller will correct it
 
 
 def _release(said: ReadOnlyObject) -> Release:
@@ -163,11 +163,11 @@ def _release(said: ReadOnlyObject) -> Release:
     return Release(version, said["digest"], stage, labels, notes=notes, name=name)
 
 
-# The record of it.
+# Records.
 
 
 def resolution_data(chosen: ChosenVersion, *, now: str) -> dict[str, Any]:
-    """A resolution as the status has it; since when does not change while the version does not."""
+    """Return the resolution's status entry; `since` changes only with the version."""
     use, found = chosen.use, chosen.resolution
     kept = use.dependent.pin == found.release.pin
     data: dict[str, Any] = {
@@ -186,23 +186,23 @@ def resolution_data(chosen: ChosenVersion, *, now: str) -> dict[str, Any]:
 
 
 def newest_revision(revisions: Iterable[ReadOnlyObject]) -> ReadOnlyObject | None:
-    """Of the ApplicationRevisions of an application, the one that was made last."""
+    """Return the newest ApplicationRevision of an application, or None."""
     ordered = _ordered(revisions)
     return ordered[-1] if ordered else None
 
 
 def surplus_revisions(revisions: Iterable[ReadOnlyObject], keep: int = KEPT) -> list[str]:
-    """The names of the ApplicationRevisions that are too many: all but those made last."""
+    """Return the names of the surplus ApplicationRevisions: all but the newest."""
     return [each["metadata"]["name"] for each in _ordered(revisions)[:-keep]]
 
 
 def numbered_revisions(revisions: Iterable[ReadOnlyObject]) -> list[tuple[int, ReadOnlyObject]]:
-    """The ApplicationRevisions of an application in the order of their numbers, with these."""
+    """Return the ApplicationRevisions of an application with their numbers, oldest first."""
     return [(_number(each).number, each) for each in _ordered(revisions)]
 
 
 def _ordered(revisions: Iterable[ReadOnlyObject]) -> list[ReadOnlyObject]:
-    """In the order in which they were made; what somebody else made is left out."""
+    """Return the revisions, oldest first; those without a valid number are left out."""
     numbered: dict[Version, ReadOnlyObject] = {}
     for each in revisions:
         with suppress(InvalidVersion):
@@ -215,7 +215,7 @@ def _number(revision: ReadOnlyObject) -> Serial:
 
 
 def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> dict[str, Any]:
-    """An application with the pins of its newest revision, if its status has been lost."""
+    """Return an application with the pins of its newest revision, if its status was lost."""
     status: ReadOnlyObject = application.get("status") or {}
     if revision is None or status.get("resolutions"):
         return dict(application)
@@ -227,7 +227,7 @@ def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> di
 
 
 def recorded_revision(application: ReadOnlyObject) -> dict[str, Any] | None:
-    """The newest ApplicationRevision as far as the status tells it; None if it does not."""
+    """Return the newest ApplicationRevision's metadata from the status; None if unknown."""
     status: ReadOnlyObject = application.get("status") or {}
     latest: ReadOnlyObject = status.get("latestRevision") or {}
     if not latest.get("name") or not latest.get("revisionHash"):
@@ -243,7 +243,7 @@ def revision_of(
     resolutions: Sequence[ReadOnlyObject],
     newest: ReadOnlyObject | None,
 ) -> tuple[dict[str, Any], bool]:
-    """The ApplicationRevision that records a state, and whether it has to be made."""
+    """Return the ApplicationRevision that records a state, and whether it must be created."""
     metadata: ReadOnlyObject = application["metadata"]
     spec = application.get("spec") or {}
     pins = [{name: each[name] for name in _PINNED} for each in resolutions]
@@ -262,7 +262,7 @@ def revision_of(
             "name": f"{metadata['name']}-v{number}",
             "namespace": metadata["namespace"],
             "labels": {APP_NAME: metadata["name"]},
-            # No owner: with one, what a backup brings back would be collected as garbage.
+            # No owner: with one, a revision restored from a backup would be garbage-collected.
             "annotations": {_HASH: hashed, **said},
         },
         "spec": {
@@ -274,7 +274,7 @@ def revision_of(
 
 
 def used_of(resolution: ReadOnlyObject) -> dict[str, Any]:
-    """A resolution without the release that could not be taken."""
+    """Return a resolution without its failed move."""
     return {name: said for name, said in resolution.items() if name != "failedMove"}
 
 
@@ -283,7 +283,7 @@ _HASH = "app.oam.dev/app-revision-hash"
 
 
 def revision_hash(revision: ReadOnlyObject) -> tuple[str | None, str | None]:
-    """What is the same for two ApplicationRevisions that recorded the same."""
+    """Return the key that two ApplicationRevisions with the same content share."""
     annotations: ReadOnlyObject = revision["metadata"].get("annotations") or {}
     return annotations.get(_HASH), annotations.get(PUBLISH_VERSION)
 
@@ -296,7 +296,7 @@ def application_status(
     *,
     now: str,
 ) -> dict[str, Any]:
-    """The status that an application should have."""
+    """Return the status that an application should have after the resolution."""
     before: ReadOnlyObject = application.get("status") or {}
     if errors:
         reason = condition_reason(errors[0], default="Unresolved")

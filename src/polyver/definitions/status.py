@@ -1,4 +1,4 @@
-"""Reporting: what the status of an application says of rendering, applying and health."""
+"""The status of an application: rendering, applying and health."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 _LONGEST: Final = 8
-"""How many things one message names at most."""
+"""Maximum number of problems in one message."""
 _MOST_TEXT: Final = 32_000
-"""How long the message of a condition may be: Kubernetes' own conditions have 32,768 characters."""
+"""Maximum length of a condition's message: Kubernetes' own conditions have 32,768 characters."""
 
 
 def supported_fact(errors: Iterable[object]) -> DesiredCondition:
@@ -113,7 +113,7 @@ def _some(texts: Sequence[str]) -> str:
 
 
 def applied_resource(placed: Placed, made: ReadOnlyObject) -> dict[str, Any]:
-    """What the status says of an object as it is on the server."""
+    """Return the status entry of an applied object."""
     metadata: ReadOnlyObject = made["metadata"]
     named = {name: metadata[name] for name in ("namespace", "name") if metadata.get(name)}
     about = {"apiVersion": placed.object["apiVersion"], "kind": placed.object["kind"], **named}
@@ -125,7 +125,7 @@ def services_of(
     applied: Sequence[ReadOnlyObject],
     health: Callable[[ReadOnlyObject], Health],
 ) -> list[dict[str, Any]]:
-    """How each component does: well, if all of its objects do."""
+    """Return the health of each component: healthy if all its objects are."""
     namespace = application["metadata"].get("namespace", "")
     spec: ReadOnlyObject = application.get("spec") or {}
     found = []
@@ -154,5 +154,5 @@ def _called(applied: ReadOnlyObject) -> str:
 
 
 def reason_of(error: PolyverError) -> str:
-    """The reason of a condition that reports an error of rendering."""
+    """Return the reason of a condition that reports a rendering error."""
     return condition_reason(error, default="RenderFailed")

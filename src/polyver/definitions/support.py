@@ -99,7 +99,7 @@ def _in_definition(resolution: ReadOnlyObject, revisions: Revisions) -> Iterator
 
 
 def _definition_fields(content: ReadOnlyObject) -> Iterator[str]:
-    """The paths in a version of a component or trait definition that are not executed."""
+    """Yield the paths in a version of a component or trait definition that are not executed."""
     status: ReadOnlyObject = content.get("status") or {}
     yield from (f"status.{name}" for name in _HEALTH if status.get(name))
     yield from (name for name in ("workloadRefPath", "manageWorkload") if content.get(name))

@@ -1,4 +1,4 @@
-"""What applications ask for: each place that names a definition, and the pin that it has."""
+"""References to definitions in applications, with their pins."""
 
 from __future__ import annotations
 
@@ -51,34 +51,34 @@ RELOCK = "lock it anew, or take the lock away: polyver app lock, polyver app unl
 
 @dataclass(frozen=True, slots=True)
 class DefinitionUse:
-    """One place in an application that names a definition."""
+    """One reference to a definition in an application."""
 
     kind: str
     definition: str
     requested: str
-    """What stands behind the `@`; empty if nothing is asked for."""
+    """The part after the `@`; empty if there is none."""
     namespace: str
-    """Of the application."""
+    """Namespace of the application."""
     place: str
-    """What names the place in the application: a component, or a policy or step."""
+    """Name of the reference in the application: a component, a policy or a step."""
     dependent: Dependent
     auto_update: str | None = None
     held: bool = False
-    """Whether the application keeps what it has until it is published anew."""
+    """True if the application keeps its versions until it is published again."""
     since: str = ""
-    """Since when it has its pin."""
+    """Time since which it has its pin."""
     pinned_in: str = ""
-    """The namespace of the definition that the pin is of."""
+    """Namespace of the definition of the pin."""
     locked_in: str = ""
-    """The namespace of the definition that the application's lock names."""
+    """Namespace of the definition in the application's lock."""
     problem: str = ""
-    """Why its lock gives no answer."""
+    """Reason why its lock cannot be used."""
     is_failing: bool = False
-    """Whether nothing was ever applied with its pin, because that fails."""
+    """True if nothing was ever applied with its pin, because that fails."""
 
 
 def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
-    """All places of an application that name definitions, with the pins in its status."""
+    """Return all references of an application to definitions, with the pins in its status."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
     status: ReadOnlyObject = application.get("status") or {}
@@ -108,13 +108,13 @@ def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
             pinned_in=known["definition"].rpartition("/")[0] if known else "",
             is_failing=is_failing(status),
         )
-        # What is kept until it is published anew is not asked for now.
+        # A held reference keeps its pin, and needs no lock.
         found.append(use if use.held else locks.over(use))
     return found
 
 
 class _Locks:
-    """The lock that an application may carry."""
+    """The lock annotation of an application, if it has one."""
 
     def __init__(self, application: ReadOnlyObject) -> None:
         self._problem = ""
@@ -127,7 +127,7 @@ class _Locks:
             self._places = LockedPlaces(carried) if carried is not None else None
 
     def over(self, use: DefinitionUse) -> DefinitionUse:
-        """A use that gets what the lock says of it."""
+        """Return a use with its locked version."""
         if self._problem or self._places is None:
             return replace(use, problem=self._problem)
         locked: Locked | None = self._places.take(use.kind, use.place, use.definition)
@@ -138,7 +138,7 @@ class _Locks:
 
 
 class _Pins:
-    """The resolutions in a status, by what does not change when places are put in another order."""
+    """The resolutions in a status, by a key that does not change when references are reordered."""
 
     def __init__(self, resolutions: Iterable[ReadOnlyObject]) -> None:
         self._left: dict[tuple[str, str, str], list[ReadOnlyObject]] = {}
@@ -148,13 +148,13 @@ class _Pins:
             self._left.setdefault(key, []).append(each)
 
     def take(self, kind: str, place: str, name: str) -> ReadOnlyObject | None:
-        """The next one that is left for a place and a definition."""
+        """Return the next unused resolution of a reference to a definition, or None."""
         left = self._left.get((kind, place, name))
         return left.pop(0) if left else None
 
 
 def _pin_of(known: ReadOnlyObject) -> Pin:
-    """The pin in a resolution; revisions that are numbered have a name in their lineage."""
+    """Return the pin of a resolution; for a numbered revision it has the revision's name."""
     try:
         return Pin(str(SemVer.parse(known["version"])), known["digest"])
     except InvalidVersion:
@@ -195,11 +195,11 @@ def _steps(steps: Iterable[ReadOnlyObject], at: str) -> Iterator[tuple[str, str,
 
 
 def check_application(application: ReadOnlyObject) -> None:
-    """Refuse annotations that contradict each other, and names that revisions cannot have."""
+    """Refuse contradictory annotations, and names that revisions cannot have."""
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     auto_update = annotations.get(AUTO_UPDATE)
     if problems := label_value_problems(application["metadata"].get("name", "")):
-        # As a label its revisions have it, by which they are found.
+        # Its name is a label value of its revisions, by which they are found.
         fact = f"its name cannot be a label: {problems[0]}"
         raise Refusal("InvalidName", fact, at="metadata.name")
     carried_lock(application)
@@ -213,7 +213,7 @@ def check_application(application: ReadOnlyObject) -> None:
 
 
 def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
-    """The namespace whose definition a use means: its own one's, else the one for all.
+    """Return the namespace of the referenced definition: its own, else the system namespace.
 
     `known` are the namespaces that have a definition of that kind and name.
     """
@@ -222,7 +222,7 @@ def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
 
 
 def settled(use: DefinitionUse, home: str) -> DefinitionUse:
-    """A use as one of the definition in a namespace: a pin of another one counts no longer."""
+    """Return the use for the definition in a namespace; a pin of another one is dropped."""
     if use.locked_in and use.locked_in != home and not use.problem:
         meant = f"and {home}/{use.definition} is meant here"
         use = replace(use, problem=f"the lock has {use.locked_in}/{use.definition}, {meant}")
@@ -233,7 +233,7 @@ def settled(use: DefinitionUse, home: str) -> DefinitionUse:
 
 
 def is_held(application: ReadOnlyObject) -> bool:
-    """Whether an application keeps what it has until it is published anew."""
+    """Report whether an application keeps its versions until it is published again."""
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     status: ReadOnlyObject = application.get("status") or {}
     wanted = annotations.get(PUBLISH_VERSION)
@@ -241,7 +241,7 @@ def is_held(application: ReadOnlyObject) -> bool:
 
 
 def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]:
-    """What a use asks of a lineage, and by which policy it is answered."""
+    """Return the selector and the policy of a use."""
     if use.problem:
         raise Refusal("LockMismatch", use.problem, at=LOCK_PLACE, hint=RELOCK)
     policy = policy_for(use.auto_update, lineage)
@@ -251,16 +251,16 @@ def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]
 
 
 def users_in(uses: Sequence[DefinitionUse], lineage: Lineage) -> dict[str, list[str]]:
-    """For each release that is used, by its name: the dependents that have it, or get it now.
+    """Return the dependents of each release in use, by the release's name.
 
-    A dependent with a pin uses it until the move is made. A dependent that fails with a release
-    does not use it, nor does one that asks for what cannot be read.
+    A dependent with a pin uses the pinned release until it has moved. A dependent that fails with a
+    release does not use it, nor does one whose selector is invalid.
     """
     found: dict[str, set[str]] = {}
     for use in uses:
         pin = use.dependent.pin
         release = lineage.get(pin.release) if pin is not None else None
-        # What is gone is used by nobody, whoever still has it as a pin.
+        # A removed release has no users, even if it is still pinned.
         there = release is not None and release.pin == pin and not release.stage.is_gone
         if release is not None and there and not use.is_failing:
             found.setdefault(release.name, set()).add(use.dependent.name)
@@ -270,7 +270,7 @@ def users_in(uses: Sequence[DefinitionUse], lineage: Lineage) -> dict[str, list[
 
 
 def moves_of(uses: Iterable[DefinitionUse], before: Lineage, after: Lineage) -> Moves:
-    """Whom a change of a lineage moves, and who would lose what it has."""
+    """Return the moves and losses that a change of a lineage causes."""
     return affected(_index(uses, after), before, after)
 
 

@@ -1,4 +1,4 @@
-"""Writing functions: what a project imports to register what blueprints may call."""
+"""The API to write functions: a project imports it to register functions for blueprints."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
-"""Blueprints and ActionSets before they are stored: what could never run is refused at once.
+"""Admission checks of Blueprints and ActionSets.
 
-Who only touches an old blueprint's labels is not told of functions that have gone since.
+An update that changes only metadata of an old blueprint is not checked for removed functions.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ BLUEPRINTS_WANTED: Final = tuple(
     )
     for kind in (BLUEPRINTS, ACTION_SETS)
 )
-"""What API servers are to ask about."""
+"""Resources and operations that API servers send to these checks."""
 
 
 class BlueprintChecks:
-    """Refuses blueprints that name functions, versions or arguments which there are not."""
+    """Refuses blueprints that use unknown functions, versions or arguments."""
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
@@ -54,7 +54,7 @@ class BlueprintChecks:
     async def validate(self, review: AdmissionRequest) -> None:
         if review.object is None or review.subresource or _is_same(review, "actions"):
             return
-        # In a thread: a large one takes its time, and others need not wait for it.
+        # In a thread: a large blueprint takes time, and must not block the event loop.
         findings = await asyncio.to_thread(self._findings, review.object)
         causes = [
             Cause(each.field, f"Invalid value: {each.fact}{f'; {each.hint}' if each.hint else ''}")
@@ -68,14 +68,14 @@ class BlueprintChecks:
     def _findings(self, obj: dict[str, Any]) -> list[BlueprintFinding]:
         blueprint, _ = blueprint_of(obj)
         if blueprint is None:
-            return []  # the schema refuses it, and says why
+            return []  # the schema refuses it, with the reason
         return list(check_blueprint(blueprint, self._functions))
 
 
 class ActionSetChecks:
-    """Refuses ActionSets that prefer what is no version, and edits of those that run.
+    """Refuses ActionSets with an invalid preferred version, and edits of running ones.
 
-    An ActionSet runs once, by what its spec was when it started.
+    An ActionSet runs once, with its spec as of the start.
     """
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
@@ -106,6 +106,6 @@ class ActionSetChecks:
 
 
 def _is_same(review: AdmissionRequest, field: str) -> bool:
-    """Whether an update leaves a field as it was."""
+    """Report whether an update leaves a field unchanged."""
     assert review.object is not None
     return review.old is not None and review.old.get(field) == review.object.get(field)

@@ -1,4 +1,4 @@
-"""The capability functions, as it is contributed to a control plane."""
+"""The contribution of the capability functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATH = "/functions"
 
 
 def actions(functions: Functions, *, calls: CallSettings, lend: Lend | None = None) -> Contribution:
-    """What checks blueprints, tells which functions there are, and runs actions."""
+    """Return the contribution that checks blueprints, lists functions and runs actions."""
     from polyver.functions.admission import BLUEPRINTS_WANTED, ActionSetChecks, BlueprintChecks
     from polyver.functions.controllers.actions import ActionSetController, CallLimits
     from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS

@@ -1,6 +1,6 @@
-"""The catalogue of functions: which versions there are, which is stable, and until when.
+"""The catalogue of functions: their versions, stages, and removal dates.
 
-Its clock runs on the releases that it lists itself; the last of them is now.
+Its clock is the list of releases in the catalogue; the last of them is the present.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ _STAGES = {
 
 @dataclass(frozen=True, slots=True)
 class FunctionCatalogue:
-    """Functions by name, each in the stage that the clock gives it now."""
+    """Lineages of functions, with the stages as of the last release."""
 
     releases: tuple[SemVer, ...]
     functions: tuple[Lineage, ...]
     document: Document
     keys: Mapping[str, Mapping[SemVer, str]]
-    """How each version of each function is written."""
+    """The spelling of each version of each function."""
     tombstones: Mapping[str, frozenset[SemVer]]
-    """The versions that are written as removed, whatever the clock says."""
+    """Versions that are written as removed, independent of the clock."""
 
     @property
     def source(self) -> str:
@@ -75,17 +75,17 @@ class FunctionCatalogue:
         return self.releases[-1]
 
     def get(self, name: str) -> Lineage | None:
-        """The function of that name, if it is listed."""
+        """Return the function of that name, or None."""
         return next((lineage for lineage in self.functions if lineage.name == name), None)
 
     def place(self, name: str, version: SemVer | None = None) -> str:
-        """The file and the line of a function, or of one of its versions."""
+        """Return the file and line of a function, or of one of its versions."""
         path = ("functions", name)
         key = self.keys[name].get(version) if version is not None else None
         return self.document.place(*path, *(("versions", key) if key else ())).partition(", ")[0]
 
     def at(self, release: SemVer) -> FunctionCatalogue:
-        """The same when that release is out; one that is out already changes nothing."""
+        """Return the catalogue as of that release; a past one changes nothing."""
         releases = (*self.releases, release)
         moved = [
             Lineage(each.name, [replace(r, stage=next_stage(r, releases)) for r in each])
@@ -95,14 +95,14 @@ class FunctionCatalogue:
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
-    """Every function in every catalogue among the manifests."""
+    """Yield every function in every catalogue among the manifests."""
     for catalogue in catalogues(documents):
         for lineage in catalogue.functions:
             yield FoundLineage(lineage, (FUNCTIONS,), f"catalogue/{lineage.name}")
 
 
 def catalogues(documents: Sequence[Document]) -> Iterator[FunctionCatalogue]:
-    """Every catalogue among the manifests, checked."""
+    """Yield every catalogue among the manifests, validated."""
     for document in documents:
         value = document.value
         if isinstance(value, dict) and "functions" in value and "kind" not in value:
@@ -110,7 +110,7 @@ def catalogues(documents: Sequence[Document]) -> Iterator[FunctionCatalogue]:
 
 
 def read_catalogue(document: Document) -> FunctionCatalogue:
-    """A document that has to be a catalogue, checked."""
+    """Parse and validate a catalogue; raise an error if the document is not one."""
     value = document.value
     if not isinstance(value, dict) or "kind" in value:
         found = value.get("kind") if isinstance(value, dict) else type(value).__name__
@@ -120,7 +120,7 @@ def read_catalogue(document: Document) -> FunctionCatalogue:
 
 
 class _Reader:
-    """Reads one catalogue; every error names the line."""
+    """Parses one catalogue; every error has the line."""
 
     def __init__(self, document: Document) -> None:
         self._document = document

@@ -1,7 +1,7 @@
-"""Edits of a catalogue: what is promoted, deprecated, removed or released, if the rules allow it.
+"""Edits of a catalogue: promote, deprecate, remove and release, if the rules allow it.
 
-Text comes in and text goes out, with its comments and its layout; what would break a rule is
-refused, and so is what cannot be edited without changing anything else.
+Edits keep comments and layout. An edit that would break a rule, or change anything else, is
+refused.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ __all__ = ["EditRefused", "Edited", "add_release", "deprecate", "promote", "remo
 
 
 class EditRefused(PolyverError):
-    """An edit that would break a rule, or that cannot be made in this text."""
+    """An edit would break a rule, or cannot be made in this text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The text after an edit, and what it did in sentences."""
+    """The text after an edit, and sentences about the changes."""
 
     text: str
     said: tuple[str, ...]
@@ -52,7 +52,7 @@ class Edited:
 def promote(
     text: str, source: str, name: str, version: SemVer, *, removed_in: SemVer | None = None
 ) -> Edited:
-    """Make a version the stable one; the stable one before it is deprecated from now on."""
+    """Make a version the stable one; the previous stable version becomes deprecated."""
     edit = _Edit.of(text, source)
     lineage, release = edit.found(name, version)
     if release.stage is Stage.STABLE:
@@ -77,7 +77,7 @@ def deprecate(
     use: SemVer | None = None,
     removed_in: SemVer | None = None,
 ) -> Edited:
-    """Deprecate a candidate from now on; of what is deprecated, change the removal or the use."""
+    """Deprecate a candidate; change the removal or replacement of a deprecated version."""
     edit = _Edit.of(text, source)
     lineage, release = edit.found(name, version)
     if release.stage is Stage.STABLE:
@@ -98,7 +98,7 @@ def deprecate(
 
 
 def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
-    """Write down that a version is gone; its number stays listed."""
+    """Mark a version as removed; its number stays listed."""
     edit = _Edit.of(text, source)
     _, release = edit.found(name, version)
     if version in edit.catalogue.tombstones[name]:
@@ -113,7 +113,7 @@ def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
 
 
 def add_release(text: str, source: str, version: SemVer) -> Edited:
-    """Append a release, which is now from then on."""
+    """Append a release, which becomes the present."""
     edit = _Edit.of(text, source)
     try:
         check_releases((*edit.catalogue.releases, version))
@@ -149,7 +149,7 @@ def _read(text: str, source: str) -> FunctionCatalogue:
 
 @dataclass(slots=True)
 class _Edit:
-    """What is to be changed, in the text and in what the text means."""
+    """Pending changes of a catalogue's text."""
 
     text: str
     catalogue: FunctionCatalogue
@@ -204,7 +204,7 @@ class _Edit:
     def demote(
         self, lineage: Lineage, release: Release, *, use: Release, removed_in: SemVer | None
     ) -> None:
-        """Start the clock of a version that was not deprecated before."""
+        """Deprecate a version that was not deprecated before."""
         due = removed_in or usual_removal(self.catalogue.releases)
         assert isinstance(release.version, SemVer)
         self._check_due(lineage.name, release, due)
@@ -230,7 +230,7 @@ class _Edit:
         use: Release | None,
         removed_in: SemVer | None,
     ) -> None:
-        """Change what is said of a version that is deprecated."""
+        """Change the removal or the replacement of a deprecated version."""
         assert isinstance(release.version, SemVer)
         if removed_in is not None:
             self._check_due(lineage.name, release, removed_in)
@@ -241,7 +241,7 @@ class _Edit:
             self.say(f"{lineage.name} {release.name} is replaced by {use.name}")
 
     def _check_due(self, name: str, release: Release, due: SemVer) -> None:
-        """Refuse a removal that would be at once."""
+        """Raise EditRefused if the removal would take effect at once."""
         assert isinstance(release.version, SemVer)
         then = replace(release, stage=Stage.DEPRECATED, notes=Notes(removed_in=due))
         if next_stage(then, self.catalogue.releases).is_gone:
@@ -250,7 +250,7 @@ class _Edit:
             raise self.refused(fact, name, release.version, hint=hint)
 
     def _redirect(self, lineage: Lineage, old: Release, new: Release) -> None:
-        """Send those to the new version who were sent to one that is deprecated now."""
+        """Replace the deprecated version in the `use` of other versions by the new one."""
         for each in lineage:
             assert isinstance(each.version, SemVer)
             if each in (old, new) or not each.notes.use:
@@ -260,7 +260,7 @@ class _Edit:
                 self.say(f"{lineage.name} {each.name} is replaced by {new.name}")
 
     def removal_now(self, name: str, release: Release) -> SemVer:
-        """The release in which a deprecated version goes, if it may go now."""
+        """Return the release in which a deprecated version is removed, if it may be removed now."""
         assert isinstance(release.version, SemVer)
         notes = release.notes
         assert notes.since is not None
@@ -279,7 +279,7 @@ class _Edit:
         return self.now
 
     def made(self) -> Edited:
-        """The text with everything changed, if it then says that and breaks no rule."""
+        """Return the edited text, after checking that it is valid and has exactly these changes."""
         try:
             places = Places(self.text)
         except (yaml.YAMLError, RecursionError):
@@ -307,7 +307,7 @@ class _Edit:
         return bool(document.value == self._meant())
 
     def _meant(self) -> Any:
-        # What an alias stands for is one thing in two places; in this copy it no longer is.
+        # Values of aliases are shared objects; the copy separates them.
         value: Any = fresh(self.catalogue.document.value)
         for (name, key), fields in self.entries.items():
             value["functions"][name]["versions"][key] |= fields

@@ -1,6 +1,6 @@
-"""Blueprint and ActionSet as kinds of their own, with the fields that Kanister's have, and ours.
+"""Kinds Blueprint and ActionSet, with Kanister's fields, and ours.
 
-Ours are `funcVersion` on a phase, and in the status which version ran, why, and what to know.
+Ours are `funcVersion` on a phase, and in the status the resolved versions, reasons and warnings.
 """
 
 from __future__ import annotations

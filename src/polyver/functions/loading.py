@@ -1,6 +1,6 @@
-"""Finding functions: those of installed packages, those in modules and files, and catalogues.
+"""Loading of functions from installed packages, modules, files and catalogues.
 
-A package that cannot be used costs itself alone; what a user names has to be right.
+A broken installed package is left out with a warning; a name given by the user must be valid.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _GROUP = "polyver.functions"
 
 @dataclass(slots=True)
 class _Loaded:
-    """What was found so far."""
+    """Functions and catalogues found so far."""
 
     functions: list[Function] = field(default_factory=list)
     catalogues: list[FunctionCatalogue] = field(default_factory=list)
@@ -47,7 +47,7 @@ class _Loaded:
 def load_known(
     functions: Sequence[str] | None, catalogues: Sequence[str] | None, *, traceback: bool
 ) -> Functions:
-    """What a command works with: what it is told, or else what the project around here says."""
+    """Load the functions that the command line names, or else those of the project."""
     folder, said = (Path(), functions) if functions else project_names("functions")
     return load_functions(
         said, catalogue_files(catalogues), folder=folder, show_traceback=traceback
@@ -61,7 +61,7 @@ def load_functions(
     folder: Path | None = None,
     show_traceback: bool = False,
 ) -> Functions:
-    """All functions: those of installed packages, and those that are named."""
+    """Load all functions: those of installed packages, and the named ones."""
     loaded = _Loaded()
     own, listing = built_in()
     for entry in sorted(entry_points(group=_GROUP), key=lambda each: each.name):
@@ -87,7 +87,7 @@ def registered_functions(names: Sequence[str], folder: Path) -> list[Function]:
     """
     found, _ = built_in()
     for entry in sorted(entry_points(group=_GROUP), key=lambda each: each.name):
-        with suppress(Exception):  # polyver has said why it is left out
+        with suppress(Exception):  # polyver has already warned about it
             found += _installed(entry)[0]
     for name in names:
         found += map(_placed, _named(name, folder, show_traceback=False))
@@ -104,11 +104,11 @@ def _origin(names: Sequence[str], folder: Path, functions: Iterable[Function]) -
     return Origin(tuple(names), str(folder.absolute()), digests)
 
 
-# What comes with polyver gives way to what others call by the same name.
+# Functions of others replace built-in functions of the same name.
 
 
 def built_in() -> tuple[list[Function], FunctionCatalogue]:
-    """The functions that come with polyver, and their catalogue."""
+    """Return the built-in functions, and their catalogue."""
     from polyver.functions import builtin
 
     [catalogue] = load_listed([shown(Path(builtin.__file__).with_name(CATALOGUE))])
@@ -116,7 +116,7 @@ def built_in() -> tuple[list[Function], FunctionCatalogue]:
 
 
 def built_in_functions() -> Functions:
-    """What can be called where nothing else is said."""
+    """Return the built-in functions only."""
     own, listing = built_in()
     return replace(known_functions(own, [listing]), origin=Origin())
 
@@ -129,7 +129,7 @@ def _with_built_in(loaded: _Loaded, own: list[Function], listing: FunctionCatalo
         listing, functions=tuple(each for each in listing.functions if each.name not in taken)
     )
     known = known_functions([*loaded.functions, *functions], [*loaded.catalogues, rest])
-    # Releases of a project are none of polyver: its clock stands still beside others.
+    # A project's releases do not advance the clock of polyver's own catalogue.
     return replace(known, catalogues=tuple(loaded.catalogues) or (rest,))
 
 
@@ -141,7 +141,7 @@ def _placed(function: Function) -> Function:
     return replace(function, place=shown_places(function.place))
 
 
-# What is named.
+# Named modules and files.
 
 
 def _named(name: str, folder: Path, *, show_traceback: bool) -> Registry:
@@ -159,11 +159,11 @@ def _named(name: str, folder: Path, *, show_traceback: bool) -> Registry:
         raise told(failed) from None
 
 
-# What is installed.
+# Installed packages.
 
 
 def _add_installed(entry: EntryPoint, loaded: _Loaded, *, show_traceback: bool) -> None:
-    """Add what a package offers, or leave out all of it, and say why."""
+    """Add the functions of a package, or leave out all of them with a warning."""
     try:
         functions, catalogues = _installed(entry)
         check_registered([*loaded.functions, *functions])

@@ -1,4 +1,4 @@
-"""Functions as lineages; blueprints and ActionSets, which ask them; and ActionSets as runs."""
+"""The page's source of functions, as lineages, of their users, and of runs of ActionSets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Blueprint:
     uid: str
     labels: tuple[tuple[str, str], ...]
     phases: tuple[tuple[str, Phase], ...]
-    """With the action that each is part of."""
+    """Each phase with the name of its action."""
     problem: str
 
 
@@ -51,19 +51,19 @@ class _ActionSet:
     uid: str
     labels: tuple[tuple[str, str], ...]
     wishes: tuple[tuple[str, str, str, str], ...]
-    """Field, blueprint, action and preferred version."""
+    """Path, blueprint, action and preferred version."""
     run: PageRun
 
 
 class FunctionsSource(PageSource):
-    """The capability functions; which ones there are does not change while it runs."""
+    """Page source of the capability functions; the functions do not change while it runs."""
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
         self._blueprints: dict[Key, _Blueprint] = {}
         self._action_sets: dict[Key, _ActionSet] = {}
         self._wishing: dict[Key, set[Key]] = {}
-        """The ActionSets that prefer a version, by the blueprints that they name."""
+        """ActionSets with a preferred version, by the blueprints that they name."""
 
     def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
@@ -115,7 +115,7 @@ class FunctionsSource(PageSource):
     def _of_action_set(
         self, key: Key, found: _ActionSet
     ) -> Iterator[LineageRequest | UnresolvedRequest]:
-        """What phases get for the version that an ActionSet prefers, where they name none."""
+        """Yield the requests of phases without a version, with the preferred version."""
         about = Dependent(_name(key), uid=found.uid, labels=dict(found.labels))
         for at, named, action, preferred in found.wishes:
             blueprint = self._blueprints.get(Key(key.namespace, named))
@@ -152,7 +152,7 @@ def _blueprint(obj: Object) -> _Blueprint:
     found, findings = blueprint_of(obj)
     metadata = obj["metadata"]
     actions = found.actions.values() if found else ()
-    # Arguments may be large, and are not shown.
+    # Arguments may be large, and are not displayed.
     phases = tuple(
         (action.name, replace(phase, arguments={})) for action in actions for phase in action.calls
     )
@@ -193,7 +193,7 @@ def _run(name: str, obj: Object) -> PageRun:
 
 
 def _function(snapshot: Any, number: int) -> LineageKey | None:
-    """The function of a call; what somebody else started has no snapshot."""
+    """Return the function of a call; None for a run without a snapshot."""
     action = snapshot.get("action") or {}
     phases = [*(action.get("phases") or ())]
     phases += [action["deferPhase"]] if action.get("deferPhase") else []
@@ -202,7 +202,7 @@ def _function(snapshot: Any, number: int) -> LineageKey | None:
     return LineageKey(_CAPABILITY, str(phases[number].get("func") or ""))
 
 
-# What there is to tell of a function.
+# Views of functions.
 
 
 def _shown(known: KnownFunction) -> PageLineage:

@@ -1,4 +1,4 @@
-"""How a function's version is chosen: `funcVersion`, the action's wish, else the stable one."""
+"""Policy of functions: `funcVersion`, else the preferred version, else the stable one."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ FUNCTIONS = Policy(
 
 
 def selector(text: str, _: Lineage) -> Selector:
-    """Read a `funcVersion`: always exact, so `v0.1` is v0.1.0 and never a series."""
+    """Parse a `funcVersion`: always exact, so `v0.1` is v0.1.0 and never a series."""
     return Exact(SemVer.complete(text))

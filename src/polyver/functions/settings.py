@@ -9,11 +9,12 @@ __all__ = ["CallSettings"]
 
 @dataclass(frozen=True, slots=True)
 class CallSettings:
-    """What calls of functions may do and take."""
+    """Settings for calls of functions."""
 
     seconds: float = 3600.0
     allows: frozenset[str] = frozenset()
     """`command`, if local processes may be run."""
     in_threads: bool = False
-    """Whether calls are made in threads of this process: only for tests that define functions,
-    which no other process can load."""
+    """True if calls are made in threads of this process: only for tests that define functions,
+    which no other process can load.
+    """

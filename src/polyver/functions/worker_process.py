@@ -1,6 +1,6 @@
 """The process that workers are forked from: `python -m polyver.functions.worker_process FD`.
 
-polyver starts it, tells it on the socket FD which functions to load, and has it fork a process for
+polyver starts it, sends the functions to load over the socket FD, and has it fork a process for
 each call.
 """
 
@@ -35,7 +35,7 @@ _NEEDED = (
     "anyio._backends._asyncio",
     "polyver.languages.gotemplate",
 )
-"""Modules that others import with their first request: loaded once here, not in each worker."""
+"""Modules that would be imported with the first request: loaded here, not in each worker."""
 
 
 def main(number: str) -> None:
@@ -58,13 +58,13 @@ Known = Mapping[tuple[str, str, str], Function]
 
 
 def _loaded(wanted: Mapping[str, Any]) -> tuple[Known, str]:
-    """Return the functions, or why they cannot be loaded."""
+    """Return the functions, or the reason why they cannot be loaded."""
     sys.path[:] = wanted["path"]
     for file, digest in wanted["files"].items():
         if _digest(Path(file)) != digest:
             return {}, f"{file} was changed since polyver started; start polyver again to use it"
     try:
-        # Discard what modules print on import: polyver printed it when it imported them first.
+        # Discard the output of imports: polyver printed it when it imported them first.
         with redirect_stderr(io.StringIO()):
             found = registered_functions(wanted["names"], Path(wanted["folder"]))
     except PolyverError as error:

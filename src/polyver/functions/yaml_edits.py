@@ -1,4 +1,4 @@
-"""Edits of a YAML text at the nodes that they concern: everything else stays to the character."""
+"""Edits of a YAML text at single nodes: everything else stays the same to the character."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Edit:
 
 
 class Places:
-    """A YAML text, its nodes, and the edits that are to be made in it."""
+    """A YAML text, its nodes, and pending edits."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -27,14 +27,14 @@ class Places:
         self._edits: list[_Edit] = []
 
     def edited(self) -> str:
-        """The text with all edits made."""
+        """Return the text with all edits."""
         text = self._text
         for edit in sorted(self._edits, key=lambda each: each.start, reverse=True):
             text = text[: edit.start] + edit.text + text[edit.end :]
         return text
 
     def put(self, fields: Mapping[str, str], *path: str) -> None:
-        """Give fields of the mapping at a path their values, whether they are there or not."""
+        """Set fields of the mapping at a path, existing or not."""
         node = self._node(*path)
         if not isinstance(node, yaml.MappingNode):
             return
@@ -49,7 +49,7 @@ class Places:
             self._insert(node, missing)
 
     def append(self, value: str, *path: str) -> None:
-        """Add an item to the end of the list at a path."""
+        """Append an item to the list at a path."""
         node = self._node(*path)
         if not isinstance(node, yaml.SequenceNode) or not node.value:
             return
@@ -81,7 +81,7 @@ class Places:
             self._insert_lines(last, first_key.start_mark.column, pairs)
 
     def _insert_lines(self, last: yaml.Node, column: int, lines: list[str]) -> None:
-        """Lines of their own below the one that a node ends in, and the comment behind it."""
+        """Insert lines below the line in which a node ends, after its comment."""
         end = self._text.find("\n", last.end_mark.index)
         end = len(self._text) if end < 0 else end
         newline = "\n"
@@ -91,7 +91,7 @@ class Places:
 
 
 def _written(value: str, style: str | None) -> str:
-    """A text in the quotes that its neighbour has."""
+    """Return a string in the quotes of its neighbour."""
     if style == '"':
         return json.dumps(value, ensure_ascii=False)
     return f"'{value}'" if style == "'" else value

@@ -1,7 +1,7 @@
-"""Definitions, Compositions and their revisions before they are stored: rules, and who uses them.
+"""Admission checks of definitions, Compositions and CompositionRevisions.
 
-Whoever only touches labels and annotations is not refused. The controllers ask the same questions
-again, for writes that came another way.
+Writes that change only metadata are not refused (for a revision: metadata except labels). The
+controllers check the same rules again, because a write can bypass admission.
 """
 
 from __future__ import annotations
@@ -63,31 +63,31 @@ COMPOSITIONS_WANTED: Final = tuple(
     )
     for kind in COMPOSITION_KINDS
 )
-"""What API servers are to ask about."""
+"""Resources and operations that API servers send to these checks."""
 
 
 class CompositionLookup(Protocol):
-    """What is there, as far as it can be told before a write."""
+    """Reads the stored objects that the checks depend on."""
 
     async def crd(self, definition: str) -> Object | None:
-        """The CustomResourceDefinition of a definition, whosever it is."""
+        """Return the CustomResourceDefinition of a definition, whoever owns it, or None."""
         ...
 
     async def composites(self, crd: Object) -> Sequence[str]:
-        """Some of the objects of a kind; none if there are none."""
+        """Return the names of some objects of a kind; empty if there are none."""
         ...
 
     async def revisions(self, composition: str) -> Sequence[Object]:
-        """The CompositionRevisions of a Composition."""
+        """Return the CompositionRevisions of a Composition."""
         ...
 
     async def users(self, revisions: Iterable[Object]) -> Mapping[str, Sequence[str]]:
-        """The composite resources that use some revisions, by the names of these."""
+        """Return the composite resources that use these revisions, by the revisions' names."""
         ...
 
 
 class _Checks:
-    """What those who check one kind have in common."""
+    """Admission of one kind: validates writes that change it, and deletions."""
 
     plural: str
 
@@ -120,7 +120,7 @@ class _Checks:
 
 
 class CompositeDefinitionChecks(_Checks):
-    """Definitions that cannot be are refused, and to take away a kind or a version with objects."""
+    """Refuses invalid definitions, and removing a kind or a version that still has objects."""
 
     plural = DEFINITIONS.names.plural
 
@@ -131,7 +131,7 @@ class CompositeDefinitionChecks(_Checks):
         _refuse(review, check_definition(new))
         crd = await self._composed.crd(review.name)
         if review.old is None:
-            # A new one has no uid yet, and none that is there can be its own.
+            # The new definition has no uid yet, so an existing CRD cannot be its own.
             review.warnings += [] if crd is None else [str(e) for e in check_crd(_new(new), crd)]
         elif crd is not None and is_ours(crd, review.old) and no_longer_defined(new, crd):
             _refuse(review, check_stored(new, crd, await self._composed.composites(crd)))
@@ -144,7 +144,7 @@ class CompositeDefinitionChecks(_Checks):
 
 
 class CompositionChecks(_Checks):
-    """Compositions that cannot be are refused, and to delete one that somebody uses."""
+    """Refuses invalid Compositions, and deleting one that composite resources use."""
 
     plural = COMPOSITIONS.names.plural
 
@@ -163,7 +163,7 @@ class CompositionChecks(_Checks):
 
 
 class CompositionRevisionChecks(_Checks):
-    """Revisions change their number alone, and stay while somebody uses them."""
+    """Refuses changes of a revision except of its number, and deleting a revision in use."""
 
     plural = COMPOSITION_REVISIONS.names.plural
 

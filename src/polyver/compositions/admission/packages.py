@@ -1,7 +1,7 @@
-"""Packages and their revisions before they are stored: what breaks a rule is refused at once.
+"""Admission checks of packages and their revisions.
 
-Whoever only touches labels and annotations of a package is never refused. The controller asks the
-same questions again, for writes that came another way.
+Writes that change only a package's metadata are not refused. The controller checks the same rules
+again, because a write can bypass admission.
 """
 
 from __future__ import annotations
@@ -57,27 +57,27 @@ PACKAGES_WANTED: Final = (
     *(_wanted(plural, *_WRITES, "DELETE") for plural in sorted(_PLURALS)),
     _wanted(FUNCTION_REVISIONS.names.plural, *_WRITES, "DELETE"),
 )
-"""What API servers are to ask about."""
+"""Resources and operations that API servers send to these checks."""
 
 
 class FunctionLookup(Protocol):
-    """What is there, as far as it can be told before a write."""
+    """Reads the stored objects that the checks depend on."""
 
     async def function(self, name: str) -> Object | None:
-        """A Function, if there is one of that name."""
+        """Return a Function, or None if there is none of that name."""
         ...
 
     async def revisions(self, function: str) -> Sequence[Object]:
-        """The FunctionRevisions of a function."""
+        """Return the FunctionRevisions of a function."""
         ...
 
     async def uses(self, function: str) -> Sequence[StepFunctionUse]:
-        """The steps of compositions that call a function."""
+        """Return the steps of compositions that call a function."""
         ...
 
 
 async def _users(installed: FunctionLookup, function: str) -> Mapping[str, tuple[str, ...]]:
-    """Who selects which revision, and is not to lose it."""
+    """Return the users of each revision; empty unless the function protects revisions in use."""
     found = await installed.function(function)
     if found is None or not read_function(found).strict:
         return {}
@@ -86,7 +86,7 @@ async def _users(installed: FunctionLookup, function: str) -> Mapping[str, tuple
 
 
 class PackageChecks:
-    """Refuses packages that break a rule, and to delete functions that somebody uses."""
+    """Refuses packages that break a rule, and deleting functions that compositions use."""
 
     def __init__(self, installed: FunctionLookup, *, several: bool = True) -> None:
         self._installed = installed
@@ -124,7 +124,7 @@ class PackageChecks:
 
 
 class FunctionRevisionChecks:
-    """Revisions change their state and their number alone, and stay while somebody uses them."""
+    """Refuses changes of a revision except of its state and number, and removing one in use."""
 
     def __init__(self, installed: FunctionLookup) -> None:
         self._installed = installed
@@ -169,7 +169,7 @@ def _is_deactivated(new: Object, old: Object) -> bool:
 
 
 def _is_forced(new: Object, old: Object) -> bool:
-    """Whether this very write says that somebody knows what they do."""
+    """Report whether this write adds or changes the annotation that forces it."""
     said, before = ((each["metadata"].get("annotations") or {}).get(FORCED) for each in (new, old))
     return bool(said) and said != before
 

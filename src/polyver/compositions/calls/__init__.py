@@ -1,4 +1,4 @@
-"""Calls of composition functions: Crossplane's gRPC protocol, over connections that are kept."""
+"""Calls of composition functions: Crossplane's gRPC protocol over persistent connections."""
 
 from polyver.compositions.calls._message_errors import UnreadableMessage, UnwritableMessage
 from polyver.compositions.calls.authorities import (

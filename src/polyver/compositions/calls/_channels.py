@@ -1,7 +1,7 @@
-"""Connections of gRPC, and what its statuses mean.
+"""gRPC channels, and the meaning of gRPC statuses.
 
-Nothing else knows gRPC, which takes a tenth of a second to load: this module is imported with the
-first call, by `_loading`.
+Only this module imports gRPC, which takes a tenth of a second: `load_grpc` imports this module with
+the first call.
 """
 
 from __future__ import annotations
@@ -38,29 +38,30 @@ RpcError = grpc.aio.AioRpcError
 
 
 class ConnectionClosed(Exception):
-    """A connection that was closed while a call was under way."""
+    """The connection was closed during a call."""
 
 
 _OPTIONS = (
-    # Otherwise whoever asks again waits until others, who asked before, may connect again.
+    # With gRPC's global pool, a new channel would share the back-off of earlier failed channels to
+    # the same address.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 2000),
-    # A machine that went away without a word is noticed: what it does not confirm in this time
-    # ends the connection. Servers take whoever asks more often than every five minutes for rude.
+    # Detect a host that vanished without closing the connection: an unanswered ping ends it.
+    # Servers reject clients that ping more often than every five minutes.
     ("grpc.keepalive_time_ms", 310_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    # Retrying is decided by whoever calls; proxies are for the world outside.
+    # The caller decides about retries; HTTP proxies are for addresses outside the cluster.
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
 )
 
 
 def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> Channel:
-    """A connection that is made with the first call, and made again when it is lost.
+    """Open a channel that connects with the first call, and again after the connection is lost.
 
-    FunctionFailed if there is no way to make it.
+    Raise FunctionFailed if the endpoint's address is not HOST:PORT.
     """
     if not is_address(endpoint.address):
         fact = f"has no address: {endpoint.address!r} is not HOST:PORT"
@@ -74,7 +75,7 @@ def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> C
     if trust is None:
         return grpc.aio.insecure_channel(endpoint.address, options)
     if trust.name:
-        # Any function's certificate is signed by the same authority: the name tells them apart.
+        # One authority signs the certificates of all functions: only the name distinguishes them.
         options.append(("grpc.ssl_target_name_override", trust.name))
     credentials = grpc.ssl_channel_credentials(
         trust.bundle, private_key=trust.pair.key, certificate_chain=trust.pair.certificate
@@ -83,14 +84,15 @@ def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> C
 
 
 async def answered(channel: Channel, method: str, request: bytes, *, within: float) -> bytes:
-    """The bytes that a method answers; RpcError or ConnectionClosed if it does not."""
-    # Without functions that turn messages into bytes, gRPC passes the bytes on.
+    """Return the bytes of a method's response; raise RpcError or ConnectionClosed otherwise."""
+    # Without serializer functions, gRPC passes bytes on as they are.
     try:
         return bytes(await channel.unary_unary(method, None, None)(request, timeout=within))
     except grpc.aio.UsageError as error:
         raise ConnectionClosed from error
     except asyncio.CancelledError:
-        # gRPC takes a connection that somebody closes for a task that somebody cancels.
+        # gRPC raises CancelledError for calls on a channel that gets closed, too; only `cancelling`
+        # distinguishes that from a cancelled task.
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
@@ -104,7 +106,7 @@ def failed(found: Meaning, endpoint: Endpoint, *, sent: bool) -> FunctionFailed:
 
 
 def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
-    """What a status means."""
+    """Translate a gRPC status into a kind of failure and a sentence."""
     code, details = error.code(), error.details() or ""
     if is_other_protocol(details):
         return Meaning(CallFailure.BROKEN, "does not speak gRPC")

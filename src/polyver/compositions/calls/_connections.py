@@ -1,4 +1,4 @@
-"""One connection to one endpoint, over which calls go side by side."""
+"""One connection to one endpoint, shared by concurrent calls."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ __all__ = ["FunctionConnection"]
 
 
 class FunctionConnection:
-    """Made with the first call, and again when it is lost."""
+    """A connection that is opened with the first call, and again after it is lost."""
 
     def __init__(self, endpoint: Endpoint, *, most_sent: int, most_received: int) -> None:
         self.endpoint = endpoint
         self.calls = 0
-        """How many are under way, or are about to be tried again."""
+        """Calls in flight, including those that wait for their next try."""
         self._channel = open_channel(endpoint, most_sent=most_sent, most_received=most_received)
         self._methods = METHODS
 
     async def ask(self, request: bytes, *, within: float) -> bytes:
-        """The bytes of an answer; RpcError if there is none."""
+        """Return the bytes of a response; raise RpcError if there is none.
+
+        A function that implements only the other version of the protocol is called with that one
+        from then on.
+        """
         known, other = self._methods
         try:
             return await answered(self._channel, known, request, within=within)
@@ -32,5 +36,5 @@ class FunctionConnection:
         return answer
 
     async def close(self) -> None:
-        """End, with every call that is under way."""
+        """Close the connection; calls in flight fail."""
         await self._channel.close(None)

@@ -1,6 +1,6 @@
-"""What gRPC says about a call that came to nothing, in our words.
+"""Translation of gRPC's error messages into our kinds of failure.
 
-gRPC has one status for everything about connections; what happened is in its sentences alone.
+gRPC uses one status for all connection problems; only its message says which one it was.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ _CLOSED = {
     False: "closes each connection at once: it speaks TLS alone, or is just ending",
 }
 _ENDED_AT_ONCE = (": Socket closed", ": Unwrap failed (TSI_DATA_CORRUPTED)")
-"""What follows a handshake that the other side takes back: servers in Python and C, and in Go."""
+"""Endings of messages after the server ended the connection during or after the TLS handshake: the
+first from servers in Python and C, the second from Go.
+"""
 _MOST_TOLD = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A failure, what the function does or did, and how often such a call is tried."""
+    """A kind of failure, a sentence about the function, and how often such a call is tried."""
 
     failure: CallFailure
     fact: str
     tries: int = 1
     sent: bool = False
-    """Whether the function may have seen the request, and have failed because of it."""
+    """True if the function may have received the request, and have failed because of it."""
 
 
 def unavailable(details: str, *, secure: bool) -> Meaning:
-    """Why there is no connection, or no longer one.
+    """Return the reason why there is no connection, or why it broke.
 
     >>> meaning = unavailable("… CERTIFICATE_VERIFY_FAILED: expired: OK", secure=True)
     >>> print(meaning.failure, "|", meaning.fact)
@@ -57,7 +59,7 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
 
 
 def _refused(details: str) -> str:
-    """Why a certificate is not believed, if that is the reason."""
+    """Return the reason why the TLS handshake failed; empty if that is not the cause."""
     if found := _VERIFY.search(details):
         return f"shows a certificate that is not believed: {found[1]}"
     if "Hostname Verification Check failed" in details:
@@ -66,7 +68,7 @@ def _refused(details: str) -> str:
 
 
 def exhausted(details: str) -> Meaning:
-    """What was too much: gRPC says so in the same way for either side's limit."""
+    """Return the meaning of RESOURCE_EXHAUSTED, which gRPC uses for both sides' size limits."""
     if found := _LARGER.search(details):
         what = "the answer" if "CLIENT: Received" in details else "the request"
         size, most = f"{int(found[1]):,}", f"{int(found[2]):,}"
@@ -76,11 +78,11 @@ def exhausted(details: str) -> Meaning:
 
 
 def is_other_protocol(details: str) -> bool:
-    """Whether somebody answers who speaks something else, such as HTTP/1."""
+    """Report whether the server speaks another protocol, such as HTTP/1."""
     return "Failed parsing HTTP/2" in details or "missing selected ALPN" in details
 
 
 def short(details: str) -> str:
-    """What somebody else wrote, in one line that is not too long."""
+    """Return a message of another program as one line of limited length."""
     line = " ".join(details.split())
     return line if len(line) <= _MOST_TOLD else f"{line[:_MOST_TOLD]}…"

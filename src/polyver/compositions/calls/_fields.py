@@ -1,7 +1,6 @@
-"""Messages as lists of fields: each knows its number, its name here, and how it is written.
+"""Protobuf messages as lists of fields, each with its number, attribute name and encoding.
 
-A value that is what it would be anyway is not written, and one that is not there is that value:
-these are the rules of proto3.
+As proto3 requires, a field with its default value is not written, and a missing field has it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ T = TypeVar("T")
 
 
 class Content(Protocol):
-    """How a value is written as bytes, whatever field it is in."""
+    """Encoding of a value as bytes, independent of its field."""
 
     def dump(self, value: Any) -> bytes: ...
 
@@ -52,22 +51,22 @@ class MessageField(Protocol):
     number: int
     name: str
     wires: tuple[int, ...]
-    """In which ways it may be written."""
+    """Wire types that the field may have."""
 
     def write(self, value: Any) -> Iterable[bytes]:
-        """The parts of which the field consists; none if there is nothing to say."""
+        """Return the encoded parts of the field; none if the value is the default."""
 
     def read(self, found: list[WireField]) -> Any:
-        """The value, from every time that the field is there, which is once at least."""
+        """Return the value from all occurrences of the field; there is at least one."""
 
 
 class Message(Generic[T]):
-    """A message that is a value of some type here."""
+    """A message that is decoded into a value of type T."""
 
     def __init__(
         self, made: Callable[..., T], *slots: MessageField, either: Collection[int] = ()
     ) -> None:
-        """Of the fields in `either`, only one is there: that which stands last."""
+        """Create a message; of the fields in `either` (a oneof), the last one in the data wins."""
         self._made = made
         self._slots = slots
         self._either = frozenset(either)
@@ -99,11 +98,11 @@ class Message(Generic[T]):
         return self._made(**values)
 
 
-# Contents.
+# Contents of fields.
 
 
 class StringContent:
-    """A text."""
+    """A string."""
 
     def dump(self, value: str) -> bytes:
         try:
@@ -126,7 +125,7 @@ class BytesContent:
 
 
 class StructContent:
-    """Plain data."""
+    """A Struct: a JSON object."""
 
     def dump(self, value: dict[str, Any]) -> bytes:
         return dump_struct(value)
@@ -136,7 +135,7 @@ class StructContent:
 
 
 class DurationContent:
-    """Seconds, of which protobuf writes the whole ones and billionths apart."""
+    """Seconds as a float; protobuf's Duration has integer seconds and nanoseconds."""
 
     _WIRES: Mapping[int, tuple[int, ...]] = {1: (VARINT,), 2: (VARINT,)}
 
@@ -158,7 +157,7 @@ _ALL = (1 << 64) - 1
 
 
 class SingleFieldContent:
-    """A message of which one field is all that matters: its value stands for the message."""
+    """A message with one relevant field: its value represents the message."""
 
     def __init__(self, slot: MessageField, empty: Callable[[], Any]) -> None:
         self._slot = slot
@@ -172,7 +171,7 @@ class SingleFieldContent:
         return self._slot.read(found) if found else self._empty()
 
 
-# Fields.
+# Kinds of fields.
 
 
 def _head(number: int, wire: int) -> bytes:
@@ -180,7 +179,7 @@ def _head(number: int, wire: int) -> bytes:
 
 
 class _Lengthy:
-    """A field with contents that have a length."""
+    """A length-delimited field."""
 
     wires: tuple[int, ...] = (BYTES,)
 
@@ -195,7 +194,7 @@ class _Lengthy:
 
 
 class ExplicitPresenceField(_Lengthy):
-    """A field that is there once, or not: None means that it is not there."""
+    """A singular field; None means that it is absent."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         return () if value is None else (self._part(self._content.dump(value)),)
@@ -203,12 +202,12 @@ class ExplicitPresenceField(_Lengthy):
     def read(self, found: list[WireField]) -> Any:
         if isinstance(self._content, StringContent | BytesContent):
             return self._content.load(_payload(found[-1]))
-        # What is there twice is put together, which is what bytes side by side mean.
+        # Repeated occurrences of a message are merged: that equals decoding their bytes joined.
         return self._content.load(b"".join(map(_payload, found)))
 
 
 class ImplicitPresenceField(ExplicitPresenceField):
-    """The same for what is always something: what is empty is not written."""
+    """A singular field that is never None: an empty value is not written."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         content = self._content.dump(value)
@@ -216,7 +215,7 @@ class ImplicitPresenceField(ExplicitPresenceField):
 
 
 class RepeatedField(_Lengthy):
-    """A field that is there once for each item."""
+    """A repeated field: one occurrence per item."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         parts = []
@@ -238,7 +237,7 @@ class RepeatedField(_Lengthy):
 
 
 class MapField(_Lengthy):
-    """A field that is there once for each key."""
+    """A map field: one occurrence per key."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         return [self._item(key, item) for key, item in value.items()]
@@ -266,7 +265,7 @@ _TEXT = StringContent()
 
 
 class EnumField:
-    """A field with one of some numbers that have names; a number without one counts as 0."""
+    """An enum field; an unknown number counts as 0."""
 
     wires: tuple[int, ...] = (VARINT,)
 
@@ -286,7 +285,7 @@ class EnumField:
 
 
 class RepeatedEnumField(EnumField):
-    """A field with several of them, written together; some may write each apart."""
+    """A repeated enum field, written packed; unpacked numbers are read too."""
 
     wires: tuple[int, ...] = (BYTES, VARINT)
 

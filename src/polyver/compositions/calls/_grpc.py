@@ -1,4 +1,4 @@
-"""gRPC, loaded when it is first needed, and beside everything else that goes on."""
+"""Loading of gRPC on first use, in a worker thread."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import os
 __all__ = ["load_grpc"]
 
 _SETTINGS = {
-    # What goes wrong becomes an error of ours; gRPC would write it to stderr as well.
+    # Errors become ours; gRPC would write them to stderr as well.
     "GRPC_VERBOSITY": "NONE",
-    # It would stop its threads at every start of a process, in case that this is a fork which goes
-    # on calling.
+    # With fork support gRPC would stop its threads at each start of a process, in case that the
+    # child is a fork that goes on calling.
     "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
 
@@ -20,7 +20,7 @@ _ready = False
 
 
 async def load_grpc() -> None:
-    """Have gRPC loaded: it takes a tenth of a second, which other tasks should not wait for."""
+    """Load gRPC in a worker thread: the import takes a tenth of a second."""
     global _ready  # noqa: PLW0603 - a module is loaded once for all
     if not _ready:
         await asyncio.to_thread(_load)
@@ -33,6 +33,6 @@ def _load() -> None:
     try:
         importlib.import_module("polyver.compositions.calls._channels")
     finally:
-        # By now it has read them. Processes that are started later are to have their own.
+        # gRPC has read the variables by now. Child processes must not inherit them.
         for name in ours:
             os.environ.pop(name, None)

@@ -1,4 +1,4 @@
-"""What is wrong with a message, and where in it."""
+"""Errors about messages, with the path of the problem."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["MessageError", "UnreadableMessage", "UnwritableMessage"]
 
 
 class MessageError(Exception):
-    """A problem, and the way to it: names of fields, and keys or places in brackets."""
+    """A problem in a message, and its path: field names, and keys or indices in brackets."""
 
     def __init__(self, problem: str, *way: str) -> None:
         super().__init__(problem)
@@ -14,13 +14,13 @@ class MessageError(Exception):
         self.way = list(way)
 
     def inside(self, *steps: str) -> MessageError:
-        """The same, seen from further outside."""
+        """Return the error with steps added in front of its path."""
         self.way[:0] = steps
         return self
 
     @property
     def at(self) -> str:
-        """The way as a path.
+        """Return the path as a string.
 
         >>> MessageError("odd", "spec", "[a.b]", "[0]", "name").at
         'spec[a.b][0].name'
@@ -30,8 +30,8 @@ class MessageError(Exception):
 
 
 class UnreadableMessage(MessageError):
-    """Bytes that are no such message."""
+    """Bytes that are not a valid message."""
 
 
 class UnwritableMessage(MessageError):
-    """A value that the protocol cannot carry as it is."""
+    """A value that the protocol cannot represent exactly."""

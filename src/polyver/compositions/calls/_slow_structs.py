@@ -1,4 +1,4 @@
-"""Protobuf's Struct by all the rules: fields in any order, unknown, or several times."""
+"""Complete decoder of protobuf's Struct: fields in any order, unknown, or repeated."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ VARINT, FIXED, BYTES = 0, 1, 2
 _ITEMS = {1: (BYTES,)}
 _ENTRY = {1: (BYTES,), 2: (BYTES,)}
 _KINDS = {1: (VARINT,), 2: (FIXED,), 3: (BYTES,), 4: (VARINT,), 5: (BYTES,), 6: (BYTES,)}
-"""Which numbers of fields mean something, and how they are written."""
+"""Known field numbers and their wire types."""
 
 DEEPEST = 200
-"""How deep values may nest: as deep as anywhere else."""
+"""Maximum nesting depth; all of polyver has the same limit."""
 _INTEGERS = 1 << 63
-"""Below this a whole number is an integer in Kubernetes."""
+"""Numbers without fraction below this are integers in Kubernetes."""
 
 
 def varint(number: int) -> bytes:
-    """A number that is not negative, in as few bytes as it needs."""
+    """Encode a non-negative number as a varint."""
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)
@@ -44,7 +44,7 @@ def varint(number: int) -> bytes:
 
 
 def number(double: float) -> int | float:
-    """A number as JSON has it: whole ones are integers, as Kubernetes writes them.
+    """Return a number as JSON has it: an integer if it has no fraction, as Kubernetes writes it.
 
     >>> number(2.0), number(2.5), number(1e30)
     (2, 2.5, 1e+30)
@@ -54,7 +54,7 @@ def number(double: float) -> int | float:
 
 
 def text(data: bytes) -> str:
-    """A text, which has to be UTF-8."""
+    """Decode a string, which must be UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -62,7 +62,7 @@ def text(data: bytes) -> str:
 
 
 def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
-    """The object in a Struct; Unreadable, with the place, if it is none."""
+    """Decode a Struct; raise UnreadableMessage, with the path, if it is invalid."""
     _check_depth(depth)
     found: dict[str, Any] = {}
     for field in known(data, "Struct", _ITEMS):
@@ -75,7 +75,7 @@ def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
 
 
 def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> Iterator[WireField]:
-    """The fields that mean something: written otherwise than they should be, they mean nothing."""
+    """Yield the known fields; one with an unexpected wire type is skipped like an unknown one."""
     try:
         for field in fields(data, message):
             if field.wire in wires.get(field.number, ()):
@@ -85,19 +85,19 @@ def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> It
 
 
 def entry(data: bytes) -> tuple[str, bytes]:
-    """A key and the bytes of its value: an item of a mapping is a message of two fields."""
+    """Return the key and the encoded value of a map entry, which is a message of two fields."""
     key, content = "", b""
     for field in known(data, "Entry", _ENTRY):
         if field.number == 1:
             key = text(field.bytes("key"))
         else:
-            # What is there twice is put together, which is what bytes side by side mean.
+            # Repeated occurrences of a message are merged: that equals decoding their bytes joined.
             content += field.bytes("value")
     return key, content
 
 
 def _value(data: bytes, depth: int) -> Any:
-    """What stands there last; the parts of one list or object may stand apart."""
+    """Decode a value: the last field counts; parts of the same list or object are merged."""
     kind, parts, last = 0, b"", None
     for field in known(data, "Value", _KINDS):
         if field.number in (5, 6):

@@ -1,7 +1,7 @@
-"""Plain data as protobuf's Struct, and back.
+"""JSON objects as protobuf's Struct, encoded and decoded.
 
-Requests are mostly objects in this form, so it is written for speed. What does not look the way
-every program writes it is read a second time, slowly and by all the rules.
+Requests consist mostly of such objects, so this module is written for speed. It decodes only the
+layout that encoders usually produce; any other layout is decoded again by `_slow_structs`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["dump_struct", "load_struct"]
 
 
 _EXACT = 1 << 53
-"""Up to here every integer is a number of its own as a double."""
+"""Largest magnitude up to which a double represents every integer."""
 _MOST_KEYS, _LONGEST_KEY = 4096, 64
-"""What is remembered: objects choose their keys, and must not be able to fill the memory."""
+"""Bounds of the cache of keys: users choose the keys, and must not be able to fill the memory."""
 _READY = 512
 
 _tagged_double = struct.Struct("<cd").pack
@@ -28,7 +28,7 @@ _double = struct.Struct("<d").unpack_from
 
 
 def _heads(tag: int) -> list[bytes]:
-    """What stands before so many bytes, a tag and their number, ready for usual numbers."""
+    """Return the tag and length in front of a value, for each small length."""
     return [bytes((tag,)) + varint(length) for length in range(_READY)]
 
 
@@ -36,14 +36,14 @@ _FIELD, _VALUE, _TEXT, _STRUCT, _LIST = 0x0A, 0x12, 0x1A, 0x2A, 0x32
 _NUMBER, _BOOL, _NULL = 0x11, 0x20, 0x08
 _fields, _values, _texts, _structs, _lists = map(_heads, (_FIELD, _VALUE, _TEXT, _STRUCT, _LIST))
 _keys: dict[str, bytes] = {}
-"""Keys with what stands before them: objects have the same ones again and again."""
+"""Encoded keys with tag and length: objects use the same keys again and again."""
 
 
-# Writing.
+# Encoding.
 
 
 def dump_struct(value: Object) -> bytes:
-    """An object as a Struct; Unwritable, with the place, if the Struct would say something else.
+    """Encode an object as a Struct; raise UnwritableMessage, with the path, if it would change.
 
     >>> dump_struct({"a": True})
     b'\\n\\x07\\n\\x01a\\x12\\x02 \\x01'
@@ -118,7 +118,7 @@ def _dumped_scalar(value: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """What is not quite plain data, as plain data."""
+    """Convert an instance of a subclass of str, dict or list into the plain type."""
     kinds: tuple[type[Any], ...] = (str, dict, list)
     for kind in kinds:
         if isinstance(value, kind):
@@ -127,7 +127,7 @@ def _plain(value: Any) -> Any:
 
 
 def _check_integer(value: int) -> None:
-    """Refuse an integer that would come out as another."""
+    """Raise UnwritableMessage if a double cannot represent this integer."""
     try:
         same = int(float(value)) == value
     except OverflowError:
@@ -159,15 +159,15 @@ def _head(tag: int, size: int) -> bytes:
     return bytes((tag,)) + varint(size)
 
 
-# Reading.
+# Decoding.
 
 
 class _Unusual(Exception):
-    """Bytes that are wrong, or written in a way that nobody writes."""
+    """Bytes that are invalid, or in a layout that encoders do not usually produce."""
 
 
 def load_struct(data: bytes) -> Object:
-    """The object in a Struct; Unreadable, with the place, if it is none.
+    """Decode a Struct; raise UnreadableMessage, with the path, if it is invalid.
 
     >>> load_struct(dump_struct({"a": [1, 2.5, None]}))
     {'a': [1, 2.5, None]}
@@ -267,7 +267,7 @@ def _loaded_scalar(data: bytes, place: int, end: int, tag: int) -> Any:
 
 
 def _size(data: bytes, place: int) -> tuple[int, int]:
-    """A number of bytes that is too large for one byte, and where it ends."""
+    """Return a length of more than one byte, and the position after it."""
     size = shift = 0
     while True:
         byte = data[place]

@@ -1,8 +1,8 @@
-"""The authorities behind the certificates of functions: who signs, who is believed, until when.
+"""Certificate authorities of functions: the one that signs, those that are trusted, and rotation.
 
-Functions read their certificates once, when they start. So a new authority is believed for a day
-before it signs anything, and the old one for a day after it has signed the last time: by then
-whoever knew only the old one has been started anew.
+Functions read their certificates only when they start. So a new authority is trusted for a day
+before it signs, and the old one for a day after its last signature: by then each function that
+trusts only the old one has been restarted.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ __all__ = [
 ]
 
 OVERLAP = datetime.timedelta(days=1)
-"""How long a new authority is believed before it signs, and an old one after."""
+"""Time for which a new authority is trusted before it signs, and an old one afterwards."""
 REPLACED_BEFORE = datetime.timedelta(days=730)
-"""How long before its end an authority gets a successor: every leaf ends before its authority."""
+"""Time before its expiry at which an authority is replaced; each leaf expires before it."""
 CALLER = "polyver"
-"""The name in the certificate of whoever calls functions."""
+"""Common name in the client certificate of the caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionAuthority:
-    """An authority, and since when it is believed."""
+    """An authority, the time since which it is trusted, and its expiry."""
 
     serial: str
     since: datetime.datetime
@@ -54,12 +54,12 @@ class FunctionAuthority:
 
 @dataclass(frozen=True, slots=True)
 class CreateFunctionAuthority:
-    """Make an authority that follows the others."""
+    """Create an authority after the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class DropFunctionAuthority:
-    """Believe an authority no longer."""
+    """Stop trusting an authority."""
 
     serial: str
 
@@ -67,10 +67,10 @@ class DropFunctionAuthority:
 def plan(
     signers: Sequence[FunctionAuthority], now: datetime.datetime
 ) -> CreateFunctionAuthority | DropFunctionAuthority | None:
-    """The next step, with the oldest authority first; none if nothing is to be done now.
+    """Return the next step, or None; the oldest authority comes first.
 
     >>> plan([], datetime.datetime(2026, 1, 1))
-    Create()
+    CreateFunctionAuthority()
     """
     for each in signers:
         if each.until <= now:
@@ -83,26 +83,26 @@ def plan(
 
 
 def signing(signers: Sequence[FunctionAuthority], now: datetime.datetime) -> FunctionAuthority:
-    """Who signs: the newest that all have had the time to hear of."""
+    """Return the authority that signs: the newest that has been trusted for long enough."""
     heard = [each for each in signers if now - each.since >= OVERLAP]
     return heard[-1] if heard else signers[0]
 
 
 def renewed_at(since: datetime.datetime, until: datetime.datetime) -> datetime.datetime:
-    """When a certificate is to be replaced: two thirds of its life are over."""
+    """Return the time to replace a certificate: after two thirds of its lifetime."""
     return since + (until - since) * 2 / 3
 
 
 @dataclass(frozen=True)
 class IssuedCertificate:
-    """A certificate with its key, and the authorities that its holder believes."""
+    """A certificate with its key, and the authorities that its holder trusts."""
 
     pair: Pair
     bundle: bytes
 
     @property
     def renewed_at(self) -> datetime.datetime:
-        """When it is to be replaced, if nothing else happens."""
+        """Time at which it is replaced, if nothing else happens."""
         leaf = x509.load_pem_x509_certificate(self.pair.certificate)
         return renewed_at(leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 
@@ -121,13 +121,13 @@ _document = msgspec.json.Decoder(_Document)
 
 @dataclass(frozen=True)
 class Authorities:
-    """All that sign, or have signed; kept as one document, which is replaced as a whole."""
+    """All trusted authorities; stored as one document, which is replaced as a whole."""
 
     known: tuple[tuple[FunctionAuthority, Authority], ...] = ()
 
     @classmethod
     def decode(cls, content: bytes) -> Self:
-        """What was kept; ValueError if it was not."""
+        """Decode the stored document; raise ValueError if it is invalid."""
         try:
             document = _document.decode(content)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -140,15 +140,15 @@ class Authorities:
 
     @property
     def bundle(self) -> bytes:
-        """What everyone believes: the newest first, since it is looked for most."""
+        """The authorities that everyone trusts, as PEM; the newest, needed most often, first."""
         return b"".join(authority.pem for _, authority in reversed(self.known))
 
     def advanced(self, now: datetime.datetime) -> Authorities:
-        """With every step taken that is to be taken now; itself if there is none."""
+        """Return the authorities after all steps that are due now; itself if there are none."""
         match plan(self._signers, now):
             case CreateFunctionAuthority():
                 made = Authority.create(f"polyver-functions {now:%Y-%m-%d}", now=now)
-                # To the second, as documents have it.
+                # The stored time has no fraction of a second.
                 kept = _Kept(PemPair.of(made.pair), now.replace(microsecond=0))
                 return Authorities((*self.known, _known(kept))).advanced(now)
             case DropFunctionAuthority(serial):
@@ -157,13 +157,13 @@ class Authorities:
         return self
 
     def server(self, names: Collection[str], now: datetime.datetime) -> IssuedCertificate:
-        """A certificate for a function that has these names."""
-        # The first becomes the common name, which may have 64 letters at most.
+        """Issue a certificate for a function that has these names."""
+        # The first becomes the common name, which may have at most 64 characters.
         ordered = sorted(names, key=len)
         return IssuedCertificate(self._signing(now).server(*ordered, now=now), self.bundle)
 
     def client(self, now: datetime.datetime) -> IssuedCertificate:
-        """A certificate for whoever calls functions."""
+        """Issue a client certificate for the caller of functions."""
         return IssuedCertificate(self._signing(now).client(CALLER, now=now), self.bundle)
 
     @property
@@ -171,7 +171,7 @@ class Authorities:
         return [signer for signer, _ in self.known]
 
     def signer(self, now: datetime.datetime) -> FunctionAuthority:
-        """Who signs now."""
+        """Return the authority that signs now."""
         return signing(self._signers, now)
 
     def _signing(self, now: datetime.datetime) -> Authority:
@@ -179,7 +179,7 @@ class Authorities:
         return next(authority for signer, authority in self.known if signer is chosen)
 
     def signed(self, leaf: x509.Certificate, now: datetime.datetime) -> bool:
-        """Whether who signs now has signed a certificate."""
+        """Report whether the authority that signs now has signed this certificate."""
         try:
             leaf.verify_directly_issued_by(self._signing(now).certificate)
         except (ValueError, TypeError, InvalidSignature):
@@ -198,9 +198,10 @@ def renewal(
     names: Collection[str],
     now: datetime.datetime,
 ) -> str:
-    """Why a certificate has to be replaced now; nothing if it has not.
+    """Return the reason to replace a certificate now; empty if there is none.
 
-    Authorities must have been advanced to this time. Believing one too many is no reason.
+    The authorities must have been advanced to this time. A superfluous trusted authority is no
+    reason.
     """
     try:
         leaf = x509.load_pem_x509_certificate(issued.pair.certificate)
@@ -218,7 +219,7 @@ def renewal(
 
 
 def _names(leaf: x509.Certificate) -> set[str]:
-    """The hosts that a certificate is for; a client's is for none."""
+    """Return the hosts of a server certificate; empty for a client certificate."""
     purposes = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     if ExtendedKeyUsageOID.SERVER_AUTH not in purposes:
         return set()
@@ -228,7 +229,7 @@ def _names(leaf: x509.Certificate) -> set[str]:
 
 
 def server_names(revision: str, *, namespace: str = "") -> tuple[str, ...]:
-    """The names under which a revision is called: on this machine, and as a Service.
+    """Return the names under which a revision is called: on this machine, and as a Service.
 
     >>> server_names("fn-1", namespace="polyver-system")[-1]
     'fn-1.polyver-system.svc.cluster.local'

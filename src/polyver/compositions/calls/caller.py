@@ -1,7 +1,7 @@
-"""Calls of functions: bounded in time, size and number, and never more than an error for one.
+"""Calls of functions, limited in time, size and concurrency.
 
-What is slow or dead holds up only those who call it: each revision has its own connection and its
-own bound on calls at the same time.
+A slow or dead function delays only its own callers: each revision has its own connection and its
+own concurrency limit.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 __all__ = ["Caller", "CallerLimits"]
 
 _PAUSES = (0.1, 0.5)
-"""How long to wait before the second and the third try, roughly."""
+"""Average pause before the second and the third try, in seconds."""
 chance = random.SystemRandom().random
-"""Between 0 and 1, so that callers come apart; not the one that a program may have seeded."""
+"""Returns a random number in [0, 1) to spread retries, independent of `random.seed`."""
 _LARGE = 1 << 18
-"""Answers that are read aside, so that nothing else waits for it."""
+"""Size from which a response is decoded in a worker thread, to keep the event loop free."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallerLimits:
-    """How much a revision may cost."""
+    """Limits for the calls of each revision."""
 
     concurrent: int = 32
-    """Calls of one revision at the same time."""
+    """Maximum number of concurrent calls of a revision."""
     waiting: int = 1024
-    """Calls of one revision that wait for their turn."""
+    """Maximum number of calls of a revision that wait for their turn."""
     most_sent: int = 4 << 20
-    """Bytes of a request. Functions made with the SDKs take no more than 4 MiB by default."""
+    """Maximum size of a request in bytes. Functions made with the SDKs accept 4 MiB by default."""
     most_received: int = 4 << 20
-    """Bytes of an answer."""
+    """Maximum size of a response in bytes."""
 
 
 class Caller:
-    """Calls functions over connections that are kept. It belongs to one event loop."""
+    """Calls functions over persistent connections. It belongs to one event loop."""
 
     def __init__(
         self, limits: CallerLimits | None = None, *, metrics: CallMetrics | None = None
@@ -58,16 +58,16 @@ class Caller:
         self.metrics = metrics or CallMetrics()
         self._lines: dict[str, _Line] = {}
         self._finishing: list[_Line] = []
-        """Of revisions that were forgotten while calls of them were under way."""
+        """Lines of forgotten revisions that still have calls in flight."""
 
     async def call(
         self, endpoint: Endpoint, request: Request, *, within: float = 10.0, resend: bool = True
     ) -> Response:
-        """What a function answers within so many seconds; FunctionFailed if it does not.
+        """Return a function's response within so many seconds; raise FunctionFailed otherwise.
 
-        Functions are pure, so a request that may have been lost is sent again, as long as there
-        is time: three times if nobody was reached, twice if the connection broke. Without `resend`
-        a request that the function may have seen is not sent again.
+        Functions are pure, so a request that may have been lost is sent again while there is time:
+        up to three tries if the connection could not be made, two if it broke. Without `resend`, a
+        request that the function may have received is not sent again.
         """
         now = asyncio.get_running_loop().time
         counts = self.metrics.of(endpoint.revision)
@@ -85,14 +85,14 @@ class Caller:
         return response
 
     async def forget(self, revision: str) -> None:
-        """Let go of a revision that is called no longer; calls under way may finish."""
+        """Drop a revision that is no longer called; calls in flight may finish."""
         self.metrics.forget(revision)
         if line := self._lines.pop(revision, None):
             await line.retire()
             self._finishing = [each for each in (*self._finishing, line) if each.open]
 
     async def close(self) -> None:
-        """End every connection, with the calls that are under way."""
+        """Close all connections; calls in flight fail."""
         lines = [*self._lines.values(), *self._finishing]
         self._lines, self._finishing = {}, []
         for line in lines:
@@ -100,7 +100,7 @@ class Caller:
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """Number of open connections."""
         return sum(line.open for line in (*self._lines.values(), *self._finishing))
 
     async def _called(
@@ -129,7 +129,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Deadline:
-    """How long a call may take, and when that time is over."""
+    """The time limit of a call, and the moment at which it ends."""
 
     within: float
     at: float
@@ -140,19 +140,19 @@ class _Deadline:
 
 
 class _Line:
-    """What the calls of one revision share: a connection, and a bound."""
+    """The connection and the concurrency limit that all calls of one revision share."""
 
     def __init__(self, limits: CallerLimits) -> None:
         self._limits = limits
         self._turns = asyncio.Semaphore(limits.concurrent)
         self._waiting = 0
         self._connections: list[FunctionConnection] = []
-        """Those that are open; new calls get the last."""
+        """Open connections; new calls use the last."""
         self._retired = self._closed = False
 
     @asynccontextmanager
     async def turn(self, endpoint: Endpoint, deadline: _Deadline) -> AsyncIterator[None]:
-        """Wait until there are few enough calls at the same time."""
+        """Wait until the concurrency limit allows another call."""
         if self._turns.locked() and self._waiting >= self._limits.waiting:
             fact = f"is busy: {self._waiting:,} calls wait for their turn already"
             raise _failed(endpoint, CallFailure.BUSY, fact)
@@ -173,7 +173,7 @@ class _Line:
 
     @asynccontextmanager
     async def connected(self, endpoint: Endpoint) -> AsyncIterator[FunctionConnection]:
-        """The connection to where a revision is now; the one before finishes its calls."""
+        """Yield the connection to the current address; an older one finishes its calls."""
         from polyver.compositions.calls._connections import FunctionConnection
 
         if self._closed:
@@ -192,7 +192,7 @@ class _Line:
             await self._tidy()
 
     async def _tidy(self) -> None:
-        """Close what is neither called now nor will be."""
+        """Close connections without calls, except the current one."""
         kept = () if self._retired else self._connections[-1:]
         over = [each for each in self._connections if not each.calls and each not in kept]
         self._connections = [each for each in self._connections if each not in over]
@@ -204,12 +204,12 @@ class _Line:
         return len(self._connections)
 
     async def retire(self) -> None:
-        """Close everything, after the calls that are under way or wait."""
+        """Close all connections after the calls that are in flight or wait."""
         self._retired = True
         await self._tidy()
 
     async def close(self) -> None:
-        """Close everything, with the calls that are under way or wait."""
+        """Close all connections; calls that are in flight or wait fail."""
         self._closed = True
         connections, self._connections = self._connections, []
         for each in connections:
@@ -219,7 +219,7 @@ class _Line:
 async def _answered(
     line: _Line, endpoint: Endpoint, content: bytes, deadline: _Deadline, *, resend: bool
 ) -> bytes:
-    """The bytes of an answer, after as many tries as there may be."""
+    """Return the bytes of a response, with as many tries as the failures allow."""
     from polyver.compositions.calls._channels import ConnectionClosed, RpcError, failed, meaning
 
     tries, sent = 0, False

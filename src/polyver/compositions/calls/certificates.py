@@ -1,7 +1,7 @@
-"""The certificates of functions that are served from this machine, in a folder of their own.
+"""Certificates of functions that this machine runs, stored in a folder.
 
-A function gets a folder that never changes once it has its name: a renewed certificate is in
-another, for whoever is started in its place. The authorities are kept across restarts.
+Each start of a function gets a subfolder that never changes afterwards; a renewed certificate is
+written to a new subfolder, for the function's next start. The authorities survive restarts.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ __all__ = ["CertificateFolder", "FunctionCertificates", "InvalidName"]
 
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _KEPT = 2
-"""How many folders of a revision stay: one to read now, one that was read before."""
+"""Subfolders kept per revision: the current one and the one before."""
 
 
 class InvalidName(PolyverError):
-    """A revision's name that is none."""
+    """A string that cannot be the name of a revision."""
 
 
 @dataclass(frozen=True)
 class FunctionCertificates:
-    """What one start of a function gets: `folder` is for `--tls-certs-dir`."""
+    """Certificates for one start of a function; `folder` is for `--tls-certs-dir`."""
 
     revision: str
     folder: Path
@@ -48,7 +48,7 @@ class FunctionCertificates:
 
 @dataclass(frozen=True)
 class _Client:
-    """What functions are shown: it is asked for with every call, and seldom changes."""
+    """The client certificate, cached because each call needs it and it seldom changes."""
 
     issued: IssuedCertificate
     authorities: Authorities
@@ -72,7 +72,7 @@ class _Client:
 
 
 class CertificateFolder:
-    """One folder with authorities and certificates. It may be used from any thread."""
+    """A folder with authorities and certificates. It may be used from any thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -83,7 +83,7 @@ class CertificateFolder:
     def issue(
         self, revision: str, *, now: datetime.datetime, namespace: str = ""
     ) -> FunctionCertificates:
-        """Certificates for the next start of a revision: tls.crt, tls.key and ca.crt."""
+        """Write certificates for the next start of a revision: tls.crt, tls.key and ca.crt."""
         if not _NAME.fullmatch(revision):
             raise InvalidName(f"{revision!r} cannot be the name of a revision")
         names = server_names(revision, namespace=namespace)
@@ -96,12 +96,12 @@ class CertificateFolder:
         return FunctionCertificates(revision, folder, issued, names)
 
     def renewal(self, certificates: FunctionCertificates, *, now: datetime.datetime) -> str:
-        """Why a function has to be started anew with other certificates; nothing if not."""
+        """Return the reason to restart a function with new certificates; empty if there is none."""
         with self._lock:
             return renewal(certificates.issued, self._advanced(now), certificates.names, now)
 
     def trust(self, revision: str, *, now: datetime.datetime) -> Trust:
-        """What is shown to a revision and believed of it; the same as long as it can be."""
+        """Return the certificates for calls of a revision; the same object while it is valid."""
         with self._lock:
             authorities = self._advanced(now)
             if self._client is None or not self._client.holds(authorities, now):
@@ -121,7 +121,7 @@ class CertificateFolder:
         return self._folder / "revisions"
 
     def _advanced(self, now: datetime.datetime) -> Authorities:
-        """The authorities as of now, kept before anyone hears of them."""
+        """Return the authorities as of now; changes are stored before anyone uses them."""
         try:
             if self._authorities is None:
                 private_folder(self._folder)
@@ -170,7 +170,7 @@ class CertificateFolder:
 
 
 def _tidy(home: Path, newest: Path) -> None:
-    """Remove what was left unfinished, and what nobody reads any more."""
+    """Remove unfinished subfolders and those that are no longer read."""
     others = [each for each in home.iterdir() if each != newest]
     finished = [each for each in others if not each.name.startswith(".")]
     finished.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)

@@ -1,4 +1,4 @@
-"""Where a revision of a function is called, and whom to believe there."""
+"""Endpoints: the address of a function's revision, and the certificates for calls to it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from polyver.kube.http.tls import Pair
 
 __all__ = ["Endpoint", "Trust", "is_address"]
 
-# gRPC takes other things too, such as paths of sockets, which nobody is to be sent to.
+# gRPC accepts other targets too, such as socket paths; these are not allowed.
 _ADDRESS = re.compile(
     r"(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\]):([1-9][0-9]{0,4})", re.IGNORECASE
 )
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is HOST:PORT.
+    """Report whether a string is HOST:PORT.
 
     >>> is_address("127.0.0.1:9443"), is_address("[::1]:9443"), is_address("unix:/run/fn")
     (True, True, False)
@@ -27,14 +27,14 @@ def is_address(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What both sides of a connection show and believe."""
+    """Certificates with which both sides of a connection authenticate each other."""
 
     bundle: bytes
-    """The authorities that may have signed the function's certificate, PEM."""
+    """Authorities that may have signed the function's certificate, as PEM."""
     pair: Pair = field(repr=False)
-    """What is shown to the function."""
+    """Client certificate and key that the function sees."""
     name: str = ""
-    """The name in the function's certificate; that of the host if none is given."""
+    """Name in the function's certificate; by default that of the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,4 +45,4 @@ class Endpoint:
     address: str
     """HOST:PORT."""
     trust: Trust | None = None
-    """None for a function that serves in plain text."""
+    """None for a function that serves without TLS."""

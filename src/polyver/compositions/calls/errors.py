@@ -1,4 +1,4 @@
-"""Why a call of a function came to nothing: a kind for programs, a sentence for people."""
+"""Errors of calls: a kind of failure for programs, a sentence for people."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ __all__ = ["CallFailure", "FunctionFailed"]
 
 
 class CallFailure(StrEnum):
-    """What went wrong, as metrics and conditions name it."""
+    """Kinds of failures, as metrics and conditions name them."""
 
     UNREACHABLE = "Unreachable"
-    """Nobody answers there, or the connection broke."""
+    """No server answers at the address, or the connection broke."""
     DEADLINE = "DeadlineExceeded"
-    """There was no answer in time."""
+    """There was no response in time."""
     BUSY = "Busy"
-    """Too many calls of this revision were waiting already."""
+    """Too many calls of this revision wait already."""
     TOO_LARGE = "TooLarge"
-    """A request or an answer is larger than is allowed."""
+    """A request or a response is larger than allowed."""
     REFUSED = "Refused"
-    """One side does not believe the other's certificate."""
+    """One side does not trust the other's certificate."""
     BROKEN = "BrokenReply"
-    """The answer is not what the protocol says."""
+    """The response violates the protocol."""
     UNSENDABLE = "Unsendable"
-    """The request holds what the protocol cannot carry."""
+    """The request holds a value that the protocol cannot represent."""
     FAILED = "Failed"
-    """The function answered that it failed."""
+    """The function responded with an error."""
 
     @property
     def passes(self) -> bool:
-        """Whether the same call may go well later without anyone doing anything."""
+        """True if the same call may succeed later without any change."""
         return self in (CallFailure.UNREACHABLE, CallFailure.DEADLINE, CallFailure.BUSY)
 
 
 class FunctionFailed(PolyverError):
-    """A call that came to nothing."""
+    """A failed call of a function."""
 
     def __init__(
         self,
@@ -53,4 +53,4 @@ class FunctionFailed(PolyverError):
         self.revision = revision
         self.address = address
         self.sent = sent
-        """Whether the function may have seen the request, and have failed because of it."""
+        """True if the function may have received the request, and have failed because of it."""

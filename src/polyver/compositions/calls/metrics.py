@@ -1,6 +1,6 @@
-"""Counts of calls, for each revision, for Prometheus and for whoever judges a rollout.
+"""Metrics of calls per revision, for Prometheus and for the analysis of rollouts.
 
-Counting is a few additions; the library that knows Prometheus' text is loaded when it is asked for.
+Counting is a few additions; the Prometheus library is imported only by `collector`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SUCCESS = "Success"
 
 @dataclass(slots=True)
 class CallCounts:
-    """What became of the calls of one revision."""
+    """Results and durations of the calls of one revision."""
 
     results: dict[str, int] = field(default_factory=dict)
-    """How many there were of each kind of failure, and of `Success`."""
+    """Number of calls by kind of failure, and of `Success`."""
     times: Times = field(default_factory=lambda: Times(_BOUNDS))
     in_flight: int = 0
-    """Calls that have begun, and wait for their turn or an answer."""
+    """Calls that wait for their turn or for a response."""
 
     def observe(self, failure: CallFailure | None, seconds: float) -> None:
         """Count a call that has ended."""
@@ -49,13 +49,13 @@ class CallCounts:
 
 
 class CallMetrics:
-    """Counts since the start."""
+    """Counts of all revisions since the start of the process."""
 
     def __init__(self) -> None:
         self._revisions: dict[str, CallCounts] = {}
 
     def of(self, revision: str) -> CallCounts:
-        """The counts of a revision; those beyond the most that are counted apart share theirs."""
+        """Return the counts of a revision; those beyond the limit share one."""
         found = self._revisions.get(revision)
         if found is None:
             name = revision if len(self._revisions) < _MOST_REVISIONS else _OTHERS
@@ -63,14 +63,14 @@ class CallMetrics:
         return found
 
     def forget(self, revision: str) -> None:
-        """Drop the counts of a revision that is called no longer."""
+        """Drop the counts of a revision that is no longer called."""
         self._revisions.pop(revision, None)
 
     def __iter__(self) -> Iterator[tuple[str, CallCounts]]:
         yield from self._revisions.items()
 
     def collector(self) -> Collector:
-        """What a registry of Prometheus' library asks."""
+        """Return a collector for a Prometheus registry."""
         return _collector(self)
 
 
@@ -84,7 +84,7 @@ def _collector(metrics: CallMetrics) -> Collector:
     from prometheus_client.registry import Collector
 
     class Calls(Collector):
-        """Tells the library what was counted."""
+        """Reports the counts to the Prometheus library."""
 
         def collect(self) -> Iterator[Metric]:
             total = CounterMetricFamily(

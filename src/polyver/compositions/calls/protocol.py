@@ -1,6 +1,6 @@
-"""The messages of Crossplane's function protocol, with the protocol's own numbers.
+"""The messages of Crossplane's function protocol, with its field numbers.
 
-`v1` and `v1beta1` have the same messages: only the name of the service tells them apart.
+`v1` and `v1beta1` have the same messages: only the name of the service differs.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ METHODS = tuple(
     f"/apiextensions.fn.proto.{version}.FunctionRunnerService/RunFunction"
     for version in ("v1", "v1beta1")
 )
-"""The newest first."""
+"""Method names, newest version first."""
 
 _TEXT, _BYTES, _STRUCT = StringContent(), BytesContent(), StructContent()
 
@@ -72,7 +72,7 @@ _STATE = Message(
     State, ImplicitPresenceField(1, "composite", _RESOURCE), MapField(2, "resources", _RESOURCE)
 )
 
-# Messages around one field, which is all that there is to know of them.
+# Messages with a single relevant field.
 _RESOURCES = SingleFieldContent(RepeatedField(1, "items", _RESOURCE), tuple)
 _CREDENTIALS = SingleFieldContent(
     ExplicitPresenceField(
@@ -160,7 +160,7 @@ _RESPONSE = Message(
 
 
 def encode_request(request: Request) -> bytes:
-    """A request as it is sent; Unwritable, with the place, if the protocol cannot carry it.
+    """Encode a request; raise UnwritableMessage, with the path, if that is impossible.
 
     >>> encode_request(Request(RequestMeta("t"), input={"a": True}))
     b'\\n\\x03\\n\\x01t"\\t\\n\\x07\\n\\x01a\\x12\\x02 \\x01'
@@ -169,17 +169,17 @@ def encode_request(request: Request) -> bytes:
 
 
 def decode_request(data: bytes) -> Request:
-    """A request as a function gets it; Unreadable if it is none."""
+    """Decode a request; raise UnreadableMessage if it is invalid."""
     return _REQUEST.load(data)
 
 
 def encode_response(response: Response) -> bytes:
-    """An answer as a function sends it; Unwritable if the protocol cannot carry it."""
+    """Encode a response; raise UnwritableMessage if the protocol cannot represent it."""
     return _RESPONSE.dump(response)
 
 
 def decode_response(data: bytes) -> Response:
-    """What a function answered; Unreadable, with the place, if it is no answer.
+    """Decode a response; raise UnreadableMessage, with the path, if it is invalid.
 
     >>> answer = Response(results=[Result(Severity.FATAL, "no")])
     >>> decode_response(encode_response(answer)).results[0].message

@@ -1,4 +1,4 @@
-"""Whether a function is ready to be called: asked once, over a connection of its own."""
+"""Probe of a function's readiness, over a connection of its own."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SERVING = 1
 
 
 async def probe(endpoint: Endpoint, *, within: float = 2.0) -> None:
-    """Return if a function can be called; FunctionFailed, with the reason, if it cannot.
+    """Return if a function can be called; raise FunctionFailed, with the reason, if it cannot.
 
-    A server that has no health service answers all the same, and that is enough: its certificate
-    is the revision's, it believes ours, and it speaks gRPC.
+    A server without a health service counts as ready when it answers UNIMPLEMENTED: its certificate
+    is the revision's, it trusts ours, and it speaks gRPC.
     """
     await load_grpc()
     from polyver.compositions.calls import _channels as channels
@@ -37,7 +37,7 @@ async def probe(endpoint: Endpoint, *, within: float = 2.0) -> None:
 
 
 def _check(answer: bytes, endpoint: Endpoint) -> None:
-    """Look into the answer of a health service, whose first field is the status."""
+    """Raise FunctionFailed unless the health service reports SERVING in its first field."""
     try:
         states = [each.integer("status") for each in fields(answer, "") if each.number == 1]
     except MalformedError as error:

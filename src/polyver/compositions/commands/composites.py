@@ -1,4 +1,4 @@
-"""Composite resources as a cluster has them: what each of them uses, why, and what it would get."""
+"""Composite resources on a cluster: their releases, the reasons, and what they would get now."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ __all__ = [
 ]
 
 ANY = ("xr", "xrs", "composite", "composites")
-"""What a composite resource is called by whoever does not say its kind."""
+"""Names for a composite resource of any kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompositionSnapshot:
-    """What composite resources choose from, as a cluster has it."""
+    """The cluster's objects from which composite resources choose their releases."""
 
     kinds: tuple[ResourceKind, ...]
-    """Of composite resources, in the version in which they are composed."""
+    """Kinds of composite resources, in the version in which they are composed."""
     definitions: dict[tuple[str, str], CompositeKind]
     candidates: tuple[Candidate, ...]
     revisions: tuple[Object, ...]
     installed: FunctionLineages
 
     def explain(self, obj: Object) -> CompositeExplanation:
-        """What a composite resource has, and what it would get."""
+        """Return the releases that a composite resource uses, and those that it would get now."""
         group = obj["apiVersion"].rpartition("/")[0]
         defined = self.definitions.get((group, obj["kind"])) or presumed_definition(obj)
         asking = read_composite(obj, defined)
@@ -76,7 +76,7 @@ class CompositionSnapshot:
 
 
 async def composed_on(client: Client) -> CompositionSnapshot:
-    """All that there is to choose from."""
+    """Read the objects from which composite resources choose."""
     definitions = {}
     for each in await _all(client, DEFINITIONS):
         if not check_definition(each):
@@ -106,7 +106,7 @@ async def _all(client: Client, resource: GroupVersionResource) -> list[Object]:
 
 
 async def composites_on(client: Client, composed: CompositionSnapshot) -> list[Object]:
-    """All composite resources, each with its kind, which servers leave out in lists."""
+    """Return all composite resources, each with its kind, which servers omit in lists."""
     return [
         {"apiVersion": kind.api_version, "kind": kind.kind, **each}
         for kind in composed.kinds
@@ -114,13 +114,13 @@ async def composites_on(client: Client, composed: CompositionSnapshot) -> list[O
     ]
 
 
-# Why.
+# `polyver why`.
 
 
 def why_composite(
     kind: str, name: str, namespace: str, context: str, output: OutputFormat, *, explain: bool
 ) -> None:
-    """Tell what a composite resource uses, and why."""
+    """Print which releases a composite resource uses, and why."""
 
     async def read(client: Client, access: ClusterAccess) -> CompositeExplanation:
         composed = await composed_on(client)
@@ -196,7 +196,7 @@ def _print(found: CompositeExplanation, *, explain: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One thing that is chosen."""
+    """One choice: the composition, its revision, or the function revision of a step."""
 
     part: str
     asks: str
@@ -263,12 +263,12 @@ def _data(found: CompositeExplanation, *, explain: bool) -> Object:
     return told | {"warnings": [*found.warnings], "errors": [*map(str, found.refusals)]}
 
 
-# Who.
+# `polyver impact`.
 
 
 @dataclass(frozen=True, slots=True)
 class ImpactRow:
-    """A composite resource that has a release, or would get it."""
+    """A composite resource that uses a release, or would get it."""
 
     who: str
     place: str
@@ -286,7 +286,7 @@ class ImpactRow:
 
 
 def impact_rows(explained: Iterable[CompositeExplanation], function: str) -> list[ImpactRow]:
-    """The composite resources whose steps call a function."""
+    """Return the composite resources whose steps call a function."""
     return [
         ImpactRow(each.composite.shown, f"step {step.name}", row.has, row.gets, row.why)
         for each in explained
@@ -297,19 +297,19 @@ def impact_rows(explained: Iterable[CompositeExplanation], function: str) -> lis
 
 
 def print_composites(rows: Sequence[ImpactRow]) -> None:
-    """Print who has what, if anybody does."""
+    """Print the composite resources, and which release each of them uses."""
     columns = ("WHO", "PLACE", "HAS", "WOULD GET NOW", "WHY")
     print_table(columns, [(each.who, each.place, each.has, each.gets, each.why) for each in rows])
 
 
 async def explained_on(client: Client) -> list[CompositeExplanation]:
-    """Every composite resource, and what it would get."""
+    """Return every composite resource with the releases that it would get now."""
     composed = await composed_on(client)
     return [composed.explain(each) for each in await composites_on(client, composed)]
 
 
 def impact_of_composition(text: str, context: str, output: OutputFormat) -> None:
-    """List the composite resources that have a composition or one revision of it, or get it."""
+    """List the composite resources that use a composition or a revision of it, or would get it."""
     name, _, revision = text.partition("/")[2].partition("@")
 
     async def read(

@@ -1,4 +1,4 @@
-"""Functions as a cluster has them: their revisions, and which of them each step gets."""
+"""Functions on a cluster: their revisions, and the revision that each step gets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _ANYONE = StepFunctionUse(Dependent("a new step"), "", UNSPECIFIED)
 
 @dataclass(frozen=True, slots=True)
 class InstalledFunction:
-    """A function, its revisions by number, and those who call it."""
+    """A function, its revisions by number, and the steps that call it."""
 
     function: Object
     revisions: tuple[Object, ...]
@@ -89,7 +89,7 @@ class InstalledFunction:
 
     @property
     def data(self) -> Object:
-        """All of it, for programs and tables."""
+        """The function and its revisions, for JSON output and tables."""
         spec, wanted = self.function["spec"], read_function(self.function)
         status = self.function.get("status") or {}
         found: Object = {
@@ -125,7 +125,7 @@ def _status(obj: Object, kind: str) -> str:
 
 
 def on_cluster(context: str, ask: Callable[[Client], Awaitable[T]]) -> T:
-    """What somebody wants to know of the cluster of a context."""
+    """Run a query against the cluster of a context, and return its result."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -145,7 +145,7 @@ def on_cluster(context: str, ask: Callable[[Client], Awaitable[T]]) -> T:
 
 
 async def all_installed(client: Client) -> list[InstalledFunction]:
-    """Every function, without those who call it."""
+    """Return all functions, without the steps that call them."""
     functions = (await client.list(FUNCTIONS)).items
     revisions = (await client.list(FUNCTION_REVISIONS)).items
     return [
@@ -155,7 +155,7 @@ async def all_installed(client: Client) -> list[InstalledFunction]:
 
 
 async def installed_on(client: Client, name: str) -> InstalledFunction:
-    """One function; an UnknownName if there is none."""
+    """Return one function; raise UnknownName if there is none."""
     there = ClientFunctionLookup(client, CompositionsOn(client))
     function = await there.function(name)
     if function is None:
@@ -173,7 +173,7 @@ def _of(function: str, revisions: Iterable[Object]) -> tuple[Object, ...]:
 
 
 def named(text: str) -> tuple[str, str]:
-    """NAME[@REVISION], with `package/` before it or not."""
+    """Parse NAME[@REVISION], with or without the prefix `package/`."""
     kind, slash, rest = text.partition("/")
     name, at, revision = (rest if slash and kind.lower() in PACKAGE_NAMES else text).partition("@")
     if not name or "/" in name or (at and not revision):
@@ -182,12 +182,12 @@ def named(text: str) -> tuple[str, str]:
 
 
 def revision_in(installed: InstalledFunction, text: str) -> Release:
-    """One revision, by its name, its number or the digits at the end of its name."""
+    """Find a revision by its name, its number or the digits at the end of its name."""
     return revision_called(installed.name, installed.lineage, text)
 
 
 def revision_called(function: str, lineage: Lineage, text: str) -> Release:
-    """The same of a lineage, wherever it was read."""
+    """Find a revision in a lineage, like `revision_in`."""
     try:
         asked = CAPABILITY.selector(text, lineage)
     except InvalidVersion as error:
@@ -200,7 +200,7 @@ def revision_called(function: str, lineage: Lineage, text: str) -> Release:
     return found
 
 
-# Why, and who.
+# `polyver why` and `polyver impact`.
 
 _Answer = Resolution | NoMatch
 
@@ -219,7 +219,7 @@ def _answers(
 
 
 def why_package(name: str, context: str, output: OutputFormat, *, explain: bool) -> None:
-    """Tell which revision of a function each step gets, and why."""
+    """Print which revision of a function each step gets, and why."""
     installed = on_cluster(context, lambda client: installed_on(client, name))
     answers = _answers(installed, [_ANYONE, *installed.uses])
     _print(answers, output, explain=explain)
@@ -229,9 +229,9 @@ def why_package(name: str, context: str, output: OutputFormat, *, explain: bool)
 
 
 def impact_of_package(text: str, context: str, output: OutputFormat) -> None:
-    """List the steps that get a function, or one revision of it, or ask for it in vain.
+    """List the steps that get a function or one revision of it, or that select it without a match.
 
-    And the composite resources that were composed by it, or would be.
+    Composite resources that were composed by it, or would be, are listed too.
     """
     from polyver.compositions.commands.composites import explained_on, impact_rows, print_composites
 

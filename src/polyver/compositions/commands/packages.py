@@ -186,7 +186,7 @@ def _set(text: str, state: State, context: str, *, force: bool) -> None:
 def _change(
     installed: InstalledFunction, name: str, state: State, *, force: bool
 ) -> dict[str, Any] | None:
-    """A patch of a revision; None if it is as it should be."""
+    """Return the patch of a revision; None if it has the state already."""
     from polyver.client import SystemClock, timestamp
     from polyver.compositions.names import FORCED
     from polyver.compositions.packages import read_function
@@ -246,12 +246,12 @@ def logs(
     while follow:
         time.sleep(_EVERY)
         if _is(older, seen):
-            _copy(older, seen)  # its last words, before another file took its place
+            _copy(older, seen)  # the rest of the rotated file, before the new one
         seen = _copy(file, seen)
 
 
 def _revision(text: str, folder: Path, context: str) -> str:
-    """The name of a revision; of one that has a log nobody has to be asked."""
+    """Return the name of a revision; the cluster is not asked if that revision has a log here."""
     from polyver.compositions.commands.functions_on_cluster import named, revision_in
 
     name, revision = named(text)
@@ -268,7 +268,7 @@ def _revision(text: str, folder: Path, context: str) -> str:
 
 
 class _Seen(NamedTuple):
-    """How much was printed, and of which file: another one may have taken its place."""
+    """The inode of a log file, and how much of it was printed: the file may have been rotated."""
 
     file: int = 0
     size: int = 0
@@ -282,7 +282,7 @@ def _is(path: Path, seen: _Seen) -> bool:
 
 
 def _copy(path: Path, seen: _Seen) -> _Seen:
-    """Print what has come since; all of a file that was not there before."""
+    """Print the part of a file that is new; all of a file with another inode."""
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())
@@ -293,7 +293,7 @@ def _copy(path: Path, seen: _Seen) -> _Seen:
     except FileNotFoundError:
         return seen
     except BrokenPipeError:
-        raise  # nobody reads what is printed
+        raise  # the reader of the output has gone
     except OSError as error:
         raise UnreadableInput(f"{path} cannot be read: {error.strerror}") from None
 
@@ -302,6 +302,6 @@ def _print_rest(file: BinaryIO) -> None:
     flush()
     while piece := file.read(1 << 16):
         with printing():
-            sys.stdout.buffer.write(piece)  # as it was printed, whatever that was
+            sys.stdout.buffer.write(piece)  # raw bytes, in any encoding
     with printing():
         sys.stdout.buffer.flush()

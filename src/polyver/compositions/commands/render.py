@@ -1,4 +1,4 @@
-"""`polyver render`: what a composite resource would become, worked out from files."""
+"""`polyver render`: renders a composite resource from files."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def render(
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """What is read."""
+    """Paths and options that name input files."""
 
     xr: str
     composition: str
@@ -171,7 +171,7 @@ class _Files:
     annotations: tuple[str, ...]
 
     def check(self) -> None:
-        """Standard input can be read once."""
+        """Raise Misused if standard input is named more than once."""
         several = (self.xr, self.composition, self.functions, self.xrd, self.observed)
         if (*several, *self.required, self.credentials).count("-") > 1:
             raise Misused("standard input is named twice", hint="name files instead")
@@ -179,7 +179,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """How it is run."""
+    """Options of the run."""
 
     revisions: tuple[str, ...]
     folder: Path
@@ -189,7 +189,7 @@ class _Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What the files say."""
+    """The content of the input files."""
 
     composite: LocatedObject
     asking: Composite
@@ -202,12 +202,12 @@ class _Read:
 
 
 def _interruptible(files: _Files, wanted: _Wanted, included: Included) -> list[Object]:
-    """All of it; whoever interrupts it finds no process left."""
+    """Read and render; an interrupt ends all child processes."""
 
     async def whole() -> list[Object]:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # no main thread
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # other thread
             loop.add_signal_handler(signal.SIGTERM, task.cancel)
         return await _render(read, wanted, included)
 
@@ -252,7 +252,7 @@ def _read(files: _Files) -> _Read:
 
 
 def _check_called(revision: LocatedObject, functions: Sequence[LocatedObject], path: str) -> None:
-    """Refuse steps that call what nobody named."""
+    """Raise an error for a step whose function is not among the given ones."""
     from polyver.compositions.commands.rendering.resolution import function_named
 
     known = sorted({function_named(each) for each in functions})
@@ -285,7 +285,8 @@ async def _render(read: _Read, wanted: _Wanted, included: Included) -> list[Obje
             raise located(refusal, read.revision) from None
         await served.serve(packages[name] for name in {step.revision for step in steps})
         run = await _driven(replace(run, context=read.context), read, served, wanted.seconds)
-    # Crossplane prints an object that is composed twice; the controller would refuse it.
+    # Crossplane's command prints an object that is composed twice, so this one does as well; the
+    # controller would refuse it.
     outcome = conclude(run, distinct=False)
     _tell(read, run, outcome, included)
     return rendered(run, outcome, served.answers, included)
@@ -304,7 +305,7 @@ async def _driven(
 
 
 def _tell(read: _Read, run: PipelineRun, outcome: PipelineOutcome, included: Included) -> None:
-    """Say what is not in the output; an error if there is none."""
+    """Print warnings about what the output does not show; raise RunFailed if the run failed."""
     from polyver.capability import Refusal
     from polyver.compositions.pipeline import check_distinct, shown
 

@@ -1,6 +1,6 @@
-"""Compositions: kinds of composite resources, revisions, and who gets what, decided on plain data.
+"""Decisions about compositions on plain data: kinds, revisions, and resolution.
 
-Admission asks before a write, controllers afterwards; both ask the same functions.
+Admission calls these functions before a write, controllers afterwards.
 """
 
 from polyver.compositions.decisions._checks import (

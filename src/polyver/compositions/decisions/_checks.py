@@ -1,4 +1,4 @@
-"""What is wrong with a Composition by itself, before anybody uses it."""
+"""Validation of a Composition by itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["check_composition", "check_pipeline", "check_step", "composition_war
 
 
 def check_composition(obj: ReadOnlyObject, *, several: bool) -> list[Refusal]:
-    """All that is wrong with a Composition; `several` is the switch FunctionRevisions."""
+    """Return all problems of a Composition; `several` enables the feature FunctionRevisions."""
     found = [*_check_name(obj["metadata"].get("name", ""))]
     names: set[str] = set()
     for place, step in enumerate(obj["spec"].get("pipeline") or ()):
@@ -44,7 +44,7 @@ def _check_name(name: str) -> Iterator[Refusal]:
 
 
 def check_pipeline(obj: ReadOnlyObject) -> list[Refusal]:
-    """What steps ask for that there is not without the feature FunctionRevisions."""
+    """Return a refusal for each field of the steps that needs the feature FunctionRevisions."""
     return [
         refusal
         for place, step in enumerate(obj["spec"].get("pipeline") or ())
@@ -53,7 +53,7 @@ def check_pipeline(obj: ReadOnlyObject) -> list[Refusal]:
 
 
 def check_step(step: ReadOnlyObject, at: str, *, several: bool) -> Iterator[Refusal]:
-    """What is wrong with a step, which stands at some place."""
+    """Yield the problems of a step; `at` is its path."""
     if not several:
         yield from switched_off(step, at)
     yield from _check_labels(step, f"{at}.functionRevisionSelector.matchLabels")
@@ -82,7 +82,7 @@ def _check_labels(step: ReadOnlyObject, at: str) -> Iterator[Refusal]:
 
 
 def composition_warnings(obj: ReadOnlyObject) -> list[str]:
-    """What is not wrong, but hardly meant."""
+    """Return warnings about valid but probably unintended fields."""
     return [
         f"spec.pipeline[{place}]: functionRevisionRef and functionRevisionSelector are both "
         "there; the ref wins"

@@ -1,4 +1,4 @@
-"""Which Composition a composite resource gets, and which revision of it."""
+"""Choice of the Composition of a composite resource, and of its revision."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """What a composite resource asks for, and what it uses now."""
+    """The selectors of a composite resource, and the releases that it uses now."""
 
     obj: ReadOnlyObject
     at: str
-    """Where its fields for compositions are: `spec` or `spec.crossplane`."""
+    """Path of its fields for compositions: `spec` or `spec.crossplane`."""
     composition: str
-    """`compositionRef`: what the user named, or what was chosen before."""
+    """`compositionRef`: the user's choice, or an earlier choice of the controller."""
     composition_labels: Mapping[str, str] | None
     revision: str
     """`compositionRevisionRef`."""
@@ -62,7 +62,7 @@ class Composite:
 
     @property
     def shown(self) -> str:
-        """As sentences name it: `AcmeBucket my-bucket`."""
+        """Name for messages: `AcmeBucket my-bucket`."""
         metadata = self.obj["metadata"]
         name = metadata.get("name", "")
         space = metadata.get("namespace")
@@ -70,13 +70,13 @@ class Composite:
 
     @property
     def resources(self) -> Sequence[ReadOnlyObject]:
-        """`resourceRefs`: what it is composed of, as far as anybody knows."""
+        """`resourceRefs`: its known composed resources."""
         fields = mapping(self.obj.get("spec"))
         inside = fields if self.at == "spec" else mapping(fields.get(INSIDE))
         return [each for each in inside.get("resourceRefs") or () if each.get("name")]
 
     def written(self, **fields: Any) -> dict[str, Any]:
-        """A patch with fields for compositions where it has them."""
+        """Return a patch that sets its fields for compositions."""
         return {"spec": fields if self.at == "spec" else {INSIDE: fields}}
 
     def dependent(self, at: str, pin: Pin | None = None) -> Dependent:
@@ -86,7 +86,7 @@ class Composite:
 
 
 def read_composite(obj: ReadOnlyObject, defined: CompositeKind) -> Composite:
-    """A composite resource as the server has it."""
+    """Parse a composite resource."""
     spec = mapping(obj.get("spec"))
     fields = spec if defined.legacy else mapping(spec.get(INSIDE))
     selector = fields.get("compositionSelector")
@@ -103,7 +103,7 @@ def read_composite(obj: ReadOnlyObject, defined: CompositeKind) -> Composite:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A Composition, as far as choosing goes."""
+    """The fields of a Composition that the choice needs."""
 
     name: str
     api_version: str
@@ -115,7 +115,7 @@ class Candidate:
 
 
 def candidate_of(obj: ReadOnlyObject) -> Candidate:
-    """A Composition as the server has it."""
+    """Parse a Composition."""
     target = obj["spec"]["compositeTypeRef"]
     labels = obj["metadata"].get("labels") or {}
     return Candidate(obj["metadata"]["name"], target["apiVersion"], target["kind"], labels)
@@ -123,7 +123,7 @@ def candidate_of(obj: ReadOnlyObject) -> Candidate:
 
 @dataclass(frozen=True, slots=True)
 class ChosenComposition:
-    """The Composition, why it is that one, and what to tell the user."""
+    """The chosen Composition, the reason, and warnings for the user."""
 
     composition: str
     reason: str
@@ -133,7 +133,7 @@ class ChosenComposition:
 def choose_composition(
     composite: Composite, defined: CompositeKind, known: Iterable[Candidate]
 ) -> ChosenComposition:
-    """The Composition of a composite resource; Refusal if there is none, or it is not clear."""
+    """Return the Composition of a composite resource; raise Refusal if there is none or several."""
     there = {each.name: each for each in known}
     place = f"{composite.at}.compositionRef"
     if defined.enforced:
@@ -208,7 +208,7 @@ def _unclear(defined: CompositeKind, fitting: Sequence[str], at: str) -> Refusal
 
 
 def gated(lineage: Lineage, gates: Mapping[str, Gate] | None) -> Lineage:
-    """A lineage with the gates of rollouts, by the names of the releases that they hold."""
+    """Return a lineage with the gates of rollouts, by the names of the gated releases."""
     if not gates:
         return lineage
     return Lineage(lineage.name, [replace(each, gate=gates.get(each.name)) for each in lineage])
@@ -221,10 +221,10 @@ def choose_revision(
     *,
     gates: Mapping[str, Gate] | None = None,
 ) -> Resolution:
-    """The revision of its Composition that a composite resource gets.
+    """Return the revision of its Composition that a composite resource gets.
 
-    With Automatic it is the newest that the selector matches. With Manual the one that it has is
-    kept until the selector no longer matches it; then the newest that it matches is taken.
+    With Automatic it is the newest that the selector matches. With Manual the current revision is
+    kept until the selector no longer matches it; then it is the newest that matches.
     """
     known = {each["metadata"]["name"]: each for each in revisions}
     ours = [
@@ -261,14 +261,14 @@ def _foreign(composite: Composite, composition: str, other: str) -> Refusal:
 def composite_entry(
     composite: Composite, lineage: Lineage
 ) -> tuple[Dependent, str, Selector, Policy]:
-    """What a composite resource asks of its Composition, as the core's Index takes it.
+    """Return the entry of a composite resource in the core's Index.
 
-    With all of them in an Index, `affected` tells who moves when there is a new revision.
+    With all of them in an Index, `affected` returns those that move when there is a new revision.
     """
     labels = composite.revision_labels
     field = "compositionRevisionSelector" if labels else "compositionRevisionRef"
     known = lineage.get(composite.revision) if composite.revision else None
-    # A revision that is not there any more has no content to compare.
+    # A revision that no longer exists has no digest.
     pin = known.pin if known else Pin(composite.revision) if composite.revision else None
     return (
         composite.dependent(f"{composite.at}.{field}", pin),
@@ -293,7 +293,7 @@ def _resolved(composite: Composite, lineage: Lineage) -> Resolution:
 
 
 def references_patch(composite: Composite, composition: str, revision: str) -> dict[str, Any]:
-    """A merge patch that notes on a composite resource what it uses; empty if it is noted."""
+    """Return a merge patch that records what a composite resource uses; empty if recorded."""
     fields: dict[str, Any] = {}
     if composite.composition != composition:
         fields["compositionRef"] = {"name": composition}

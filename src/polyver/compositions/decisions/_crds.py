@@ -1,6 +1,6 @@
-"""What a definition means for its CustomResourceDefinition: whose that is, what it says, what goes.
+"""The CustomResourceDefinition of a definition: its owner, its content, and its removal.
 
-Admission and the controller ask the same; objects are plain data as the server has them.
+Admission and the controller share these functions; objects are plain data.
 """
 
 from __future__ import annotations
@@ -33,27 +33,28 @@ __all__ = [
 ]
 
 APPLIER: Final = "polyver-compositions"
-"""Who applies the definitions of composite resources, as `managedFields` have it."""
+"""Field manager of the CRDs of composite resources."""
 _NOTHING: Final = {"strategy": "None"}
 _OURS: Final = ("Applied", "Established", "Offered", "Postponed")
 _HTTPS: Final = 443
 
 
 def is_going(obj: ReadOnlyObject) -> bool:
-    """Whether an object has been deleted, and is there until somebody lets it go."""
+    """Report whether an object is being deleted, and waits for its finalizers."""
     return "deletionTimestamp" in obj["metadata"]
 
 
 def is_by_force(obj: ReadOnlyObject) -> bool:
-    """Whether somebody wants it deleted whoever uses it."""
+    """Report whether an annotation allows its deletion although it is in use."""
     said = mapping(obj["metadata"].get("annotations")).get(DELETED_BY_FORCE)
     return said == "true"
 
 
 def is_ours(crd: ReadOnlyObject, obj: ReadOnlyObject) -> bool:
-    """Whether a CustomResourceDefinition is that of a definition.
+    """Report whether a CustomResourceDefinition belongs to a definition.
 
-    One without a controller is, if it was once: after a restore, or when it was left behind.
+    One without a controller does if we applied it before: it was restored from a backup, or
+    orphaned.
     """
     if controller_of(crd):
         return is_owned(crd, obj)
@@ -62,13 +63,13 @@ def is_ours(crd: ReadOnlyObject, obj: ReadOnlyObject) -> bool:
 
 
 def is_owned(crd: ReadOnlyObject, obj: ReadOnlyObject) -> bool:
-    """Whether a CustomResourceDefinition goes with a definition."""
+    """Report whether a definition controls a CustomResourceDefinition."""
     uid: str = obj["metadata"]["uid"]
     return controller_of(crd) == uid
 
 
 def check_crd(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[Refusal]:
-    """Why a CustomResourceDefinition that is there is left alone."""
+    """Return a refusal if an existing CustomResourceDefinition has another owner."""
     if crd is None or is_ours(crd, obj):
         return []
     fact = f"there is a CustomResourceDefinition {crd['metadata']['name']} of somebody else"
@@ -77,7 +78,7 @@ def check_crd(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[Refusal]:
 
 
 def no_longer_defined(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[str]:
-    """Versions that a definition has no longer, and in which objects may be stored."""
+    """Return stored versions that the definition no longer has."""
     stored = mapping(mapping(crd).get("status")).get("storedVersions") or ()
     names = {each["name"] for each in obj["spec"]["versions"]}
     return [each for each in stored if each not in names]
@@ -86,7 +87,7 @@ def no_longer_defined(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[s
 def check_stored(
     obj: ReadOnlyObject, crd: ReadOnlyObject | None, composites: Sequence[str]
 ) -> list[Refusal]:
-    """Why a version cannot be dropped; `composites` are those that there are, of any version."""
+    """Return why versions cannot be dropped; `composites` are existing objects of any version."""
     dropped = no_longer_defined(obj, crd)
     if not dropped or not composites:
         return []
@@ -96,10 +97,10 @@ def check_stored(
 
 
 def crd_content(obj: ReadOnlyObject, crd: ReadOnlyObject | None = None) -> dict[str, Any]:
-    """The CustomResourceDefinition as it is to be applied; `crd` is the one that is there.
+    """Return the CustomResourceDefinition to apply; `crd` is the existing one.
 
-    Who converts is not part of it: a Conversion for the kind has a say in that. A version that
-    may still be stored is kept, unserved.
+    It does not include the conversion, which a Conversion for the kind may set. A removed version
+    that may still be stored is kept, unserved.
     """
     made = definition_crd(obj)
     made["spec"].pop("conversion", None)
@@ -127,7 +128,7 @@ def conversion_change(obj: ReadOnlyObject, crd: ReadOnlyObject) -> dict[str, Any
         return None
     said: dict[str, Any] = {"webhook": None, **wanted}
     if said["webhook"]:
-        # A service or a URL is named, and it may have been the other one before.
+        # The patch must remove the field that is not used: the webhook may have had the other one.
         client = {"service": None, "url": None, **_client(wanted)}
         said["webhook"] = {**said["webhook"], "clientConfig": client}
     return {"spec": {"conversion": said}}
@@ -148,7 +149,7 @@ def _is_part(wanted: ReadOnlyObject, there: ReadOnlyObject) -> bool:
     return all(there.get(name) == value for name, value in wanted.items())
 
 
-# What it says of itself.
+# Status.
 
 
 def definition_status(
@@ -159,9 +160,9 @@ def definition_status(
     waits_for: Sequence[str] = (),
     now: str,
 ) -> dict[str, Any]:
-    """The status that a definition should have; times of what has not changed stay.
+    """Return the status that a definition should have; unchanged conditions keep their times.
 
-    `waits_for` are the composite resources that are there although it was deleted.
+    `waits_for` are composite resources that still exist although the definition was deleted.
     """
     mine = crd if crd is not None and is_ours(crd, obj) else None
     facts = [_established(mine), *_applied(obj, refusals), *_offered(obj), *_postponed(waits_for)]
@@ -219,7 +220,7 @@ def _postponed(waits_for: Sequence[str]) -> Iterable[DesiredCondition]:
 
 
 def _composed_type(crd: ReadOnlyObject) -> dict[str, str]:
-    """The version that is stored, also while the definition asks for another one in vain."""
+    """Return the stored version, even while the definition asks for another one in vain."""
     spec = crd["spec"]
     stored = next(each["name"] for each in spec["versions"] if each["storage"])
     return {"apiVersion": f"{spec['group']}/{stored}", "kind": spec["names"]["kind"]}

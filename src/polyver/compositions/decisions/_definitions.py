@@ -1,4 +1,4 @@
-"""Definitions of composite resources: what is wrong with them, and the kinds that they define."""
+"""Validation of composite resource definitions, and the CRDs that they define."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 
 UpdatePolicy = Literal["Automatic", "Manual"]
 CATEGORY: Final = "composite"
-"""The category by which the kinds of composite resources are found."""
+"""Category of all kinds of composite resources, by which they are found."""
 _CRD = "apiextensions.k8s.io", "v1", "CustomResourceDefinition"
 _LEGACY = "LegacyCluster"
 _WEBHOOK = "spec.conversion.webhook"
@@ -47,22 +47,22 @@ _WEBHOOK = "spec.conversion.webhook"
 
 @dataclass(frozen=True, slots=True)
 class CompositeKind:
-    """A kind of composite resource, as far as composing them goes."""
+    """The fields of a definition that composing needs."""
 
     name: str
     group: str
     kind: str
     version: str
-    """The referenceable version, in which they are composed."""
+    """Referenceable version, in which the resources are composed."""
     legacy: bool = True
-    """Whether the fields for compositions stand directly in `spec`."""
+    """True if the fields for compositions are directly in `spec`."""
     default: str = ""
-    """The Composition of those that ask for none."""
+    """Composition of resources that select none."""
     enforced: str = ""
-    """The Composition of all."""
+    """Composition of all resources."""
     update_policy: UpdatePolicy = "Automatic"
     connection_keys: tuple[str, ...] = ()
-    """Which connection details are published; all if there are none."""
+    """Names of the connection details that are published; all if empty."""
 
     @property
     def api_version(self) -> str:
@@ -70,7 +70,7 @@ class CompositeKind:
 
 
 def read_definition(obj: ReadOnlyObject) -> CompositeKind:
-    """A definition in which `check_definition` finds nothing wrong."""
+    """Parse a definition that `check_definition` accepts."""
     spec: ReadOnlyObject = obj["spec"]
     return CompositeKind(
         obj["metadata"]["name"],
@@ -86,7 +86,7 @@ def read_definition(obj: ReadOnlyObject) -> CompositeKind:
 
 
 def presumed_definition(composite: ReadOnlyObject) -> CompositeKind:
-    """What can be told of a kind whose definition is not there, by one object of it."""
+    """Derive a kind from one of its objects, because its definition is unknown."""
     group, _, version = str(composite["apiVersion"]).rpartition("/")
     spec, metadata = mapping(composite.get("spec")), mapping(composite.get("metadata"))
     legacy = INSIDE not in spec and not metadata.get("namespace")
@@ -99,7 +99,7 @@ def _is_legacy(spec: ReadOnlyObject) -> bool:
 
 
 def check_definition(obj: ReadOnlyObject) -> list[Refusal]:
-    """All that is wrong with a definition, each with its place."""
+    """Return all problems of a definition, each with its path."""
     spec: ReadOnlyObject = obj["spec"]
     found = [*_check_names(obj), *_check_versions(spec["versions"]), *_check_conversion(spec)]
     for number, version in enumerate(spec["versions"]):
@@ -162,7 +162,7 @@ def _check_schema(spec: ReadOnlyObject, number: int, version: ReadOnlyObject) ->
 
 
 def _given_schema(version: ReadOnlyObject) -> dict[str, Any]:
-    """The schema that somebody wrote, read as an API server reads it; empty if there is none."""
+    """Return the user's schema, decoded like the API server does; empty if there is none."""
     schema = mapping(version.get("schema")).get("openAPIV3Schema") or {}
     versions = [{"name": version["name"], "schema": {"openAPIV3Schema": schema}}]
     about = {"apiVersion": f"{_CRD[0]}/{_CRD[1]}", "kind": _CRD[2], "spec": {"versions": versions}}
@@ -181,7 +181,7 @@ def _schema(spec: ReadOnlyObject, given: ReadOnlyObject) -> dict[str, Any]:
 
 
 def unheeded_fields(obj: ReadOnlyObject) -> list[str]:
-    """What is written and has no effect, for a warning."""
+    """Return warnings about fields without effect."""
     spec: ReadOnlyObject = obj["spec"]
     found = []
     if spec.get("claimNames"):
@@ -206,9 +206,10 @@ def unheeded_fields(obj: ReadOnlyObject) -> list[str]:
 
 
 def definition_crd(obj: ReadOnlyObject, webhook: Webhook | None = None) -> dict[str, Any]:
-    """The CustomResourceDefinition of the kind that a definition defines.
+    """Return the CustomResourceDefinition that a definition defines.
 
-    `webhook` is who converts if the definition does not say it. Raises the first Refusal.
+    `webhook` converts if the definition names no strategy. Raise the first Refusal if it is
+    invalid.
     """
     for refusal in check_definition(obj):
         raise refusal

@@ -1,6 +1,6 @@
-"""Why a composite resource is what it is: all that is chosen for it, each with its reason.
+"""Explanation of the releases of a composite resource, each with its reason.
 
-The same functions choose for the controller; here a refusal is an answer among others.
+The controller uses the same functions; here a refusal is a result like others.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ __all__ = ["CompositeExplanation", "explain"]
 
 @dataclass(frozen=True, slots=True)
 class CompositeExplanation:
-    """What a composite resource would get now, and what it has."""
+    """The releases that a composite resource uses, and those that it would get now."""
 
     composite: Composite
     composition: ChosenComposition | Refusal
     revision: Resolution | Refusal | None
-    """None if there is no composition to choose it from."""
+    """None if there is no composition."""
     steps: tuple[StepResolution, ...] = ()
 
     @property
     def asks_composition(self) -> str:
-        """What it asks for, in words; empty if for nothing.
+        """The composition that it selects, as a string; empty if none.
 
-        A name may be what was chosen before: that is noted where users write theirs.
+        A name may be an earlier choice of the controller, which uses the same field as the user.
         """
         labels = self.composite.composition_labels
         return self.composite.composition or (str(Labels.of(labels)) if labels else "")
@@ -71,7 +71,7 @@ def explain(
     revisions: Sequence[ReadOnlyObject],
     installed: FunctionLineages,
 ) -> CompositeExplanation:
-    """What a composite resource would get now of what there is."""
+    """Return what a composite resource would get now from these objects."""
     try:
         chosen = choose_composition(composite, defined, candidates)
     except Refusal as refusal:

@@ -1,4 +1,4 @@
-"""What every composite resource has besides the fields that its definition gives it."""
+"""Schema fields that all composite resources have, besides those of their definition."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["COLUMNS", "INSIDE", "LEGACY_COLUMNS", "RESERVED", "injected"]
 
 Schema = Mapping[str, Any]
 INSIDE: Final = "crossplane"
-"""The field of `spec` that holds them, unless the definition's scope is LegacyCluster."""
+"""Field of `spec` that holds them, unless the definition's scope is LegacyCluster."""
 RESERVED: Final = "pipeline"
-"""The field of `status` that Crossplane does not have, so that somebody may use it already."""
+"""Field of `status` that Crossplane does not have, so a definition may already use it."""
 
 _TEXT: Schema = {"type": "string"}
 _TIME: Schema = {"type": "string", "format": "date-time"}
@@ -72,9 +72,9 @@ _STATUS = {
 
 
 def injected(schema: Schema, *, legacy: bool, update_policy: str) -> dict[str, Any]:
-    """The schema of a version with the fields that all composite resources have.
+    """Return the schema of a version with the fields that all composite resources have.
 
-    What it says itself under their names gives way.
+    They replace fields of the same names.
     """
     properties = schema.get("properties") or {}
     fields = _fields(update_policy)

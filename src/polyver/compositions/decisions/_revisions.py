@@ -1,7 +1,6 @@
-"""What a Composition means for its revisions: which is made, renumbered, relabelled or adopted.
+"""Revisions of a Composition: which one is created, renumbered, relabelled or adopted.
 
-Content is spec and labels. Revisions are never collected here: those that nobody wants go with
-their Composition.
+The content is spec and labels. Old revisions are kept, and are deleted with their Composition.
 """
 
 from __future__ import annotations
@@ -56,13 +55,13 @@ _OURS = (COMPOSITION, CONTENT)
 
 @dataclass(frozen=True, slots=True)
 class KnownCompositionRevision(Numbered):
-    """A CompositionRevision as it is, or as it is to be."""
+    """The actual or desired state of a CompositionRevision."""
 
     content: str
-    """The digits of its content."""
+    """Digest of its content, in hexadecimal digits."""
     labels: Mapping[str, str] = field(default_factory=dict)
     owner: str = ""
-    """The uid of the Composition that it belongs to; empty after a restore from a backup."""
+    """The uid of its Composition; empty after a restore from a backup."""
     deleting: bool = False
 
     @property
@@ -72,13 +71,13 @@ class KnownCompositionRevision(Numbered):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be done about a Composition, in this order; nothing if something is refused."""
+    """Changes to make for a Composition, in this order; none if there are refusals."""
 
     create: KnownCompositionRevision | None = None
     changes: tuple[KnownCompositionRevision, ...] = ()
-    """Revisions as they are to be."""
+    """The desired state of changed revisions."""
     current: str = ""
-    """The revision of the content that the Composition has now."""
+    """The revision with the Composition's current content."""
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -87,9 +86,9 @@ class Changes:
 
 
 def content_of(composition: ReadOnlyObject) -> str:
-    """The digits by which a content is known: of spec and labels, which fit into a label.
+    """Return the digest of a Composition's spec and labels, short enough for a label value.
 
-    Annotations do not count: whoever writes the same again in another way means the same.
+    Annotations are not part of the content.
     """
     labels = {k: v for k, v in _labels(composition).items() if k not in _OURS}
     content = {"labels": labels, "spec": {**composition["spec"], "revision": None}}
@@ -101,7 +100,7 @@ def _labels(obj: ReadOnlyObject) -> dict[str, str]:
 
 
 def known_composition_revision(obj: ReadOnlyObject) -> KnownCompositionRevision:
-    """A CompositionRevision as the server has it."""
+    """Parse a CompositionRevision."""
     metadata: ReadOnlyObject = obj["metadata"]
     labels = _labels(obj)
     return KnownCompositionRevision(
@@ -121,12 +120,12 @@ def _controller(metadata: ReadOnlyObject) -> str:
 
 
 def composition_of(obj: ReadOnlyObject) -> str:
-    """The Composition that a revision belongs to, of which metadata is enough."""
+    """Return the Composition that a revision belongs to; the revision's metadata is enough."""
     return _labels(obj).get(COMPOSITION, "")
 
 
 def composition_lineage(composition: str, known: Iterable[KnownCompositionRevision]) -> Lineage:
-    """The revisions of a Composition, in the order of their numbers."""
+    """Return the lineage of a Composition, ordered by revision numbers."""
     in_order = sorted(known, key=lambda each: each.name)
     return Lineage(composition, [each.release for each in distinct(in_order).values()])
 
@@ -134,9 +133,9 @@ def composition_lineage(composition: str, known: Iterable[KnownCompositionRevisi
 def composition_changes(
     composition: ReadOnlyObject, known: Sequence[KnownCompositionRevision]
 ) -> Changes:
-    """What is to be done so that the content of now is the highest revision.
+    """Return the changes that make the current content the highest revision.
 
-    `known` are the revisions that have the Composition's name in their label.
+    `known` are the revisions whose label has the Composition's name.
     """
     metadata: ReadOnlyObject = composition["metadata"]
     uid, content = metadata["uid"], content_of(composition)
@@ -150,7 +149,7 @@ def composition_changes(
     found = there.get(name)
     if found is None:
         there[name] = _made(composition, content, number)
-    elif not found.deleting:  # else it is made anew when it is gone
+    elif not found.deleting:  # else it is created again after its deletion
         labels = {**found.labels, **_copied(composition, content)}
         there[name] = replace(found, number=number, labels=labels)
     after = [each if each.deleting else replace(each, owner=uid) for each in there.values()]
@@ -189,7 +188,7 @@ def _copied(composition: ReadOnlyObject, content: str) -> dict[str, str]:
 def revisions_after(
     changes: Changes, known: Iterable[KnownCompositionRevision]
 ) -> list[KnownCompositionRevision]:
-    """The revisions as they are when all of it is done."""
+    """Return the revisions after all changes."""
     found = {each.name: each for each in known}
     made = (changes.create,) if changes.create else ()
     found |= {each.name: each for each in (*made, *changes.changes)}
@@ -199,7 +198,7 @@ def revisions_after(
 def composition_revision_object(
     made: KnownCompositionRevision, composition: ReadOnlyObject
 ) -> dict[str, Any]:
-    """The CompositionRevision that is to be made of what a Composition says now."""
+    """Return the CompositionRevision to create from a Composition's current content."""
     found: dict[str, Any] = {
         "apiVersion": f"{COMPOSITION_GROUP}/{COMPOSITION_STORED}",
         "kind": COMPOSITION_REVISIONS.kind,
@@ -227,7 +226,7 @@ def _owner(composition: ReadOnlyObject) -> dict[str, Any]:
 def composition_revision_patch(
     before: KnownCompositionRevision, after: KnownCompositionRevision, composition: ReadOnlyObject
 ) -> dict[str, Any]:
-    """A merge patch that makes a revision what it is to be."""
+    """Return a merge patch that brings a revision to its desired state."""
     metadata: dict[str, Any] = {}
     labels = {k: v for k, v in after.labels.items() if before.labels.get(k) != v}
     if labels:
@@ -245,9 +244,9 @@ def check_composition_revision(
     *,
     several: bool,
 ) -> list[Refusal]:
-    """What is wrong with a CompositionRevision that somebody writes.
+    """Return the problems of a CompositionRevision that a client writes.
 
-    `others` are those of its composition, itself left out; `several` is the switch
+    `others` are the other revisions of its composition; `several` enables the feature
     FunctionRevisions.
     """
     if old is not None:

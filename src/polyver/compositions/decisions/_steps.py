@@ -1,6 +1,6 @@
-"""Which revision of its function each step of a pipeline calls.
+"""Resolution of the function revision that each step of a pipeline calls.
 
-All steps are resolved at once, from what is known at one moment, so that a run never mixes.
+All steps are resolved at once from one snapshot, so that a run never mixes two states.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Names a secret with credentials."""
+    """Reference to a Secret."""
 
     namespace: str
     name: str
@@ -68,28 +68,28 @@ class ResolvedStep:
     function: str
     revision: str
     digest: str
-    """Of the revision's content."""
+    """Digest of the revision's content."""
     endpoint: str = ""
-    """Where it answers; empty as long as its runtime has not said."""
+    """Address of the revision; empty until its runtime reports it."""
     reason: str = ""
-    """Why it is that revision."""
+    """Reason for this revision."""
     warnings: tuple[str, ...] = ()
     input: ReadOnlyObject | None = None
     credentials: Mapping[str, Secret] = field(default_factory=dict)
     requirements: Mapping[str, ResourceSelector] = field(default_factory=dict)
-    """What the function is to see from the start."""
+    """Resources that the function gets with the first call."""
 
     @property
     def record(self) -> dict[str, str]:
-        """As `status.pipeline` of the composite resource has it."""
+        """Its entry in `status.pipeline` of the composite resource."""
         found = {"step": self.name, "function": self.function, "revision": self.revision}
         return found | ({"digest": self.digest} if self.digest else {})
 
 
 class FunctionLineages:
-    """All FunctionRevisions there are, as the lineages of their functions.
+    """All FunctionRevisions, as lineages of their functions.
 
-    `gates` are those of rollouts, by the names of the revisions that they hold.
+    `gates` are those of rollouts, by the names of the gated revisions.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class FunctionLineages:
         return self._lineages.get(function) or Lineage(function)
 
     def owner(self, revision: str) -> str:
-        """The function that a revision belongs to; empty if there is no such revision."""
+        """Return the function that a revision belongs to; empty if there is no such revision."""
         return self._functions.get(revision, "")
 
     def endpoint(self, revision: str) -> str:
@@ -128,9 +128,9 @@ def _by_name(known: KnownFunctionRevision) -> tuple[bool, str]:
 def resolve_steps(
     revision: ReadOnlyObject, composite: Composite, installed: FunctionLineages, *, several: bool
 ) -> tuple[ResolvedStep, ...]:
-    """The steps of a CompositionRevision; Refusal if one of them has nothing to call.
+    """Resolve the steps of a CompositionRevision; raise Refusal if one cannot be resolved.
 
-    `several` is the switch FunctionRevisions.
+    `several` enables the feature FunctionRevisions.
     """
     found = []
     for each in ask_steps(revision, composite, installed, several=several):
@@ -142,13 +142,13 @@ def resolve_steps(
 
 @dataclass(frozen=True, slots=True)
 class StepResolution:
-    """What a step asks for, and what it gets."""
+    """The selector of a step, and its resolution."""
 
     step: ReadOnlyObject
     at: str
     selector: Selector
     used: Pin | None
-    """What it called when the composite resource was composed last."""
+    """The revision that it called when the composite resource was last composed."""
     answer: Resolution | Refusal
 
     @property
@@ -172,7 +172,7 @@ class StepResolution:
 def ask_steps(
     revision: ReadOnlyObject, composite: Composite, installed: FunctionLineages, *, several: bool
 ) -> Iterator[StepResolution]:
-    """Each step of a CompositionRevision with what it gets, or why it gets nothing."""
+    """Yield each step of a CompositionRevision with its resolution, or with a refusal."""
     used = _used(composite.obj)
     for place, step in enumerate(revision["spec"].get("pipeline") or ()):
         at = f"CompositionRevision {revision['metadata']['name']}, spec.pipeline[{place}]"
@@ -183,7 +183,7 @@ def ask_steps(
 
 
 def _used(composite: ReadOnlyObject) -> dict[tuple[str, str], Pin]:
-    """What each step called when the composite resource was composed last."""
+    """Return the revision that each step called when the composite resource was last composed."""
     recorded = mapping(composite.get("status")).get("pipeline") or ()
     return {
         (each["step"], each["function"]): Pin(each["revision"], each.get("digest", ""))
@@ -234,7 +234,7 @@ def _required(each: ReadOnlyObject) -> ResourceSelector:
 
 
 def _refusal(error: NoMatch, installed: FunctionLineages, at: str) -> Refusal:
-    """Why a step has nothing to call, each cause in its own words."""
+    """Return a refusal that says why a step cannot be resolved."""
     lineage, selector = error.lineage, error.selector
     if not len(lineage) and not isinstance(selector, Exact):
         fact, hint = f"function {lineage.name} has no revisions", "install it, or wait until it is"
@@ -257,7 +257,7 @@ def _named_refusal(error: NoMatch, name: str, installed: FunctionLineages, at: s
         fact = f"{name} is a revision of {owner}, not of {lineage.name}"
         return Refusal("OtherFunctionsRevision", fact, at=at, hint=error.hint)
     release = lineage.get(name)
-    if release is not None and release.stage is Stage.ACTIVE:  # a rollout holds it
+    if release is not None and release.stage is Stage.ACTIVE:  # a rollout's gate excludes it
         return Refusal("RevisionHeld", error.fact, at=at, hint=error.hint)
     return Refusal("RevisionInactive", f"{name} is inactive", at=at, hint=_activate([name]))
 
@@ -267,7 +267,7 @@ def _selector_refusal(error: NoMatch, selector: Labels, at: str) -> Refusal:
     if not matching:
         fact = f"function {error.lineage.name} has no revision with {selector}"
         return Refusal("NoRevisionMatches", fact, at=at, hint=error.hint)
-    if any(each.stage is Stage.ACTIVE for each in matching):  # a rollout holds them
+    if any(each.stage is Stage.ACTIVE for each in matching):  # a rollout's gate excludes them
         return Refusal("RevisionHeld", error.fact, at=at, hint=error.hint)
     names = [each.name for each in matching]
     fact = f"function {error.lineage.name} has no active revision with {selector}"

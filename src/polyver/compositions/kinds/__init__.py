@@ -1,4 +1,4 @@
-"""The kinds of packages and compositions and their revisions: Crossplane's fields, and ours."""
+"""Kinds of packages, compositions and their revisions: Crossplane's fields, and ours."""
 
 from polyver.compositions.kinds._compositions import (
     COMPOSITION_GROUP,

@@ -1,7 +1,6 @@
-"""Definitions of composite resources, Compositions and their revisions.
+"""Kinds of composite resource definitions, Compositions and their revisions.
 
-The fields are those of Crossplane's, and two more for the steps of a pipeline: which revision of
-a function they call.
+The fields are Crossplane's, and two more in pipeline steps, which choose a function revision.
 """
 
 from __future__ import annotations
@@ -154,7 +153,7 @@ class KindMetadata:
 
 
 class _Defining:
-    """What all versions of definitions have."""
+    """Fields of all versions of definitions."""
 
     group: Annotated[str, Same]
     """Its API group."""
@@ -284,7 +283,7 @@ class PipelineStep:
 
 
 class _Composed:
-    """What Compositions and their revisions have in common."""
+    """Fields that Compositions and their revisions share."""
 
     compositeTypeRef: Annotated[TypeReference, Same]
     """The kind that it is for, in its referenceable version."""
@@ -333,7 +332,7 @@ _COMPOSED = (
 
 
 def _kind(name: str, *short_names: str, several: bool = False) -> Kind:
-    # The versions have the same fields, so that converting is writing another apiVersion.
+    # All versions have the same fields, so conversion only changes the apiVersion.
     strategy: Literal["None"] | None = "None" if several else None
     return Kind(
         name,
@@ -352,7 +351,7 @@ COMPOSITION_REVISIONS: Final = _kind("CompositionRevision", "comprev")
 
 _DEFINED = (
     Column("ESTABLISHED", ".status.conditions[?(@.type=='Established')].status"),
-    # Never true here, and where whoever reads the second column of Crossplane's expects it.
+    # Never True here; kept because readers of Crossplane's output expect it as the second column.
     Column("OFFERED", ".status.conditions[?(@.type=='Offered')].status"),
     _AGE,
 )

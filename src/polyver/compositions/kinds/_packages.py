@@ -1,6 +1,7 @@
-"""Functions and their revisions; and Provider and Configuration, which are checked, no more.
+"""Kinds of Functions and their revisions, and of Provider and Configuration.
 
-Functions and FunctionRevisions are served as v1beta1, too, which has the same fields.
+Provider and Configuration are validated only. Functions and FunctionRevisions are also served as
+v1beta1, which has the same fields.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ Conditions = Annotated[list[PackageCondition], ListMap("type")]
 
 
 class _Pulled:
-    """What packages and their revisions have in common."""
+    """Fields that packages and their revisions share."""
 
     packagePullPolicy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     """When to look whether the content of the package is another one by now."""
@@ -89,7 +90,7 @@ class _Pulled:
 
 
 class _Run:
-    """What packages that are run have."""
+    """Fields of packages that are run."""
 
     runtimeConfigRef: RuntimeConfigReference | None
     """How it is to be run, where Deployments run it."""
@@ -98,7 +99,7 @@ class _Run:
 
 
 class _Package(_Pulled):
-    """What every sort of package has."""
+    """Fields of every kind of package."""
 
     package: Annotated[str, MinLength(1)]
     """The reference of the package."""
@@ -191,7 +192,7 @@ _REVISION_COLUMNS = (
     Column("REVISION", ".spec.revision"),
     Column("IMAGE", ".spec.image"),
     Column("STATE", ".spec.desiredState"),
-    # Always empty here, and where whoever reads the fourth column of Crossplane's expects them.
+    # Always empty here; kept because readers of Crossplane's output expect these columns.
     Column("DEP-FOUND", ".status.foundDependencies"),
     Column("DEP-INSTALLED", ".status.installedDependencies"),
     _AGE,
@@ -200,7 +201,7 @@ _REVISION_COLUMNS = (
 
 
 def _packages(name: str, *categories: str, several: bool = False) -> Kind:
-    # The versions have the same fields, so that converting is writing another apiVersion.
+    # All versions have the same fields, so conversion only changes the apiVersion.
     strategy: Literal["None"] | None = "None" if several else None
     categories = ("crossplane", *categories)
     return Kind(name, group=GROUP, scope="Cluster", categories=categories, strategy=strategy)

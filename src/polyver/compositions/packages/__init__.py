@@ -1,6 +1,6 @@
-"""Packages: which revisions a Function means, and what is refused, decided on plain data.
+"""Decisions about packages on plain data: the revisions of a Function, and refusals.
 
-Admission asks before a write, the controller afterwards; both ask the same functions.
+Admission calls these functions before a write, the controller afterwards.
 """
 
 from polyver.compositions.packages._compositions import (

@@ -1,7 +1,7 @@
-"""What compositions ask of functions: the steps of their revisions, as far as somebody needs them.
+"""The functions that compositions use, by the steps of relevant revisions.
 
-A CompositionRevision counts if a composite resource uses it, or if it is the newest of its
-composition, which the next one would use.
+A CompositionRevision is relevant if a composite resource uses it, or if it is the newest of its
+composition, which a new composite resource would use.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CompositionPipeline:
 
 
 def pipeline_of(obj: ReadOnlyObject) -> CompositionPipeline:
-    """A CompositionRevision as it was read; what makes no sense in it asks for nothing."""
+    """Parse a CompositionRevision leniently: an invalid step selects nothing."""
     metadata, spec = obj["metadata"], mapping(obj.get("spec"))
     composition = mapping(metadata.get("labels")).get(COMPOSITION) or metadata["name"]
     number = spec.get("revision")
@@ -56,7 +56,7 @@ def _uses(obj: ReadOnlyObject) -> Iterator[StepFunctionUse]:
 
 
 def revision_used(composite: ReadOnlyObject) -> str:
-    """The CompositionRevision that a composite resource uses, in either place it may be written."""
+    """Return the CompositionRevision that a composite resource uses, from either spec field."""
     spec = mapping(composite.get("spec"))
     inside = mapping(spec.get("crossplane"))
     return named(spec.get("compositionRevisionRef")) or named(inside.get("compositionRevisionRef"))
@@ -65,7 +65,7 @@ def revision_used(composite: ReadOnlyObject) -> str:
 def uses_in(
     pipelines: Iterable[CompositionPipeline], used: Collection[str]
 ) -> list[StepFunctionUse]:
-    """All steps of the revisions that count; `used` are those that composite resources use."""
+    """Return all steps of the relevant revisions; `used` are those in use."""
     there = [*pipelines]
     newest: dict[str, Serial] = {}
     for each in there:

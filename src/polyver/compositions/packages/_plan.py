@@ -1,7 +1,7 @@
-"""What a Function means for its revisions: which are made, renumbered, (de)activated, collected.
+"""Revisions of a Function: which are created, renumbered, (de)activated and collected.
 
-The decision depends on what is there and what is wanted, so that one that was interrupted is made
-again from wherever it got to.
+The decision depends only on the actual and desired state, so that an interrupted one is made again
+from wherever it got to.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UNKNOWN = ("whoever cannot be asked at the moment",)
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """Something that waits until nobody selects a revision any more."""
+    """A change that waits until no step selects a revision."""
 
     revision: str
     what: Literal["deactivated", "collected"]
@@ -43,17 +43,17 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class FunctionPlan:
-    """What is to be done about a function, in this order; nothing if something is refused."""
+    """Changes to make for a function, in this order; none if there are refusals."""
 
     create: KnownFunctionRevision | None = None
     changes: tuple[KnownFunctionRevision, ...] = ()
-    """Revisions as they are to be."""
+    """The desired state of changed revisions."""
     collect: tuple[KnownFunctionRevision, ...] = ()
     postponed: tuple[Postponed, ...] = ()
     current: str = ""
-    """The revision of the content that is asked for; empty if that is not known."""
+    """The revision with the desired content; empty if that is unknown."""
     selected: Selected = field(default_factory=dict)
-    """Who selects which revision, whether or not that holds anything up."""
+    """The dependents that select each revision, whether or not they delay a change."""
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -67,9 +67,9 @@ def decide(
     digest: str | None,
     uses: Sequence[StepFunctionUse] | None = (),
 ) -> FunctionPlan:
-    """The plan for a function; without a digest, for what is there of it already.
+    """Return the plan for a function; without a digest, for its existing revisions only.
 
-    While nobody can tell who uses it (`uses` is None), nothing is taken away.
+    While its users are unknown (`uses` is None), no revision is deactivated or collected.
     """
     before = {each.name: each for each in known}
     refusal = _taken(function, before, digest)
@@ -99,14 +99,14 @@ def decide(
 def users_of(
     function: str, known: Sequence[KnownFunctionRevision], uses: Sequence[StepFunctionUse]
 ) -> Mapping[str, tuple[str, ...]]:
-    """For each revision that is selected now, by its name: the dependents that select it."""
+    """Return the dependents that select each revision, by the revision's name."""
     return selected_in(uses, lineage_of(function, _distinct(known).values()))
 
 
 def results_of(
     plan: FunctionPlan, known: Iterable[KnownFunctionRevision]
 ) -> list[KnownFunctionRevision]:
-    """The revisions as they are when a plan has been carried out."""
+    """Return the revisions after a plan was carried out."""
     found = {each.name: each for each in known}
     made = (plan.create,) if plan.create else ()
     found |= {each.name: each for each in (*made, *plan.changes)}
@@ -117,12 +117,12 @@ def results_of(
 def _taken(
     function: DesiredFunction, before: Mapping[str, KnownFunctionRevision], digest: str | None
 ) -> Refusal | None:
-    """Refuse content whose revision would be called as that of other content."""
+    """Return a refusal if another content's revision has the same name."""
     if digest is None:
         return None
     there = before.get(revision_name(function.name, digest))
     if there is None or revision_name(function.name, there.digest) != there.name:
-        return None  # nobody noted what the content of that one is
+        return None  # the content of that revision was not recorded
     if there.digest == digest:
         return None
     fact = f"{there.name} is the revision of other content ({there.digest}, not {digest})"
@@ -130,27 +130,27 @@ def _taken(
 
 
 def _distinct(known: Sequence[KnownFunctionRevision]) -> dict[str, KnownFunctionRevision]:
-    """Revisions by name, with distinct numbers; what is being deleted keeps its own first."""
+    """Return revisions by name, with distinct numbers; those being deleted keep their numbers."""
     return distinct(sorted(known, key=lambda each: (not each.deleting, each.name)))
 
 
 def _bring(
     function: DesiredFunction, there: dict[str, KnownFunctionRevision], digest: str | None
 ) -> str:
-    """Have the content that is asked for as the highest revision, with the labels of now."""
+    """Make the desired content the highest revision, with current labels; return its name."""
     if digest is None:
         return ""
     name = revision_name(function.name, digest)
     found, number = there.get(name), number_of_now(there, name)
     if found is None:
         there[name] = new_revision(function, digest, number)
-    elif not found.deleting:  # else it is made anew when it is gone
+    elif not found.deleting:  # else it is created again after its deletion
         there[name] = relabelled(replace(found, number=number), function)
     return name
 
 
 def _wanted(function: DesiredFunction, there: Mapping[str, KnownFunctionRevision]) -> set[str]:
-    """The revisions that are to be active: the highest, if that is not left to users."""
+    """Return the revisions that must be active: the highest ones, or those of users if Manual."""
     if not function.automatic:
         return {name for name, each in there.items() if each.active}
     staying = [each for each in there.values() if not each.deleting]
@@ -183,7 +183,7 @@ def _late(name: str, what: Literal["deactivated", "collected"], holding: Selecte
 def _surplus(
     function: DesiredFunction, there: Mapping[str, KnownFunctionRevision], current: str
 ) -> list[str]:
-    """The revisions that are too many, the lowest first; never an active one, nor the current."""
+    """Return the surplus revisions, lowest first; never an active or the current one."""
     staying = {name: each for name, each in there.items() if not each.deleting}
     too_many = len(staying) - function.history_limit
     if function.history_limit == 0 or too_many <= 0:
@@ -195,5 +195,5 @@ def _surplus(
 
 
 def _in_order(changes: Sequence[KnownFunctionRevision]) -> tuple[KnownFunctionRevision, ...]:
-    """What is activated comes before what is not, so that there is always one to call."""
+    """Order activations before deactivations, so that there is always a revision to call."""
     return tuple(sorted(changes, key=lambda each: (not each.active, each.name)))

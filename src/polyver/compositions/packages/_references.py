@@ -1,4 +1,4 @@
-"""References of packages: images, and what the process runtime finds: `file:` and `pypi:`."""
+"""References of packages: images, and `file:` and `pypi:` of the process runtime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST = 4096
 
 
 def check_reference(text: str, *, at: str = _AT) -> list[Refusal]:
-    """What is wrong with the reference of a package.
+    """Return the problems of a package's reference.
 
     >>> check_reference("xpkg.example.org/functions/resize:v0.2.0")
     []

@@ -1,4 +1,4 @@
-"""FunctionRevisions: read, made, and put together to the lineage of a function."""
+"""FunctionRevisions: parsed, created, and combined into the lineage of a function."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ _COPIED_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class KnownFunctionRevision(Numbered):
-    """A revision as it is, or as it is to be."""
+    """The actual or desired state of a FunctionRevision."""
 
     digest: str
-    """Of its content, or the reference if nobody noted one."""
+    """Digest of its content, or the reference if no digest was recorded."""
     active: bool
     labels: Mapping[str, str] = field(default_factory=dict)
     copied: frozenset[str] = frozenset()
-    """Which labels are its function's, and whether its address is."""
+    """Labels copied from its function, and ENDPOINT if the address was copied."""
     address: str = ""
     deleting: bool = False
 
     @property
     def is_copied_address(self) -> bool:
-        """Whether it is elsewhere because its function says so."""
+        """True if its address is its function's."""
         return ENDPOINT in self.copied
 
     @property
@@ -65,7 +65,7 @@ class KnownFunctionRevision(Numbered):
 
 
 def known_revision(obj: ReadOnlyObject) -> KnownFunctionRevision:
-    """A FunctionRevision as the server has it."""
+    """Parse a FunctionRevision."""
     metadata: ReadOnlyObject = obj["metadata"]
     spec: ReadOnlyObject = obj["spec"]
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
@@ -82,18 +82,18 @@ def known_revision(obj: ReadOnlyObject) -> KnownFunctionRevision:
 
 
 def function_of(obj: ReadOnlyObject) -> str:
-    """The function that a revision belongs to, of which metadata is enough."""
+    """Return the function that a revision belongs to; the revision's metadata is enough."""
     labels: ReadOnlyObject = obj["metadata"].get("labels") or {}
     return str(labels.get(PACKAGE, ""))
 
 
 def lineage_of(function: str, known: Iterable[KnownFunctionRevision]) -> Lineage:
-    """Revisions whose numbers are distinct, in the order of these."""
+    """Return the lineage of a function; the numbers of its revisions must be distinct."""
     return Lineage(function, [each.release for each in known])
 
 
 def new_revision(function: DesiredFunction, digest: str, number: int) -> KnownFunctionRevision:
-    """The revision of some content, active at once unless users decide that."""
+    """Return the revision of some content; it is active unless the policy is Manual."""
     made = KnownFunctionRevision(
         revision_name(function.name, digest), number, digest, active=function.automatic
     )
@@ -101,7 +101,7 @@ def new_revision(function: DesiredFunction, digest: str, number: int) -> KnownFu
 
 
 def relabelled(known: KnownFunctionRevision, function: DesiredFunction) -> KnownFunctionRevision:
-    """A revision with its function's labels and address of now, and what others gave it."""
+    """Return a revision with its function's current labels and address, and labels of others."""
     own = {name: text for name, text in function.labels.items() if name != PACKAGE}
     others = {name: text for name, text in known.labels.items() if name not in known.copied}
     there = "" if known.is_copied_address else known.address
@@ -118,7 +118,7 @@ def relabelled(known: KnownFunctionRevision, function: DesiredFunction) -> Known
 
 
 def revision_object(known: KnownFunctionRevision, owner: ReadOnlyObject) -> dict[str, Any]:
-    """The FunctionRevision that is to be made, with what its Function says now."""
+    """Return the FunctionRevision to create, with its Function's current fields."""
     metadata, spec = owner["metadata"], owner["spec"]
     reference = {
         "apiVersion": f"{GROUP}/{STORED}",
@@ -149,7 +149,7 @@ def revision_object(known: KnownFunctionRevision, owner: ReadOnlyObject) -> dict
 
 
 def revision_patch(before: KnownFunctionRevision, after: KnownFunctionRevision) -> dict[str, Any]:
-    """A merge patch that makes a revision what it is to be."""
+    """Return a merge patch that brings a revision to its desired state."""
     labels: dict[str, str | None] = {
         name: after.labels.get(name)
         for name in {**before.labels, **after.labels}
@@ -174,9 +174,9 @@ def _annotations(known: KnownFunctionRevision) -> dict[str, str | None]:
 def check_revision(
     obj: ReadOnlyObject, old: ReadOnlyObject | None, others: Sequence[KnownFunctionRevision]
 ) -> list[Refusal]:
-    """What is wrong with a FunctionRevision that somebody writes.
+    """Return the problems of a FunctionRevision that a client writes.
 
-    `others` are those of its function, itself left out.
+    `others` are the other revisions of its function.
     """
     if old is not None:
         return [*_check_change(obj, old, others)]

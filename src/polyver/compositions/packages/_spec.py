@@ -1,4 +1,4 @@
-"""A package as it is written, and what is wrong with it by itself."""
+"""Parsing and validation of a package by itself."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ _IGNORED = {
 
 @dataclass(frozen=True, slots=True)
 class DesiredFunction:
-    """What somebody wants to be there of a function."""
+    """The desired state of a function."""
 
     name: str
     package: str
     labels: Mapping[str, str]
     automatic: bool = True
-    """Whether the highest-numbered revisions are active, or those that users activate."""
+    """True if the highest-numbered revisions are active; else those that users activate."""
     history_limit: int = 1
     active_limit: int = 1
     strict: bool = True
-    """Whether a revision stays as long as somebody selects it."""
+    """True if a revision in use is neither deactivated nor collected."""
     address: str = ""
-    """Where somebody else serves it."""
+    """Address of an external server."""
     pull: PullPolicy = "IfNotPresent"
 
 
 def read_function(obj: ReadOnlyObject) -> DesiredFunction:
-    """A Function as the server has it, its defaults filled in."""
+    """Parse a Function, with defaults."""
     metadata: ReadOnlyObject = obj["metadata"]
     spec: ReadOnlyObject = obj.get("spec") or {}
     return DesiredFunction(
@@ -61,7 +61,7 @@ def read_function(obj: ReadOnlyObject) -> DesiredFunction:
 
 
 def check_package(obj: ReadOnlyObject, *, several: bool) -> list[Refusal]:
-    """All that is wrong with a package of any sort; `several` is the switch FunctionRevisions."""
+    """Return all problems of a package; `several` enables the feature FunctionRevisions."""
     spec: ReadOnlyObject = obj.get("spec") or {}
     found = check_reference(spec.get("package", ""))
     is_function = obj.get("kind") == FUNCTIONS.kind
@@ -97,7 +97,7 @@ def _check_limits(kind: str, active: int, history: int, *, several: bool) -> Ite
 
 
 def ignored_fields(obj: ReadOnlyObject) -> list[str]:
-    """What is written and has no effect, for a warning."""
+    """Return warnings about fields without effect."""
     spec: ReadOnlyObject = obj.get("spec") or {}
     found = [
         f"spec.{name} has no effect: {why}" for name, why in _IGNORED.items() if spec.get(name)

@@ -1,4 +1,4 @@
-"""The status of functions and their revisions: what is true of them, and since when."""
+"""The status of functions and their revisions."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ __all__ = [
 ]
 
 UNPACKING: Final = "UnpackingPackage"
-"""The reason of what is not installed because its package was not looked into."""
+"""Reason of `Installed` while the content of the package is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionPackageState:
-    """What is known of a function's package and its current revision."""
+    """The state of a function's package and its current revision."""
 
     problem: str = ""
-    """Why the content of the package cannot be had."""
+    """Reason why the content is unavailable, as a sentence."""
     reason: str = UNPACKING
-    """The same in one word."""
+    """The same as one word."""
     asking: bool = False
-    """Whether somebody is about to find out what it is."""
+    """True while the content is being determined."""
     revision: ReadOnlyObject | None = None
-    """The current FunctionRevision as it was read, or the one before while that is not known."""
+    """The current FunctionRevision, or the one before while that is unknown."""
 
 
 def function_status(
@@ -44,7 +44,7 @@ def function_status(
     *,
     now: str,
 ) -> dict[str, Any]:
-    """The status that a Function should have; times of what has not changed stay."""
+    """Return the status that a Function should have; unchanged conditions keep their times."""
     facts = [_installed(refusals, seen), _healthy(seen), _postponed(plan)]
     status = _with(obj, facts, now=now)
     if plan.current and not refusals:
@@ -84,7 +84,7 @@ def _postponed(plan: FunctionPlan) -> DesiredCondition:
 def revision_status(
     obj: ReadOnlyObject, *, endpoint: str, reason: str, message: str, now: str
 ) -> dict[str, Any]:
-    """The status that a FunctionRevision should have, by what its runtime says."""
+    """Return the status that a FunctionRevision should have, from its runtime's report."""
     if obj["spec"]["desiredState"] != "Active":
         why = "InactivePackageRevision", "it is inactive, and not served"
         facts = [DesiredCondition(kind, "Unknown", *why) for kind in ("Healthy", "RuntimeHealthy")]

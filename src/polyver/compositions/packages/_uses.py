@@ -1,4 +1,4 @@
-"""Who uses which revision: what the steps of compositions select, asked of the core."""
+"""Users of revisions: resolution of the steps of compositions, by the core."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ __all__ = ["StepFunctionUse", "selected_in"]
 
 @dataclass(frozen=True, slots=True)
 class StepFunctionUse:
-    """One step of a composition that calls a function, and what it asks for."""
+    """A step of a composition that calls a function, and its selector."""
 
     dependent: Dependent
-    """`CompositionRevision NAME`, and the step."""
+    """`CompositionRevision NAME`, and the path of the step."""
     function: str
     selector: Selector
 
 
 def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[str, tuple[str, ...]]:
-    """For each revision that is selected, by its name: the dependents that select it.
+    """Return the dependents that select each revision, by the revision's name.
 
-    Who selects nothing that is active counts for the revision that it would get if all were: that
-    one is not to be taken away for good.
+    A dependent that matches no active revision counts for the revision that it would get if all
+    were active: that one must not be deleted.
     """
     index = Index.of(
-        # Each time a step runs it chooses anew: what it chose last is no reason to keep anything.
+        # A step resolves again in each run: its last resolution does not keep a revision.
         (replace(use.dependent, pin=None), lineage.name, use.selector, REVISIONS)
         for use in uses
         if use.function == lineage.name

@@ -1,1 +1,1 @@
-"""The lineages of functions and compositions on the page."""
+"""The page of functions and compositions."""

@@ -1,6 +1,6 @@
-"""Compositions as lineages of revisions, and composite resources, which ask them and functions.
+"""Compositions as lineages of revisions, and composite resources as their users.
 
-Only what is asked is kept of a composite resource, since there may be many.
+Only the selectors of a composite resource are kept, because there may be many.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ CompositeKey = tuple[GroupVersionResource, Key]
 
 @dataclass(frozen=True, slots=True)
 class CompositionRevisionView:
-    """A CompositionRevision, as far as it is shown."""
+    """The displayed fields of a CompositionRevision."""
 
     pipeline: CompositionPipeline
     known: Known
     target: str
-    """The kind that it is for."""
+    """API version and kind of the resources that it composes."""
 
 
 def composition_of(obj: Object) -> CompositionRevisionView:
-    """A CompositionRevision as it was read."""
+    """Parse a CompositionRevision."""
     target = obj["spec"]["compositeTypeRef"]
     about = f"{target['apiVersion']} {target['kind']}"
     return CompositionRevisionView(pipeline_of(obj), known_composition_revision(obj), about)
@@ -67,14 +67,14 @@ def composition_of(obj: Object) -> CompositionRevisionView:
 
 @dataclass(frozen=True, slots=True)
 class CompositeKindView:
-    """A kind of composite resources: how they are read, and where they are."""
+    """A kind of composite resources: its definition, and its resource."""
 
     defined: CompositeKind
     resource: GroupVersionResource
 
 
 def kind_of(obj: Object) -> CompositeKindView | None:
-    """The kind that a definition defines; None while something is wrong with it."""
+    """Return the kind that a definition defines; None while the definition is invalid."""
     if check_definition(obj):
         return None
     defined, spec = read_definition(obj), obj["spec"]
@@ -86,7 +86,7 @@ def kind_of(obj: Object) -> CompositeKindView | None:
 
 
 def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
-    """What is kept of a composite resource."""
+    """Return the kept fields of a composite resource."""
     metadata = obj["metadata"]
     about = {k: metadata[k] for k in ("name", "namespace", "uid", "labels") if metadata.get(k)}
     light: Object = {
@@ -99,7 +99,7 @@ def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
 
 
 def where_composition(name: str) -> LineageKey:
-    """Where the lineage of a composition is; functions have no slash in their names."""
+    """Return the key of a composition's lineage; names of functions have no slash."""
     return LineageKey(CAPABILITY, f"composition/{name}")
 
 
@@ -108,7 +108,7 @@ def lineage_of(name: str, revisions: Iterable[CompositionRevisionView]) -> Linea
 
 
 def composition_shown(name: str, revisions: Mapping[str, CompositionRevisionView]) -> PageLineage:
-    """A composition as the page shows it."""
+    """Return the page's view of a composition."""
     lineage = lineage_of(name, revisions.values())
     newest = revisions[lineage.releases[-1].name]
     details = {each: ReleaseDetails(_steps(known.pipeline)) for each, known in revisions.items()}
@@ -136,7 +136,7 @@ def places_of(
     used: CompositionRevisionView | None,
     is_there: Callable[[str], bool],
 ) -> list[LineageRequest | UnresolvedRequest]:
-    """What a composite resource asks of its composition, and its steps of functions."""
+    """Return the requests of a composite resource for its composition, and of its steps."""
     found: list[LineageRequest | UnresolvedRequest] = [_asked_composition(composite, lineage)]
     for place, use in enumerate(used.pipeline.uses if used is not None else ()):
         at = f"{use.dependent.name}, {use.dependent.at}"
@@ -164,7 +164,7 @@ def _asked_composition(
 
 
 def _recorded(obj: Mapping[str, Any], place: int, function: str) -> Pin | None:
-    """The revision that a step called when the composite resource was composed last."""
+    """Return the revision that a step called when the composite resource was last composed."""
     for each in obj["status"]["pipeline"][place : place + 1]:
         if each["function"] == function:
             return Pin(each["revision"], each.get("digest", ""))

@@ -1,7 +1,7 @@
-"""Packages of functions and compositions as lineages of revisions, and who asks them.
+"""The page's source of packages and compositions: lineages of revisions, and their users.
 
-Of each composition the newest revision counts, which the next composite resource would use, and
-those that composite resources use.
+Of each composition the relevant revisions are the newest, which a new composite resource would use,
+and those in use.
 """
 
 from __future__ import annotations
@@ -76,32 +76,33 @@ class _Revision:
 
 
 class RevisionsSource(PageSource):
-    """The capability compositions."""
+    """Page source of the capability compositions."""
 
     def __init__(self) -> None:
         self._functions: dict[str, _Function] = {}
         self._revisions: dict[str, dict[str, _Revision]] = {}
-        """By function and name."""
+        """Revisions by function and name."""
         self._compositions: dict[str, dict[str, CompositionRevisionView]] = {}
-        """By composition and revision."""
+        """Revisions by composition and name."""
         self._asking: dict[str, set[str]] = {}
-        """The dependents that each composition has."""
+        """Dependents of each composition."""
         self._crds: set[str] = set()
-        """Of composite resources."""
+        """Names of the CRDs of composite resources."""
         self._kinds: dict[str, CompositeKindView] = {}
-        """By their definitions."""
+        """Kinds by the names of their definitions."""
         self._composites: dict[tuple[GroupVersionResource, Key], Composite] = {}
         self._users: dict[str, set[tuple[GroupVersionResource, Key]]] = {}
-        """Of compositions: the composite resources that have them."""
+        """Composite resources of each composition."""
         self._used: dict[str, Counter[str]] = {}
-        """Of compositions: how many use each revision."""
+        """Number of users of each revision, by composition."""
 
     def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
         self._following = following
         following.follow(self, WatchedCollection(_FUNCTIONS, _function, self._observe_function))
         following.follow(self, WatchedCollection(_REVISIONS, _revision, self._observe_revision))
-        # Compositions may not be there, and a collection that is not is never known as a whole.
+        # Compositions may not be served, and an informer of a resource that is not served never
+        # syncs.
         following.follow(self, WatchedCollection(CRDS, _role, self._observe_kind, metadata=True))
 
     async def _observe_kind(self, change: Change[str]) -> None:
@@ -159,7 +160,7 @@ class RevisionsSource(PageSource):
         self._count(change)
 
     def _count(self, change: Change[Composite]) -> None:
-        """Take note of how many use a revision; the first and the last of them matter."""
+        """Count the users of a revision; update the requests with the first and the last user."""
         for known, number in ((change.before, -1), (change.after, 1)):
             if known is not None:
                 used = self._used.setdefault(known.composition, Counter())
@@ -204,7 +205,7 @@ class RevisionsSource(PageSource):
         else:
             self._book.show(_shown(where, function, revisions))
         if was_there is (self._book.get(where) is None):
-            # Who asked a function that was not there can be answered now, and the other way round.
+            # A request of an unknown function can be resolved now, or no longer.
             for composition in self._compositions:
                 self._ask(composition)
             for composite in self._composites.values():
@@ -220,7 +221,7 @@ class RevisionsSource(PageSource):
             self._show_composition(known.pipeline.composition, name)
 
     def _show_composition(self, composition: str, revision: str) -> None:
-        """Show it anew, and ask again for those whom a revision of it concerns."""
+        """Update the view of a composition, and the requests that a revision concerns."""
         where, revisions = where_composition(composition), self._compositions.get(composition)
         was_there = self._book.get(where) is not None
         if revisions:
@@ -257,7 +258,7 @@ class RevisionsSource(PageSource):
 
 
 def _role(obj: Object) -> str:
-    """What a definition is of, as far as that matters here."""
+    """Return the role of a CRD on this page; empty if it has none."""
     metadata = obj["metadata"]
     for each in (_COMPOSITIONS, _DEFINITIONS):
         if metadata["name"] == f"{each.plural}.{each.group}":
@@ -278,7 +279,7 @@ def _revision(obj: Object) -> _Revision:
 
 
 def _problem(obj: Object, *types: str) -> str:
-    """What a condition says that should be true and is not."""
+    """Return the message of a condition of these types that is False; empty if there is none."""
     conditions: Iterable[dict[str, Any]] = (obj.get("status") or {}).get("conditions") or ()
     wrong = [
         each for each in conditions if each.get("type") in types and each.get("status") == "False"

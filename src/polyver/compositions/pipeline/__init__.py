@@ -1,4 +1,4 @@
-"""The pipeline of functions that composes resources, decided on plain data.
+"""Decisions about the pipeline of functions that composes resources, on plain data.
 
 >>> from polyver.compositions.messages import Resource, Response, State
 >>> xr = {"apiVersion": "ex.io/v1", "kind": "Shop", "metadata": {"name": "a"}}

@@ -1,7 +1,7 @@
-"""The pipeline as a state machine: how far it is, in; what to do next, out.
+"""The pipeline as a state machine: its state in, the next effect out.
 
-Whoever does it gives the result back with the effect's number. A result that was given already
-changes nothing.
+The caller performs the effect, and passes the result back with the effect's number. A repeated
+result changes nothing.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ __all__ = [
 ]
 
 MOST_ROUNDS: Final = 5
-"""How often a function may ask for more before it is called no more."""
+"""Number of times that a function may change its requirements before the run fails."""
 SYSTEM: Final = frozenset({"Ready", "Synced", "Healthy", "Updated"})
-"""The conditions that are not for functions."""
+"""Conditions that functions must not set."""
 _CAPABILITIES = tuple(each for each in Capability if each is not Capability.UNSPECIFIED)
 _TRUTH: dict[Status, ConditionStatus] = {Status.TRUE: "True", Status.FALSE: "False"}
 
@@ -64,7 +64,7 @@ class CallStep:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Look for what a function needs to see; what is not there is found empty."""
+    """Look up the resources that a function requires; a missing one gives an empty result."""
 
     number: int
     step: ResolvedStep
@@ -73,14 +73,14 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Nothing is left to call: all went well, or something failed."""
+    """The run is over, successful or failed."""
 
 
 Effect = CallStep | Fetch | Done
 
 
 def decide(run: PipelineRun) -> Effect:
-    """What to do next."""
+    """Return the next effect of a run."""
     if run.is_over:
         return Done()
     step = run.steps[run.place]
@@ -105,7 +105,7 @@ def _request(run: PipelineRun, step: ResolvedStep) -> Request:
 
 
 def fetched(run: PipelineRun, number: int, found: FoundRequirements) -> PipelineRun:
-    """What was looked for is there, as far as it exists."""
+    """Record the required resources that were found."""
     if run.is_over or number != run.number or run.awaited is None:
         return run
     first = run.rounds == 0
@@ -119,7 +119,7 @@ def fetched(run: PipelineRun, number: int, found: FoundRequirements) -> Pipeline
 
 
 def failed(run: PipelineRun, number: int, reason: str, message: str) -> PipelineRun:
-    """A call or a look came to nothing; `reason` is one word."""
+    """Record that a call or a lookup failed; `reason` is one word."""
     if run.is_over or number != run.number:
         return run
     step = run.steps[run.place]
@@ -128,7 +128,7 @@ def failed(run: PipelineRun, number: int, reason: str, message: str) -> Pipeline
 
 
 def answered(run: PipelineRun, number: int, response: Response) -> PipelineRun:
-    """The function of the step that is due has answered."""
+    """Record the response of the current step's function."""
     if run.is_over or number != run.number or run.awaited is not None:
         return run
     fatal = next((each for each in response.results if each.severity is Severity.FATAL), None)
@@ -171,7 +171,7 @@ def _finished(run: PipelineRun, response: Response) -> PipelineRun:
 
 
 def _telling(run: PipelineRun, response: Response, results: tuple[Result, ...]) -> PipelineRun:
-    """A run with what a function has to tell."""
+    """Return the run with the events and conditions of a response."""
     step = run.steps[run.place]
     ours = [each for each in response.conditions if each.type not in SYSTEM]
     others = [each.type for each in response.conditions if each.type in SYSTEM]

@@ -1,6 +1,6 @@
-"""Moves: a composite resource that is composed by another release than before.
+"""Moves of a composite resource to another release.
 
-A release that does not work for it, or would delete what the one before has made, is not taken.
+A release that fails for it, or would delete objects that the current release made, is refused.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _FEW: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class FailedCompositeMove:
-    """A release that a composite resource could not take, and why."""
+    """A release that a composite resource could not move to, and the reason."""
 
     release: str
     reason: str
     message: str
     passes: bool = False
-    """Whether it may work later without anybody doing anything."""
+    """True if the move may succeed later without any change."""
 
 
 def lost_objects(
     composite: ReadOnlyObject, outcome: PipelineOutcome, before: PipelineOutcome | None = None
 ) -> list[ReadOnlyObject]:
-    """Return what a composite resource would lose by a move, with nothing in its place.
+    """Return the objects that a move would delete without a replacement.
 
-    `before` is what the release that it has makes of it now: what that would delete as well is
-    the wish of a user.
+    `before` is the outcome of the current release now: objects that it would delete too are a
+    user's wish.
     """
     uid = composite["metadata"].get("uid", "")
     wished = {shown(each.obj) for each in before.remove} if before is not None else set()
@@ -64,7 +64,7 @@ def _role(obj: ReadOnlyObject) -> Role:
 
 
 def would_delete(release: str, lost: Iterable[ReadOnlyObject]) -> FailedCompositeMove:
-    """A move that is held because of what would be deleted."""
+    """Return the failure of a move that would delete objects."""
     names = listed([shown(each) for each in lost], most=_FEW)
     fact = f"it would delete {names}, with nothing in their place"
     hint = f'annotate the revision with {ALLOW_DELETION}: "true" to allow it'
@@ -80,7 +80,7 @@ def allows_deletion(obj: ReadOnlyObject | None) -> bool:
 def updated_fact(
     composite: ReadOnlyObject, failed: FailedCompositeMove | None
 ) -> DesiredCondition | None:
-    """The condition `Updated`; None for a composite resource that never failed to move."""
+    """Return the condition `Updated`; None for a composite resource that never failed to move."""
     if failed is not None:
         message = f"{failed.release} cannot be taken: {failed.message}"
         return DesiredCondition("Updated", "False", failed.reason, message)

@@ -1,4 +1,4 @@
-"""What came of a run: what is to be applied and removed, and what the composite resource says."""
+"""The outcome of a run: objects to apply and delete, status and conditions."""
 
 from __future__ import annotations
 
@@ -45,31 +45,31 @@ _FIRST = 3
 
 @dataclass(frozen=True, slots=True)
 class PipelineOutcome:
-    """All of it, in the order in which it is to be done.
+    """The result of a run, in the order in which it is carried out.
 
-    What is no longer wanted is deleted first, then `references` are stored, then the rest is
-    applied: whatever happens in between, nothing is there that no reference names.
+    Unwanted objects are deleted first, then `references` are stored, then objects are applied:
+    whenever it is interrupted, each existing object has a reference.
     """
 
     remove: tuple[RemovedResource, ...] = ()
     references: tuple[dict[str, str], ...] = ()
-    """What `resourceRefs` is to be."""
+    """The desired `resourceRefs`."""
     apply: tuple[ComposedResource, ...] = ()
     status: dict[str, Any] = field(default_factory=dict)
-    """The fields of the status that functions want, and `pipeline`: which revisions they were."""
+    """Status fields of functions, and `pipeline`: the function revisions of the steps."""
     connection_details: Mapping[str, bytes] = field(default_factory=dict)
     ready: bool = False
     unready: tuple[str, ...] = ()
-    """The resources that are not ready, by their names in the pipeline."""
+    """Names in the pipeline of the resources that are not ready."""
     events: tuple[PipelineEvent, ...] = ()
     conditions: tuple[DesiredCondition, ...] = ()
-    """Those that functions want."""
+    """Conditions that functions set."""
     context: dict[str, Any] | None = None
     ttl: float | None = None
     failure: PipelineFailure | None = None
-    """Why nothing is to be done."""
+    """Reason why nothing is carried out."""
     updated: DesiredCondition | None = None
-    """Whether it has the newest releases that it may have, if that is worth telling."""
+    """The condition `Updated`, if it must be set."""
 
     @property
     def types(self) -> set[str]:
@@ -79,7 +79,7 @@ class PipelineOutcome:
 
 
 def conclude(run: PipelineRun, *, distinct: bool = True) -> PipelineOutcome:
-    """The outcome of a run that is over; unless `distinct`, an object may be composed twice."""
+    """Return the outcome of a run that is over; unless `distinct`, objects may occur twice."""
     assert run.is_over
     if run.failure is not None:
         return _failed(run, run.failure)
@@ -109,13 +109,13 @@ def conclude(run: PipelineRun, *, distinct: bool = True) -> PipelineOutcome:
 
 
 def refused(refusal: Refusal) -> PipelineOutcome:
-    """The outcome of a run that could not start."""
+    """Return the outcome of a run that could not start."""
     failure = PipelineFailure.of(refusal)
     return PipelineOutcome(failure=failure, events=(_told(failure),))
 
 
 def without(missing: Sequence[str], outcome: PipelineOutcome) -> PipelineOutcome:
-    """The outcome when some resources belong to others: without them nothing is ready."""
+    """Return the outcome with some resources unready, because others own them."""
     if not missing:
         return outcome
     unready = tuple(sorted({*outcome.unready, *missing}))
@@ -144,13 +144,13 @@ def _status(run: PipelineRun) -> dict[str, Any]:
     return {**kept, "pipeline": [step.record for step in run.steps]}
 
 
-# What the composite resource says of it.
+# Conditions of the composite resource.
 
 
 def composite_conditions(
     composite: ReadOnlyObject, outcome: PipelineOutcome, unsynced: Sequence[str] = (), *, now: str
 ) -> list[dict[str, Any]]:
-    """The conditions of a composite resource; `unsynced` are resources that were not accepted."""
+    """Return the conditions of a composite resource; `unsynced` are refused resources."""
     facts = [*_system(outcome, unsynced), *outcome.conditions]
     if outcome.failure is not None:
         facts += _unknown(composite, {fact.type for fact in facts})
@@ -164,7 +164,7 @@ def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[Desir
         yield outcome.updated
     if failure is not None:
         yield DesiredCondition("Synced", "False", failure.reason, failure.message)
-        return  # nobody knows whether it is ready; what is there has not changed
+        return  # its readiness is unknown; the existing objects have not changed
     if unsynced:
         message = f"not accepted: {listed(sorted(unsynced), most=_FIRST)}"
         yield DesiredCondition("Synced", "False", "ReconcileError", message)
@@ -178,7 +178,7 @@ def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[Desir
 
 
 def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[DesiredCondition]:
-    """Conditions that a function would have told if the pipeline had not failed."""
+    """Yield the conditions that functions set before, as Unknown, because the pipeline failed."""
     message = "the pipeline failed before anybody told"
     for each in mapping(composite.get("status")).get("conditions") or ():
         if each["type"] not in SYSTEM | told:
@@ -193,7 +193,7 @@ def stayed_conditions(
 
 
 def paused_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, Any]]:
-    """The conditions of a composite resource that is left alone because somebody wants that."""
+    """Return the conditions of a composite resource that is paused by an annotation."""
     message = f"the annotation {PAUSED} says that nothing is to be done"
     return set_conditions(
         composite, [DesiredCondition("Synced", "False", "ReconcilePaused", message)], now=now
@@ -206,14 +206,14 @@ def deleting_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str
 
 
 def published_details(outcome: PipelineOutcome, defined: CompositeKind) -> dict[str, bytes]:
-    """The connection details that users get to see."""
+    """Return the connection details that are published to users."""
     keys = defined.connection_keys
     details = outcome.connection_details
     return {name: data for name, data in details.items() if not keys or name in keys}
 
 
 def published_to(composite: Composite, revision: ReadOnlyObject) -> Secret | None:
-    """The secret that they are published to, if anybody wants that."""
+    """Return the secret to which they are published, or None."""
     found = connection_secret(composite.obj)
     namespace = revision["spec"].get("writeConnectionSecretsToNamespace")
     if found is not None or not namespace:

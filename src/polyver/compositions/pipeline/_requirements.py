@@ -1,4 +1,4 @@
-"""What functions want to see, found among objects that are there as plain data."""
+"""Required resources of functions, found among given objects."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _DEFINITION = "CustomResourceDefinition"
 
 
 def found_among(wanted: Requirements, objects: Iterable[ReadOnlyObject]) -> FoundRequirements:
-    """For each requirement the objects that fit it, by name; nothing may be there.
+    """Return the matching objects for each requirement, ordered by name; possibly none.
 
-    Schemas are those of CustomResourceDefinitions. Refusal for what asks for nothing in particular.
+    Schemas are those of CustomResourceDefinitions. Raise Refusal for a requirement with neither a
+    name nor labels.
     """
     there = sorted(objects, key=_name)
     return FoundRequirements(

@@ -1,6 +1,4 @@
-"""Composed resources: which of those that are there belong to a composite resource, what is to be
-applied in their place, and what is to go.
-"""
+"""Composed resources: those that exist, those to apply, and those to delete."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ __all__ = [
 ]
 
 Identity = tuple[str, str, str, str]
-# Functions that start from what they observe would give back what belongs to the server.
+# Functions that start from observed objects would return fields that the server owns.
 _SERVERS = frozenset(
     {
         "creationTimestamp",
@@ -48,10 +46,10 @@ _SERVERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ComposedResource:
-    """A resource that is to be applied."""
+    """A resource to apply."""
 
     name: str
-    """What it is called in the pipeline."""
+    """Its name in the pipeline."""
     obj: dict[str, Any]
     ready: bool
     exists: bool
@@ -59,7 +57,7 @@ class ComposedResource:
 
 @dataclass(frozen=True, slots=True)
 class RemovedResource:
-    """A resource that is there and not wanted any more."""
+    """An existing resource that is no longer desired."""
 
     name: str
     obj: ReadOnlyObject
@@ -68,9 +66,9 @@ class RemovedResource:
 def observe(
     composite: ReadOnlyObject, objects: Iterable[tuple[ReadOnlyObject, Mapping[str, bytes]]]
 ) -> dict[str, Resource]:
-    """The objects that `resourceRefs` name, with their connection details, by pipeline name.
+    """Return the objects in `resourceRefs`, with their connection details, by pipeline name.
 
-    Those that somebody else controls are left out. Refusal if one does not say its name.
+    Objects of another controller are left out. Raise Refusal if an object lacks its pipeline name.
     """
     found: dict[str, Resource] = {}
     for obj, details in objects:
@@ -87,7 +85,7 @@ def observe(
 
 
 def connection_secret(obj: ReadOnlyObject) -> Secret | None:
-    """The secret in which a resource has its connection details, if it says so."""
+    """Return the secret with a resource's connection details, or None."""
     reference = mapping(mapping(obj.get("spec")).get("writeConnectionSecretToRef"))
     namespace = reference.get("namespace") or obj["metadata"].get("namespace")
     name = reference.get("name")
@@ -97,14 +95,14 @@ def connection_secret(obj: ReadOnlyObject) -> Secret | None:
 def composed_of(
     composite: ReadOnlyObject, observed: Mapping[str, Resource], desired: Mapping[str, Resource]
 ) -> tuple[ComposedResource, ...]:
-    """What is to be applied, in the order of names; Refusal if it cannot be."""
+    """Return the resources to apply, sorted by name; raise Refusal if one is invalid."""
     return tuple(
         _composed(composite, name, observed.get(name), desired[name]) for name in sorted(desired)
     )
 
 
 def check_distinct(composite: ReadOnlyObject, made: Iterable[ComposedResource]) -> None:
-    """Refuse to compose one object twice: the last one would overwrite the others each time."""
+    """Raise Refusal if an object is composed twice: the last one would always overwrite it."""
     taken: dict[Identity, str] = {_identity(composite): ""}
     for each in made:
         other = taken.setdefault(_identity(each.obj), each.name)
@@ -136,7 +134,7 @@ def _composed(
 
 
 def _place(composite: ReadOnlyObject, name: str, metadata: dict[str, Any]) -> None:
-    """Composed resources of a composite resource in a namespace are in the same one."""
+    """Set the namespace of a composed resource to that of its composite resource."""
     namespace = composite["metadata"].get("namespace")
     if not namespace:
         return
@@ -157,7 +155,7 @@ def _owners(composite: ReadOnlyObject, name: str, metadata: ReadOnlyObject) -> l
 
 
 def _check(name: str, obj: ReadOnlyObject) -> None:
-    """Refuse what is no object; what else is wrong with it, the server says."""
+    """Raise Refusal if it is not an object; the API server checks the rest."""
     if not name:
         raise Refusal("InvalidDesired", "a desired resource has no name in the pipeline")
     for field in ("apiVersion", "kind"):
@@ -213,7 +211,7 @@ def _group_kind(obj: ReadOnlyObject) -> tuple[str, str]:
 
 
 def reference_to(obj: ReadOnlyObject) -> dict[str, str]:
-    """An object as `resourceRefs` names it."""
+    """Return the entry of an object in `resourceRefs`."""
     metadata: ReadOnlyObject = obj["metadata"]
     found = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
     namespace = metadata.get("namespace")
@@ -221,7 +219,7 @@ def reference_to(obj: ReadOnlyObject) -> dict[str, str]:
 
 
 def shown(obj: ReadOnlyObject) -> str:
-    """An object as sentences name it."""
+    """Return an object's name for messages."""
     namespace, name = (
         obj["metadata"].get("namespace"),
         obj["metadata"].get("name", "without a name"),

@@ -1,4 +1,4 @@
-"""A run of a pipeline: what it started from, how far it is, and what has come of it so far."""
+"""The state of a run of a pipeline."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = [
 
 Data = Mapping[str, bytes]
 REASON: Final = "ComposeResources"
-"""Of events whose function gives none."""
+"""Reason of events whose function gives none."""
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineEvent:
-    """Something to tell whoever looks at the composite resource."""
+    """An event about the composite resource."""
 
     type: Literal["Normal", "Warning"]
     reason: str
@@ -38,7 +38,7 @@ class PipelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class PipelineFailure:
-    """Why nothing was composed; `reason` is one word for conditions."""
+    """Reason why nothing was composed; `reason` is one word for conditions."""
 
     reason: str
     message: str
@@ -50,7 +50,7 @@ class PipelineFailure:
 
 @dataclass(frozen=True, slots=True)
 class FoundRequirements:
-    """What was found for the requirements of a function; what does not exist is empty."""
+    """Results for the requirements of a function; empty for objects that do not exist."""
 
     resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
     extra_resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
@@ -59,32 +59,32 @@ class FoundRequirements:
 
 @dataclass(frozen=True, slots=True)
 class PipelineRun:
-    """How far a pipeline is. The steps were resolved when it started, and stay what they are."""
+    """The state of a run. The steps are resolved when it starts, and do not change."""
 
     observed: State
     steps: tuple[ResolvedStep, ...]
     credentials: Mapping[str, Mapping[str, Data]] = field(default_factory=dict)
-    """By step, and by the name that the step gives them."""
+    """Credentials by step, and by their names in the step."""
     place: int = 0
-    """Of the step that is due; after the last one if all are done."""
+    """Index of the current step; the number of steps if all are done."""
     number: int = 0
-    """How many results have come; each effect is for the next one."""
+    """Number of results so far; an effect has the number of its result."""
     rounds: int = 0
-    """How often the function that is due has asked for more."""
+    """Number of times that the current function changed its requirements."""
     asked: Requirements = field(default_factory=Requirements)
-    """What it asked for last."""
+    """Its last requirements."""
     awaited: Requirements | None = None
-    """What is to be fetched before it is called."""
+    """Requirements to fetch before it is called."""
     given: FoundRequirements = field(default_factory=FoundRequirements)
-    """What it gets to see because its step says so."""
+    """Resources that the step requires."""
     found: FoundRequirements = field(default_factory=FoundRequirements)
-    """What it gets to see because it asked."""
+    """Resources that the function required in its response."""
     desired: State = field(default_factory=State)
     context: dict[str, Any] | None = field(default_factory=dict)
     events: tuple[PipelineEvent, ...] = ()
     conditions: tuple[DesiredCondition, ...] = ()
     ttl: float | None = None
-    """For how many seconds the result holds, if a function says so."""
+    """Seconds for which the result is valid, if a function limits it."""
     failure: PipelineFailure | None = None
 
     @property
@@ -93,14 +93,14 @@ class PipelineRun:
 
 
 def secrets_of(steps: Iterable[ResolvedStep]) -> set[Secret]:
-    """The secrets that have to be read before a pipeline starts."""
+    """Return the secrets to read before a pipeline starts."""
     return {secret for step in steps for secret in step.credentials.values()}
 
 
 def start(
     observed: State, steps: tuple[ResolvedStep, ...], secrets: Mapping[Secret, Data] | None = None
 ) -> PipelineRun:
-    """A run that nothing has happened in; Refusal if a secret is not there."""
+    """Return a new run; raise Refusal if a secret is missing."""
     known = secrets or {}
     credentials = {step.name: _credentials(step, known) for step in steps if step.credentials}
     told = [PipelineEvent("Warning", REASON, each) for step in steps for each in step.warnings]
@@ -118,7 +118,7 @@ def _credentials(step: ResolvedStep, known: Mapping[Secret, Data]) -> dict[str, 
 
 
 def awaited_by(steps: tuple[ResolvedStep, ...], place: int) -> Requirements | None:
-    """What a step is to be given from the start."""
+    """Return the requirements of a step in the composition, or None."""
     if place == len(steps) or not steps[place].requirements:
         return None
     return Requirements(resources=steps[place].requirements)

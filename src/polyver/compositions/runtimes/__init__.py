@@ -1,4 +1,4 @@
-"""What serves the revisions of functions: processes beside this one, Deployments, or others."""
+"""Runtimes that serve the revisions of functions: processes, Deployments, external servers."""
 
 from polyver.compositions.runtimes.interface import (
     ENDPOINT,

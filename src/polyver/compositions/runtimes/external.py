@@ -1,4 +1,4 @@
-"""Revisions that somebody else serves, at an address that an annotation names: for development."""
+"""Runtime for revisions that an external server serves, at the address in an annotation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SECURE = "https://"
 
 
 class InvalidAddress(PolyverError):
-    """What is no address at which a function could be called."""
+    """A string that is not the address of a function."""
 
 
 class FunctionAddress(NamedTuple):
-    """Where a function is called, and whether with TLS."""
+    """The address of a function, and whether it uses TLS."""
 
     target: str
     secure: bool
@@ -35,10 +35,10 @@ class FunctionAddress(NamedTuple):
 
 
 def read_address(text: str) -> FunctionAddress:
-    """An address: HOST:PORT or https://HOST:PORT, and http://HOST:PORT without TLS.
+    """Parse an address: HOST:PORT or https://HOST:PORT, and http://HOST:PORT without TLS.
 
     >>> read_address("http://localhost:9443"), str(read_address("[::1]:9443"))
-    (Address(target='localhost:9443', secure=False), '[::1]:9443')
+    (FunctionAddress(target='localhost:9443', secure=False), '[::1]:9443')
     """
     secure = not text.startswith(_PLAIN)
     target = text.strip().removeprefix(_SECURE).removeprefix(_PLAIN).removesuffix("/")
@@ -52,7 +52,7 @@ def read_address(text: str) -> FunctionAddress:
 
 
 def reached(name: str, endpoint: str, trust: Trust) -> Endpoint:
-    """How a revision is called at the endpoint that its status tells."""
+    """Return the endpoint for calls of a revision, from the endpoint in its status."""
     if endpoint.startswith(_PLAIN):
         return Endpoint(name, endpoint.removeprefix(_PLAIN))
     return Endpoint(name, endpoint, trust)
@@ -60,17 +60,17 @@ def reached(name: str, endpoint: str, trust: Trust) -> Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class ProbeTiming:
-    """How often a function is asked whether it is well, in seconds."""
+    """Intervals and timeouts of health probes, in seconds."""
 
     every: float = 10.0
     while_silent: float = 1.0
     answer: float = 5.0
     silence: float = 30.0
-    """Without any answer after which it is not called any more."""
+    """Time without any answer after which it is no longer called."""
 
 
 class ExternalRuntime:
-    """Asks others whether they serve what is wanted."""
+    """Probes external servers that serve revisions."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class ExternalRuntime:
         asking: ProbeTiming | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """What is shown to a revision, and believed of it, is asked for with each question."""
+        """Create a runtime; `trust` returns the certificates for a probe of a revision."""
         self._trust = trust
         self._asking = asking or ProbeTiming()
         self._clock: Clock = clock or SystemClock()

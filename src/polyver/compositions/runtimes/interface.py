@@ -1,7 +1,7 @@
-"""The port between the controller of revisions and whatever serves them.
+"""The interface between the controller of revisions and the runtimes that serve them.
 
-A controller says what is wanted, as often as it likes; a runtime brings it about in its own time
-and tells what has become of it.
+A controller states the desired state, as often as it likes; a runtime brings it about in its own
+time, and reports the status.
 """
 
 from __future__ import annotations
@@ -35,67 +35,66 @@ Reason = Literal[
     "Serving",
     "Starting",
 ]
-"""One word for what has become of a revision, as conditions have it; the reference explains it."""
+"""The state of a revision, as conditions show it; the reference documentation explains each."""
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredRevision:
-    """A revision that is to be served."""
+    """A revision to serve."""
 
     name: str
-    """Of the FunctionRevision."""
+    """Name of the FunctionRevision."""
     package: str
-    """The reference, as `spec.image` has it."""
+    """The reference, as in `spec.image`."""
     digest: str
-    """Of the content: what is served has to have it."""
+    """Digest of the content, which the served content must have."""
     address: str = ""
-    """Where somebody else serves it: what its annotation ENDPOINT says."""
+    """Address of an external server, from the annotation ENDPOINT."""
     uid: str = ""
-    """Of the FunctionRevision, which owns what is made for it on a cluster."""
+    """The uid of the FunctionRevision, which owns the objects that a runtime creates for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServingStatus:
-    """What has become of a revision that is wanted."""
+    """The state of a desired revision."""
 
     endpoint: str = ""
-    """HOST:PORT, as soon as it answers there, and as long as it does; http://HOST:PORT without
-    TLS."""
+    """HOST:PORT while it answers there; http://HOST:PORT without TLS."""
     reason: Reason = "Starting"
     message: str = ""
 
     @property
     def healthy(self) -> bool:
-        """Whether it can be called now."""
+        """True if it can be called now."""
         return bool(self.endpoint)
 
 
 class Runtime(Protocol):
-    """Whatever serves revisions, each at an endpoint of its own."""
+    """Serves revisions, each at its own endpoint."""
 
     async def digest(self, package: str, *, address: str = "") -> str:
-        """The digest of a package's content; a PolyverError if it cannot be had.
+        """Return the digest of a package's content; raise PolyverError if it is unavailable.
 
-        What somebody else serves is not looked into: its digest is that of its reference.
+        An external function's package is not read: its digest is that of its reference.
         """
 
     async def serve(self, wanted: DesiredRevision) -> ServingStatus:
-        """Have a revision served, and tell what has become of it so far: it does not wait.
+        """Have a revision served, and return its current status without waiting.
 
-        Whoever asks again gets news, and nothing is done twice.
+        Another call returns the new status, and starts nothing twice.
         """
 
     async def end(self, name: str) -> None:
-        """Serve a revision no longer; calls under way may finish."""
+        """Stop serving a revision; calls in flight may finish."""
 
     async def reach(self, name: str, endpoint: str) -> Endpoint:
-        """How a revision is called at the endpoint that its status tells: whom to believe there."""
+        """Return the endpoint for calls of a revision, from the endpoint in its status."""
 
     def observe(self, changed: Callable[[str], None]) -> None:
-        """Have somebody called with the name of each revision about which there is news."""
+        """Register a callback that gets the name of each revision whose status changes."""
 
     def figures(self) -> Iterable[Figures]:
-        """How each revision that is wanted does."""
+        """Return the metrics of each desired revision."""
 
     async def close(self) -> None:
-        """Let go of everything, in an orderly way."""
+        """Stop everything and release all resources."""

@@ -1,4 +1,4 @@
-"""How revisions do, as numbers, for Prometheus and for whoever shows them."""
+"""Metrics of the runtimes of revisions, for Prometheus and other readers."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = ["Figures", "collector"]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One revision since it is served."""
+    """Metrics of one revision."""
 
     revision: str
     up: bool
-    """Whether it can be called now."""
+    """True if it can be called now."""
     restarts: int = 0
-    """How often it was started again after it had ended by itself; others' restarts are theirs."""
+    """Restarts after its process ended by itself; 0 for runtimes that do not start processes."""
 
 
 def collector(figures: Callable[[], Iterable[Figures]]) -> Collector:
-    """What a registry of Prometheus' library asks; the library is loaded with this."""
+    """Return a collector for a Prometheus registry; this imports the Prometheus library."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
     from prometheus_client.registry import Collector
 
     class Revisions(Collector):
-        """Tells the library how revisions do."""
+        """Reports the metrics to the Prometheus library."""
 
         def collect(self) -> Iterator[Metric]:
             up = GaugeMetricFamily(

@@ -1,4 +1,4 @@
-"""One runtime in front of others: who has an address of its own is only asked, the rest is run."""
+"""A runtime that delegates: external servers for revisions with an address, else another one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["ChosenRuntime"]
 
 
 class ChosenRuntime:
-    """Has each revision served by whoever it is for."""
+    """Delegates each revision to the runtime that serves it."""
 
     def __init__(self, external: Runtime, configured: Runtime) -> None:
-        """The first is for revisions that say where they are, the second for all others."""
+        """Create a runtime; `external` serves revisions with an address, `configured` others."""
         self._external = external
         self._configured = configured
         self._by: dict[str, Runtime] = {}
@@ -34,7 +34,7 @@ class ChosenRuntime:
 
     async def end(self, name: str) -> None:
         self._by.pop(name, None)
-        # Both: after a restart nobody remembers who served it.
+        # Both: after a restart it is unknown which one served it.
         await self._external.end(name)
         await self._configured.end(name)
 

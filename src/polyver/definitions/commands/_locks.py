@@ -1,4 +1,4 @@
-"""Files with locks: read, and written as a whole or not at all."""
+"""Lock files: read, and written atomically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["lock_in", "write_lock"]
 
 
 def lock_in(file: str) -> Lock:
-    """The lock in a file."""
+    """Read the lock in a file."""
     documents = read_manifests([file])
     if len(documents) != 1:
         fact = f"{file} holds {len(documents)} documents, and a lock is one"

@@ -1,4 +1,4 @@
-"""A plan, made with what a cluster has now: nothing is written there."""
+"""`polyver plan` on a cluster's current state; it writes nothing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _NOTHING = Rendered()
 
 @dataclass(frozen=True, slots=True)
 class PlannedDefinition:
-    """What would become of a definition."""
+    """The outcome of a plan for one definition."""
 
     name: str
     decision: Decision
@@ -66,35 +66,35 @@ class PlannedApplication:
 
     name: str
     written: bool
-    """Whether it is in the files."""
+    """True if it is in the files."""
     outcome: Outcome
     errors: Sequence[str] = ()
-    """Why it would fail, or fails already."""
+    """Reasons why it would fail, or fails already."""
     moves: Sequence[PlannedMove] = ()
-    """Of an application in the files."""
+    """Moves of an application in the files."""
     refused: bool = False
-    """Whether the server would not store it."""
+    """True if the server would refuse it."""
     not_compared: Sequence[str] = ()
-    """Why its objects cannot be compared with those that it has now."""
+    """Reasons why its objects cannot be compared with the current ones."""
     may_lose: bool = False
-    """Whether all definitions that move it are annotated to allow deletion."""
+    """True if all definitions that move it are annotated to allow deletion."""
 
 
 @dataclass(slots=True)
 class DefinitionsPlan:
-    """What would happen."""
+    """The outcome of a plan."""
 
     definitions: list[PlannedDefinition] = field(default_factory=list)
     applications: list[PlannedApplication] = field(default_factory=list)
     report: PreflightReport = field(default_factory=lambda: Preflight().report())
     failing: PreflightReport = field(default_factory=lambda: Preflight().report())
-    """Applications that fail now and would fail then: the plan makes no difference for them."""
+    """Applications that fail now and would still fail: the plan makes no difference for them."""
 
 
 async def plan_on(
     client: Client, definitions: Iterable[Object], applications: Iterable[Object], gate: GatePolicy
 ) -> DefinitionsPlan:
-    """What would become of a cluster if these were applied, in this order."""
+    """Return the plan for a cluster if these objects were applied, in this order."""
     cluster = cluster_version(await client.release())
     planner = _Planner(client, await state_on(client), gate, cluster, await client.discover())
     for each in definitions:
@@ -106,11 +106,11 @@ async def plan_on(
 
 
 _AT_ONCE: Final = 4
-"""How many applications are rendered at once: programs such as cue have processes of their own."""
+"""Number of concurrent renderings: engines such as cue start their own processes."""
 
 
 async def _for_each(names: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
-    """Do the same for all names, a few at a time."""
+    """Call `work` for all names, a few at a time."""
     left = iter(names)
 
     async def worker() -> None:
@@ -125,7 +125,7 @@ def _name(obj: Object) -> str:
 
 
 class _Planner:
-    """Goes through what is to be applied, and keeps what there would be then."""
+    """Simulates applying the objects one after the other."""
 
     def __init__(
         self,
@@ -148,10 +148,10 @@ class _Planner:
         self._plan = DefinitionsPlan()
         self.touched: set[str] = set()
         self._unallowed: set[str] = set()
-        """Applications that a definition moves which does not allow deletion."""
+        """Applications that are moved by a definition which does not allow deletion."""
 
     def finished(self) -> DefinitionsPlan:
-        """The plan, with the report about all applications."""
+        """Return the plan, with the report about all applications."""
         self._plan.applications.sort(key=lambda each: each.name)
         self._plan.report = self._preflight.report()
         self._plan.failing = self._failing.report()
@@ -183,7 +183,7 @@ class _Planner:
     async def _tried(
         self, resource: GroupVersionResource, new: Object, old: Object | None
     ) -> list[str]:
-        """Why the server itself would refuse a write."""
+        """Return why the server would refuse a write, by a dry run."""
         try:
             if old is None:
                 await self._client.create(resource, new, dry_run=True)
@@ -218,7 +218,7 @@ class _Planner:
         wanted: Object,
         after: list[Object],
     ) -> PlannedApplication:
-        """What an application would render to, beside what it renders to now."""
+        """Compare the objects that an application would render with those that it renders now."""
         said = (live or {}).get("status") or {}
         before = said.get("resolutions") or []
         was = _NOTHING
@@ -253,7 +253,7 @@ class _Planner:
         return self._preflight.compare(name, (), ())
 
     def _misplaced(self, application: Object, rendered: Rendered) -> list[PolyverError]:
-        """Why objects could not be applied, but for kinds that the application itself defines."""
+        """Return why objects cannot be applied; kinds that the application defines are allowed."""
         about = {**application, "metadata": {"uid": "", **application["metadata"]}}
         _, errors = place_all(about, rendered.outputs, lambda *named: self._kinds.get(named))
         if any(each.object["kind"] == "CustomResourceDefinition" for each in rendered.outputs):
@@ -261,7 +261,7 @@ class _Planner:
         return errors
 
     async def _revision(self, wanted: Object, after: Sequence[Object]) -> str:
-        """The name of the ApplicationRevision that an application would have."""
+        """Return the name of the ApplicationRevision that an application would get."""
         metadata = wanted["metadata"]
         newest: Mapping[str, Any] | None = recorded_revision(wanted)
         if newest is None:
@@ -290,7 +290,7 @@ class _Planner:
 
 
 def _over(written: Object, old: Object | None) -> Object:
-    """What is written, over what is there, as an apply of all of it would leave it."""
+    """Return the object that applying `written` over `old` would leave."""
     if old is None:
         return {**written, "metadata": {**written["metadata"]}}
     metadata = {**old["metadata"]}
@@ -321,9 +321,9 @@ def _moves(name: str, before: Sequence[Object], after: Sequence[Object]) -> list
 
 
 def _known(applied: Iterable[Object], objects: Sequence[Object]) -> list[Object]:
-    """Objects that were applied and cannot be rendered any more: what is still there is the same.
+    """Return the applied objects for a comparison; one that is rendered again is unchanged.
 
-    Objects without namespaces are rendered with one, so that names alone are compared.
+    Objects of cluster-scoped kinds are rendered with a namespace, so only names are compared.
     """
     there = {_identity(each): each for each in objects}
     return [there.get(_identity(each), each) for each in map(_bare, applied)]
@@ -338,6 +338,6 @@ def _identity(obj: Object) -> tuple[str, str, str]:
 
 
 def _sources(applied: Iterable[Object], outputs: Iterable[RenderedObject]) -> dict[Identity, str]:
-    """The components that make objects."""
+    """Return the components that make the objects."""
     found = {identity_of(_bare(each)): each.get("component") or "" for each in applied}
     return found | {identity_of(each.object): each.component for each in outputs}

@@ -1,4 +1,4 @@
-"""`polyver app`: the history of an application, the way back, and its lock."""
+"""`polyver app`: history, rollback and lock of an application."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def rollback(
             try:
                 await _replace(client, application, wanted)
             except ApiError as error:
-                # A controller was faster: what is there now is looked at again.
+                # A controller was faster: read the objects again.
                 if error.code != 409 or not left:
                     raise
             else:
@@ -175,7 +175,7 @@ def _target(name: str, history: Sequence[RecordedRevision], to: str) -> Recorded
 
 
 async def _check(client: Client, wanted: Object, target: RecordedRevision) -> None:
-    """Refuse what would not resolve, before anything is written."""
+    """Raise RequestRefused if the target would not resolve, before anything is written."""
     state = await state_of(client, wanted)
     _, errors = choose_all(wanted, state.homes)
     name = wanted["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""`polyver why app/NAME`: which versions an application on a cluster uses, and why not others."""
+"""`polyver why app/NAME`: the versions that an application uses, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["why_application"]
 def why_application(
     name: str, namespace: str, context: str, output: OutputFormat, *, explain: bool
 ) -> None:
-    """Tell which versions an application on a cluster uses, and why."""
+    """Print which versions an application on a cluster uses, and why."""
 
     async def read(client: Client, access: ClusterAccess) -> ApplicationsSnapshot:
         found = await application_on(client, name, namespace or access.namespace)
@@ -70,7 +70,7 @@ def _print(chosen: list[ChosenVersion], *, explain: bool) -> None:
 
 
 def _failed_move(chosen: ChosenVersion) -> FailedMove | None:
-    """The release that a place could not take, if it would get that one now."""
+    """Return the failed move of a reference that keeps its current release because of it."""
     failed = chosen.use.dependent.failed_move
     kept = chosen.resolution.release.pin == chosen.use.dependent.pin
     return failed if kept and chosen.use.dependent.lock is None else None

@@ -1,4 +1,4 @@
-"""`polyver lock`: which version each place of all applications has, as a file to compare with."""
+"""`polyver lock`: writes the version of each reference of all applications to a file."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def lock(
 
 
 def _unresolved(found: LockOf) -> Iterator[tuple[str, PolyverError]]:
-    """Every reason of every application that does not resolve."""
+    """Yield each reason of each application that does not resolve."""
     for name, errors in found.failures.items():
         yield from (("/".join(name), error) for error in errors)
 
 
 def read_state(files: list[str] | None, namespace: str, context: str) -> LockOf:
-    """What there is, as a lock."""
+    """Return the lock of the applications in files, or on a cluster."""
     if files:
         state = state_in(files, namespace)
     else:

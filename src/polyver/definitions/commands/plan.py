@@ -1,4 +1,4 @@
-"""`polyver plan`: the effect of definitions or applications, before they are applied."""
+"""`polyver plan`: the effect of definitions or applications before they are applied."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ app = App(name="plan")
 
 _COLUMNS = ("DEFINITION", "FROM", "TO", "WHY", "APPLICATIONS")
 _MOST_GROUPS, _MOST_NAMES, _MOST_LINES = 20, 10, 40
-"""How many groups, names of applications and lines of a diff are printed without --all."""
+"""Maximum number of groups, application names and diff lines without --all."""
 _ALL = 1_000_000_000
 
 
@@ -97,7 +97,7 @@ def plan(
 
 
 def _problems(made: DefinitionsPlan, *, allow_deletion: bool) -> Iterator[str]:
-    """Why the exit code is not 0."""
+    """Yield the reasons for a non-zero exit code."""
     refused = [each.name for each in made.definitions if each.refused]
     refused += [f"Application {each.name}" for each in made.applications if each.refused]
     if refused:
@@ -115,7 +115,7 @@ def _count(number: int) -> str:
 
 
 def _moves(made: DefinitionsPlan) -> Iterator[PlannedMove]:
-    """All places that would use another version, each once."""
+    """Yield all references that would move to another version, each once."""
     written = {each.name for each in made.applications if each.written}
     for definition in made.definitions:
         if not definition.refused:
@@ -129,7 +129,7 @@ def _losses(made: DefinitionsPlan) -> Iterator[PlannedLoss]:
         yield from each.losses
 
 
-# For people.
+# Table output.
 
 
 def _print(made: DefinitionsPlan, *, everything: bool) -> None:
@@ -169,7 +169,7 @@ def _print_definition(each: PlannedDefinition) -> None:
 
 
 def _print_moves(made: DefinitionsPlan, names: int) -> None:
-    """One line for all applications that move from one version to another."""
+    """Print one line for all applications that move from one version to another."""
     found: dict[tuple[str, str, str, str], set[str]] = {}
     for move in _moves(made):
         row = move.definition, move.was, move.to, move.reason
@@ -202,7 +202,7 @@ def _print_group(group: ChangeGroup, names: int, lines: int) -> None:
         print_lines(f"  {len(diff) - lines} more lines: --all prints them")
 
 
-# For programs.
+# JSON and YAML output.
 
 
 def _data(made: DefinitionsPlan) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What applications and definitions there are, on a cluster or in files, for those who ask."""
+"""Applications and definitions on a cluster or in files, for commands."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ Context = Annotated[
 
 @dataclass(slots=True)
 class ApplicationsSnapshot:
-    """Applications, and the lineages of what they name."""
+    """Applications, and the lineages of their definitions."""
 
     applications: list[Object] = field(default_factory=list)
     lineages: dict[tuple[str, str], dict[str, Lineage]] = field(default_factory=dict)
-    """By kind and name, and then by namespace."""
+    """Lineages by kind and name, and then by namespace."""
 
     def homes(self, kind: str, name: str) -> Homes:
-        """The lineages of a kind and a name."""
+        """Return the lineages of a kind and a name, by namespace."""
         return self.lineages.get((kind, name), {})
 
 
 async def state_on(client: Client, namespace: str = "") -> ApplicationsSnapshot:
-    """The applications of a namespace, or of all, and all definitions."""
+    """Read the applications of one namespace, or of all, and all definitions."""
     state = ApplicationsSnapshot(await list_all(client, APPLICATIONS_ON, namespace))
     for kind, resource in DEFINITIONS_ON.items():
         _note(state, kind, await list_all(client, resource))
@@ -83,7 +83,7 @@ async def state_on(client: Client, namespace: str = "") -> ApplicationsSnapshot:
 
 
 async def state_of(client: Client, application: Object) -> ApplicationsSnapshot:
-    """One application, and the definitions that it names."""
+    """Read the definitions that one application references."""
     state = ApplicationsSnapshot([application])
     for kind, name in sorted({(use.kind, use.definition) for use in uses_of(application)}):
         fields = f"metadata.name={name}"
@@ -100,7 +100,7 @@ def _note(state: ApplicationsSnapshot, kind: str, definitions: Iterable[Object])
 
 
 def state_in(files: Sequence[str], namespace: str) -> ApplicationsSnapshot:
-    """What manifests hold; what names no namespace is in `default`, or in this one."""
+    """Read the state from manifests; the default namespace is `namespace`, else `default`."""
     documents = read_manifests(files)
     inside = namespace or "default"
     state = ApplicationsSnapshot()
@@ -124,7 +124,7 @@ def state_in(files: Sequence[str], namespace: str) -> ApplicationsSnapshot:
 
 
 async def application_on(client: Client, name: str, namespace: str) -> Object:
-    """An application of a cluster."""
+    """Read an application of a cluster; raise UnknownName if it does not exist."""
     found = await find(client, APPLICATIONS_ON, name, namespace)
     if found is None:
         raise UnknownName(f"there is no application {name} in the namespace {namespace}")
@@ -132,6 +132,6 @@ async def application_on(client: Client, name: str, namespace: str) -> Object:
 
 
 async def history_on(client: Client, name: str, namespace: str) -> list[Object]:
-    """The ApplicationRevisions of an application."""
+    """Read the ApplicationRevisions of an application."""
     labels = f"{APP_NAME}={name}"
     return (await client.list(APPLICATION_REVISIONS_ON, namespace, labels=labels)).items

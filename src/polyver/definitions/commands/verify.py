@@ -1,4 +1,4 @@
-"""`polyver verify`: whether a cluster has what a lock says, and what is different."""
+"""`polyver verify`: compares a cluster or files with a lock."""
 
 from __future__ import annotations
 

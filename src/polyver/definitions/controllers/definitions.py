@@ -1,6 +1,6 @@
-"""Definitions that are applied: their revisions made, their status kept, what is used held.
+"""Controller of definitions: creates revisions, sets the status, protects versions in use.
 
-What is to be done is decided by `publishing`; admission asks it before, and this asks it again.
+`publishing` decides; admission checks the same rules before a write.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ __all__ = ["ClientDefinitionLookup", "DefinitionController", "DefinitionKey"]
 _MANAGER = "polyver"
 _SOON = 0.05
 _COUNTED = 1.0
-"""For how many seconds the numbers of followers are not written again."""
+"""Minimum seconds between two writes of the numbers of followers."""
 _RESOURCES = {
     kind.kind: GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS
 }
@@ -78,7 +78,7 @@ _APPLICATIONS = GroupVersionResource(GROUP, STORED, APPLICATIONS.names.plural)
 
 
 class DefinitionKey(NamedTuple):
-    """Which definition."""
+    """Identifies a definition."""
 
     kind: str
     namespace: str
@@ -86,7 +86,7 @@ class DefinitionKey(NamedTuple):
 
 
 class DefinitionController(Controller[DefinitionKey]):
-    """One key for each definition; its revisions and the applications that use it wake it."""
+    """Reconciles definitions, one key each; their revisions and applications wake it."""
 
     name = "definitions"
 
@@ -105,10 +105,10 @@ class DefinitionController(Controller[DefinitionKey]):
         self._uses = _Uses()
         self._events = Events(client, self._clock, log or Log(), component="polyver")
         self._decided_on: set[DefinitionKey] = set()
-        """Those of which nothing has changed since, but how many follow which version."""
+        """Keys without changes since the last decision, except in the numbers of followers."""
         self._counted_at: dict[DefinitionKey, float] = {}
         self._announced: set[tuple[DefinitionKey, str, str]] = set()
-        """Of which versions an Event tells what became of them, by their digests."""
+        """Versions whose adoption an event has reported, by their digests."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, DefinitionKey]]:
@@ -146,7 +146,7 @@ class DefinitionController(Controller[DefinitionKey]):
         return {*self._undecided(touched), *counted}
 
     def _undecided(self, keys: Iterable[DefinitionKey]) -> set[DefinitionKey]:
-        """Definitions about which something has to be decided again."""
+        """Return the keys, marked for a new decision."""
         touched = {*keys}
         self._decided_on -= touched
         return touched
@@ -167,7 +167,7 @@ class DefinitionController(Controller[DefinitionKey]):
         if is_decided:
             await self._tell(resource, obj, obj.get("status") or {}, key)
             return None
-        # Before anything is read: what changes meanwhile is decided about next.
+        # Marked before anything is read: a change during the decision causes another one.
         self._decided_on.add(key)
         try:
             await self._decide(resource, obj, key)
@@ -177,7 +177,7 @@ class DefinitionController(Controller[DefinitionKey]):
         return None
 
     def _until_counted(self, key: DefinitionKey) -> float:
-        """How many seconds are left until followers are counted again.
+        """Return the seconds until followers may be counted again.
 
         Thousands of them may move at once, and each of them changes the numbers.
         """
@@ -186,7 +186,7 @@ class DefinitionController(Controller[DefinitionKey]):
     async def _decide(
         self, resource: GroupVersionResource, obj: Object, key: DefinitionKey
     ) -> None:
-        """Publish what is to be published, and report it."""
+        """Publish or remove versions as decided, and set the status."""
         if API_VERSION not in (obj["metadata"].get("annotations") or {}):
             await self._note(resource, obj)
             return
@@ -195,7 +195,7 @@ class DefinitionController(Controller[DefinitionKey]):
         decision = await self._decided(definition, revisions, obj, key)
         refusals = [*other_writer(obj), *problems, *decision.refusals]
         self._uses.name_all(key, wanted=bool(refusals))
-        # First, so that what goes is let go of, and new revisions come back here.
+        # First, so that removed revisions lose their finalizers, and new ones wake this key again.
         forced = forced_of(definition, obj)
         if not refusals:
             await self._record(key, definition, decision, revisions, obj)
@@ -215,7 +215,7 @@ class DefinitionController(Controller[DefinitionKey]):
     ) -> Decision:
         known = _known(revisions)
         removed = removed_of(obj, definition, known)
-        # In a thread: comparing many schemas takes its time, and the loop is everybody's.
+        # In a thread: comparing many schemas takes time, and must not block the event loop.
         decision = await asyncio.to_thread(decide, definition, known, removed, gate=self._gate)
         if decision.create:
             holders = holders_of(await self._published.holders(definition.namespace))
@@ -233,7 +233,7 @@ class DefinitionController(Controller[DefinitionKey]):
         revisions: Sequence[Object],
         obj: Object,
     ) -> None:
-        """Tell what goes by force, before it goes: so it is recorded whatever happens then."""
+        """Emit an event for each forced removal before it takes place, so that it is recorded."""
         if "deletionTimestamp" in obj["metadata"]:
             everything = Decision(remove=tuple(_known(revisions)), before=decision.before)
             decision = in_use(everything, self._uses.of(key), definition.forced)
@@ -244,19 +244,19 @@ class DefinitionController(Controller[DefinitionKey]):
         self, definition: DesiredDefinition, decision: Decision, obj: Object
     ) -> None:
         for new in decision.create:
-            # One that exists by now is somebody else's, and the next look tells whose.
+            # If it exists by now, another definition owns it, and the next reconcile reports that.
             made = revision_object(definition, new, obj)
             try:
                 await self._client.create(_REVISIONS, made, manager=_MANAGER)
             except ApiError as error:
                 if is_terminating(error):
-                    return  # the definition goes as well
+                    return  # the definition is being deleted as well
                 raise
         for known in decision.remove:
             await self._delete(known, definition.namespace)
 
     async def _allow(self, obj: Object, decision: Decision, revisions: Sequence[Object]) -> None:
-        """Copy to the newest revision that it may delete objects, if its definition says so now."""
+        """Copy the permission to delete objects from a definition to its newest revision."""
         allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION)
         newest = newest_of(decision.after)
         if allowed is None or newest is None:
@@ -284,7 +284,7 @@ class DefinitionController(Controller[DefinitionKey]):
         obj: Object,
         forced: frozenset[str],
     ) -> None:
-        """Hold what is used, and let go of what is not, or goes by force."""
+        """Add finalizers to objects in use; remove them from unused or forcibly removed ones."""
         used = {*users_in(self._uses.ways(key), lineage)}
         used -= {r.name for r in lineage if {r.name, revision_name(key.name, r.version)} & forced}
         for each in revisions:
@@ -304,7 +304,7 @@ class DefinitionController(Controller[DefinitionKey]):
         metadata |= made["metadata"]
 
     async def _note(self, resource: GroupVersionResource, obj: Object) -> None:
-        """Have a definition that nobody reviewed say in which API version it was created."""
+        """Set the annotation with the API version of creation, if admission was bypassed."""
         metadata = obj["metadata"]
         await self._client.patch(
             resource,
@@ -321,7 +321,7 @@ class DefinitionController(Controller[DefinitionKey]):
         status: Mapping[str, Any],
         key: DefinitionKey,
     ) -> None:
-        """Have a definition report a status, with who follows which version."""
+        """Write a status, with the adoption of each version."""
         self._counted_at[key] = self._clock.time()
         metadata = obj["metadata"]
         wanted = {**obj, "status": status}
@@ -342,13 +342,13 @@ class DefinitionController(Controller[DefinitionKey]):
                 manager=_MANAGER,
             )
         except ApiError as error:
-            if error.code != 404:  # the last finalizer may just have gone
+            if error.code != 404:  # the last finalizer may just have been removed
                 raise
 
     async def _announce(
         self, obj: Object, lineage: Lineage, adoption: Mapping[str, Adoption], key: DefinitionKey
     ) -> None:
-        """Write one Event for each version, once all who follow it have tried it."""
+        """Emit one event for each version, once all its followers have tried it."""
         for name, each in adoption.items():
             release = lineage.get(name)
             assert release is not None
@@ -368,28 +368,28 @@ class DefinitionController(Controller[DefinitionKey]):
 
 
 class ClientDefinitionLookup:
-    """What is published on an API server, for whoever has to decide about it."""
+    """Reads definitions, revisions and their users from an API server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def revisions(self, kind: str, namespace: str, name: str) -> list[Object]:
-        """The DefinitionRevisions of a definition."""
+        """Return the DefinitionRevisions of a definition."""
         if label_value_problems(name):
-            return []  # there can be none
+            return []  # not a valid label value, so there are none
         labels = f"{name_label(kind)}={name}"
         return (await self._client.list(_REVISIONS, namespace, labels=labels)).items
 
     async def holders(self, namespace: str) -> list[Object]:
-        """All DefinitionRevisions of a namespace, by their metadata."""
+        """Return the metadata of all DefinitionRevisions of a namespace."""
         return (await self._client.list(_REVISIONS, namespace, metadata=True)).items
 
     async def definition(self, kind: str, namespace: str, name: str) -> Object | None:
-        """A definition in the API version with a list of versions, if it is there."""
+        """Return a definition in the API version with a list of versions, or None."""
         return await find(self._client, _RESOURCES[kind], name, namespace)
 
     async def uses(self, kind: str, namespace: str, name: str) -> list[DefinitionUse]:
-        """The places in applications that mean a definition."""
+        """Return the references to a definition in applications."""
         only = "" if namespace == SYSTEM_NAMESPACE else namespace
         applications = (await self._client.list(_APPLICATIONS, only)).items
         fields = f"metadata.name={name}"
@@ -401,15 +401,16 @@ class ClientDefinitionLookup:
 
 
 def _way(use: DefinitionUse) -> DefinitionUse:
-    """How a definition is used, whoever does it; what is used alike uses the same version."""
+    """Return the use without its user: equal ones resolve to the same version."""
     nobody = replace(use.dependent, name="", at="", uid="", labels={})
     return replace(use, place="", since="", dependent=nobody)
 
 
 class _Uses:
-    """Who uses which definition, kept up to date by what is observed.
+    """Index of the users of each definition, kept up to date by watches.
 
-    Thousands of applications use a definition in a few ways, and what they hold depends on these.
+    Thousands of applications use a definition in a few distinct ways, and the versions in use
+    depend only on these.
     """
 
     def __init__(self) -> None:
@@ -420,12 +421,12 @@ class _Uses:
         self._named: set[DefinitionKey] = set()
 
     def of(self, key: DefinitionKey) -> list[DefinitionUse]:
-        """All uses of a definition."""
+        """Return all uses of a definition."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         return self._mine(key, [use for uses in users for use in uses.values()])
 
     def counted(self, key: DefinitionKey) -> list[tuple[DefinitionUse, int]]:
-        """The ways in which a definition is used, each with the number of places."""
+        """Return the distinct uses of a definition, each with the number of references."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         found = []
         for uses in users:
@@ -433,7 +434,7 @@ class _Uses:
         return found
 
     def ways(self, key: DefinitionKey) -> list[DefinitionUse]:
-        """One use for each way in which a definition is used."""
+        """Return one use for each distinct way in which a definition is used."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         return self._mine(key, [next(iter(uses.values())) for uses in users])
 
@@ -443,7 +444,7 @@ class _Uses:
         return [settled(use, key.namespace) for use in mine]
 
     def name_all(self, key: DefinitionKey, *, wanted: bool) -> None:
-        """Whether every single user of a definition matters, because they are named."""
+        """Set whether each change of a user wakes a definition: its status then names the users."""
         (self._named.add if wanted else self._named.discard)(key)
 
     def observe_definition(
@@ -458,14 +459,14 @@ class _Uses:
         else:
             homes.add(key.namespace)
         came_or_went = change.before is None or change.after is None
-        # Who meant the one for all may mean this one now, and the other way round.
+        # References to the system namespace's definition may mean this one now, or vice versa.
         shadowed = came_or_went and SYSTEM_NAMESPACE in homes
         return {key, key._replace(namespace=SYSTEM_NAMESPACE)} if shadowed else (key,)
 
     def observe_application(
         self, kind: ResourceKind, change: Change[tuple[DefinitionUse, ...]]
     ) -> tuple[set[DefinitionKey], set[DefinitionKey]]:
-        """Definitions about which something has to be decided, and those with other numbers."""
+        """Return definitions that need a new decision, and those whose numbers change."""
         del kind
         touched: set[DefinitionKey] = set()
         counted: set[DefinitionKey] = set()

@@ -1,6 +1,6 @@
-"""The engines that render components and traits, put together: those built in, and programs.
+"""The template engines: those built in, programs, and plugins.
 
-Rendering itself is decided in capabilities; what has to start a program to do so is here.
+`rendering` calls them; the engines that have to start a program are in this package.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["CueEngine", "CueFailed", "engines", "find_cue"]
 
 
 def engines(*, cue: Path | None = None, seconds: float = SECONDS) -> Engines:
-    """All engines that there are, by the field of `schematic` that each renders.
+    """Return all engines, by the field of `schematic` that each renders.
 
-    `cue` is the program to run, else it is looked for when a template needs it; it has some
-    seconds for each template. What installed packages bring takes the place of polyver's own. They
-    may be used by several threads at once. Calls may block: keep them off an event loop.
+    `cue` is the program to run, else it is looked up when a template needs it; `seconds` is its
+    timeout for each template. Engines of installed packages replace polyver's own. They may be used
+    by several threads at once. Calls may block: keep them off the event loop.
     """
     own: dict[str, TemplateEngine] = {
         "gotemplate": GoTemplates(),

@@ -1,4 +1,4 @@
-"""What a program printed for the inputs of before, so that it is not asked the same again."""
+"""Cache of the outputs of `cue`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST: Final = 32 << 20
 
 
 class CueOutputCache:
-    """Outputs by their inputs; those that were not asked for in a long time go first."""
+    """Outputs by their inputs; the least recently used are removed first."""
 
     def __init__(self, largest: int = _LARGEST) -> None:
         self._largest = largest

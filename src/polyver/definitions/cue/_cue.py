@@ -1,4 +1,4 @@
-"""The engine for KubeVela's own form of templates, which runs the real `cue`."""
+"""The engine for KubeVela's CUE templates, which runs the `cue` program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARTS: Final = {
     "Errs": "errs",
     "Processing": "processing",
 }
-"""What may be asked of a template; by another name each, as no field can refer to itself."""
+"""Fields to query in a template; each gets another name, because no field can refer to itself."""
 _LABEL: Final = re.compile(r'^(?:([A-Za-z$][\w$]*)[?!]?|"([^"]*)")[ \t]*:', re.MULTILINE)
 _LOOP: Final = re.compile(r"\b(for\s+\w+(?:\s*,\s*\w+)?\s+in\s+(parameter(?:\.\w+)+))(?=\s)")
 _OPTIONAL: Final = "cannot reference optional field"
@@ -42,7 +42,7 @@ class CueEngine:
     """Renders `schematic.cue`."""
 
     def __init__(self, program: FilePath | None = None, *, seconds: float = SECONDS) -> None:
-        """`program` is the one to run, else it is looked for when it is needed."""
+        """Create an engine; without `program`, `cue` is looked up when it is needed."""
         self._program = program
         self._seconds = seconds
         self._kept = CueOutputCache()
@@ -59,7 +59,7 @@ class CueEngine:
             raise EngineFailed(fact, at=given.at, hint=error.hint) from None
 
     def run(self, *arguments: str, text: str, seconds: float) -> Printed:
-        """Run the program, unless it is known what it prints: the same input, the same output."""
+        """Run the program, or return the cached output for the same input."""
         program = self._program or find_cue()
         known = self._kept.get(str(program), *arguments, text)
         if known is not None:
@@ -70,13 +70,13 @@ class CueEngine:
 
 
 class EngineFailed(PolyverError):
-    """A template that was not rendered because of the program, which may work the next time."""
+    """A template was not rendered because the program failed, which may work the next time."""
 
     reason = "EngineFailed"
 
 
 class _Rendering:
-    """One template with what it is given: a few runs of the program on nearly the same text."""
+    """One template with its input: a few runs of the program on nearly the same text."""
 
     def __init__(self, cue: CueEngine, template: str, given: TemplateInput, seconds: float) -> None:
         self._cue = cue
@@ -93,7 +93,7 @@ class _Rendering:
             text = _text(_LOOP.sub(r"if \2 != _|_ \1", self._template), self._given)
             if _OPTIONAL not in str(error) or text == self._text:
                 raise
-            # KubeVela takes such a loop for one that makes nothing.
+            # KubeVela treats such a loop as one that makes nothing.
             self._text = text
             parts = self._parts()
         if _has_more(self._template):
@@ -107,7 +107,7 @@ class _Rendering:
         )
 
     def _parts(self) -> dict[str, Any]:
-        # A part that the template does not have is anything, and so can be a text as well.
+        # A field that the template does not have is `_`, which unifies with a string.
         fields = [f'if ({name} & "") == _|_ {{{key}: {name}}}' for key, name in _PARTS.items()]
         names: dict[str, Path] = {key: (name,) for key, name in _PARTS.items()}
         return self._asked(
@@ -115,7 +115,7 @@ class _Rendering:
         )
 
     def _asked(self, fields: Iterable[str], names: Names) -> dict[str, Any]:
-        """The values of fields that are written next to the template."""
+        """Return the values of fields that are added to the template."""
         lines = "\n".join(fields)
         out = self._run(
             *("export", "-E", "--out", "json", "-e", ASKED),
@@ -137,7 +137,7 @@ class _Rendering:
         return printed.out
 
     def _refuse(self, parts: ReadOnlyObject) -> None:
-        """What the template itself says is wrong, and what nobody here does."""
+        """Raise an error for the template's own `errs`, and for `processing` (unsupported)."""
         said = parts.get("Errs")
         if isinstance(said, list) and said:
             raise PolyverError("; ".join(map(str, said)), at=self._given.at)
@@ -157,7 +157,7 @@ class _Rendering:
         return value
 
     def _patched(self, parts: ReadOnlyObject) -> dict[str, dict[str, Any]]:
-        """The objects of the component as the trait changes them."""
+        """Return the objects of the component as the trait patches them."""
         context, found = self._given.context, {}
         if parts.get("Patch"):
             base = context.get("output")
@@ -207,7 +207,7 @@ class _Rendering:
 
 
 def _text(template: str, given: TemplateInput) -> str:
-    """The template with what it is given, and with every part that may be asked for."""
+    """Return the template with its input, and with all fields that may be queried."""
     try:
         parameters, context = (
             encode_json(each).decode() for each in (given.parameters, given.context)
@@ -219,14 +219,14 @@ def _text(template: str, given: TemplateInput) -> str:
 
 
 def _has_more(template: str) -> bool:
-    """Whether a template has fields of its own at the top, which may be wrong for themselves."""
+    """Report whether a template has other fields at the top level, which may have errors too."""
     known = {*_PARTS.values(), "parameter", "context"}
     labels = {one or other for one, other in _LABEL.findall(template)}
     return bool(labels - known) or bool(_COMPREHENSION.search(template))
 
 
 def _selected(path: Path) -> str:
-    """An expression for a place.
+    """Return an expression for a path.
 
     >>> _selected(("patch", "spec", "ports", 0))
     'patch["spec"]["ports"][0]'

@@ -1,4 +1,4 @@
-"""Engines that other packages bring; one that cannot be used costs its own templates alone."""
+"""Engines from installed packages; a broken one affects only its own templates."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from polyver.definitions.rendering import TemplateEngine, TemplateInput, Templat
 __all__ = ["GROUP", "installed_engines"]
 
 GROUP: Final = "polyver.engines"
-"""The entry points that name engines, each by the field of `schematic` that it renders."""
+"""Entry point group of engines, each named after the field of `schematic` that it renders."""
 
 
 def installed_engines() -> dict[str, TemplateEngine]:
-    """The engines of installed packages, none of which is loaded yet."""
+    """Return the engines of installed packages, none of which is loaded yet."""
     return dict(_found())
 
 

@@ -1,7 +1,7 @@
-"""A trait's patch put onto an object, by the strategies that KubeVela knows.
+"""Patches of traits, with the strategies that KubeVela has.
 
-What is not in the object is added, what is equal stays. Where both differ, the patch may have meant
-a default or an open list only: that is a question for `cue`, which has the patch itself.
+Fields that the object lacks are added, equal ones stay. Where both differ, the patch may have only
+a default or an open list: then `cue` has to unify the patch's expression with the object's value.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class UnificationQuery:
-    """What the patch at a path is together with what the object has there."""
+    """A query for the unification of the patch at a path with the object's value there."""
 
     path: Path
-    """In the patch."""
+    """Path in the patch."""
     literal: str
-    """What the object has, as an expression of CUE."""
+    """The object's value, as a CUE expression."""
     beyond: int | None = None
-    """That it is about an item beyond those that the list at the path has, of so many in all."""
+    """The object's number of items, if this is an item beyond those of the patch's list."""
     fits: bool = False
-    """Whether it is only asked if they fit together."""
+    """True to query only whether they unify."""
 
     def expression(self, selected: str) -> str:
-        """The question in CUE; `selected` selects the place in the patch, or the list around it."""
+        """Return the query in CUE; `selected` is the value in the patch, or the list around it."""
         if self.beyond is not None:
             selected = f"({selected} & {_anything(self.beyond)})[{self.path[-1]}]"
         both = f"{selected} & {self.literal}"
@@ -44,17 +44,17 @@ class UnificationQuery:
 
     @property
     def asked(self) -> Path:
-        """The path of what has to be selected."""
+        """The path of the value to select."""
         return self.path[:-1] if self.beyond is not None else self.path
 
 
 def _anything(items: int) -> str:
-    """A list of so many items, or more."""
+    """Return a list of so many items, or more."""
     return f"[{'_, ' * items}...]"
 
 
 def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, Any] | None:
-    """An object patched by a standard that covers all of it; None if the strategy is none such."""
+    """Apply a JSON patch or merge patch to an object; return None for other strategies."""
     match strategy:
         case "jsonMergePatch":
             merged = apply_merge_patch(base, patch)
@@ -69,11 +69,11 @@ def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, 
 
 @dataclass(slots=True)
 class CuePatcher:
-    """Merges one patch; the same again with the answers once there are questions."""
+    """Merges one patch; it is run again with answers while there are queries."""
 
     tags: Tags
     answers: Mapping[Path, object] = field(default_factory=dict)
-    """What `cue` makes of the patch and the object at a path in the patch."""
+    """Unified values from `cue`, by paths in the patch."""
     questions: list[UnificationQuery] = field(default_factory=list)
 
     def merge(self, base: Any, patch: Any) -> Any:
@@ -124,14 +124,14 @@ class CuePatcher:
         return self._items(base, patch, path, key)
 
     def _is_open(self, items: int, path: Path) -> bool | None:
-        """Whether a list in the patch says something of items that it does not have."""
+        """Report whether a list in the patch is open; None until `cue` has answered."""
         if path in self.answers:
             return bool(self.answers[path])
         self.questions.append(UnificationQuery(path, _anything(items), fits=True))
         return None
 
     def _items(self, base: list[Any], patch: list[Any], path: Path, key: str = "") -> Any:
-        """One by one; more of them are added, and what the patch says of fewer is a question."""
+        """Merge lists item by item; additional items are appended, missing ones cause a query."""
         merged = [
             self._value(mine, theirs, (*path, number), key)
             for number, (mine, theirs) in enumerate(zip(base, patch, strict=False))
@@ -140,7 +140,7 @@ class CuePatcher:
         return [*merged, *beyond, *patch[len(base) :]]
 
     def _beyond(self, base: list[Any], known: int, path: Path) -> list[Any]:
-        """The items of an object for which the patch has none of its own."""
+        """Return the object's items for which the patch has none."""
         is_open = self._is_open(len(base), path)
         if is_open is False:
             fact = f"patch.{dotted(path)} has {known} of the {len(base)} items of the object"
@@ -154,7 +154,7 @@ class CuePatcher:
         return [self._asked(mine, (*path, number), beyond=len(base)) for number, mine in rest]
 
     def _keyed(self, base: list[Any], patch: list[Any], path: Path, keys: _Keys) -> list[Any]:
-        """By what names the items: those with the same name are merged, others added behind."""
+        """Merge lists by key: items with the same key are merged, others appended."""
         places: dict[tuple[str, object], int] = {}
         for number, item in enumerate(patch):
             names = _keyed(item, keys.paths)
@@ -178,7 +178,7 @@ class CuePatcher:
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """What names the items of a list."""
+    """The keys of the items of a list."""
 
     paths: list[list[str]]
     text: str
@@ -186,7 +186,7 @@ class _Keys:
 
 
 def _keyed(item: Any, keys: list[list[str]]) -> list[tuple[str, object]]:
-    """The names that an item has, one for each of the keys."""
+    """Return the keys that an item has, with their values."""
     found: list[tuple[str, object]] = []
     for steps in keys:
         value = item

@@ -1,4 +1,4 @@
-"""What `cue` says is wrong, as errors with the place in the application or in the template."""
+"""Error messages of `cue`, as errors with their position in the application or template."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _INCOMPLETE: Final = re.compile(r"^incomplete value (.*)$")
 _MOST: Final = 20
 _THEIRS: Final = "only the packages of cue itself can be imported"
 ASKED: Final = "polyverAsked"
-"""The field that holds what is asked for."""
+"""Field that holds the queries."""
 Names = Mapping[str, Path]
-"""The paths of what was asked for, by the names that were given to it."""
+"""Paths of the queried values, by their names in the query."""
 
 
 @dataclass(slots=True)
@@ -32,18 +32,18 @@ class _Problem:
     path: Path
     text: str
     line: int = 0
-    """The first line of the template that is named; 0 if none is."""
+    """First line of the template that is named; 0 if none is."""
 
 
 def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) -> PolyverError:
-    """What standard error says.
+    """Return the error for the output on standard error.
 
-    `lines` is how many lines of the text are the template's.
+    `lines` is the number of lines of the template; the rest of the text is added.
     """
     problems = [*_gathered(_read(said, names, lines))]
     unfit = [_unfit(each, given) for each in problems if each.path[:1] == ("parameter",)]
     if unfit:
-        # What else is wrong follows from that, most of the time.
+        # Other problems mostly follow from these.
         return UnfitParameters(sorted(unfit, key=lambda error: (error.at, error.fact))[:_MOST])
     if not problems:
         return PolyverError("cue failed, and does not say why", at=given.at)
@@ -55,7 +55,7 @@ def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) ->
 
 
 def _read(said: str, names: Names, lines: int) -> Iterator[_Problem]:
-    """Each line that is not a place, with the first place behind it that is in the template."""
+    """Yield each message, with the first position after it that is in the template."""
     problem: _Problem | None = None
     for line in said.splitlines():
         place = _PLACE.match(line)
@@ -87,7 +87,7 @@ def _step(text: str) -> str | int:
 
 
 def _gathered(problems: Iterable[_Problem]) -> Iterator[_Problem]:
-    """The reasons why no alternative fits, as one problem."""
+    """Combine the reasons why no alternative of a disjunction fits into one problem."""
     whole: _Problem | None = None
     for each in problems:
         if _ALTERNATIVES.match(each.text):

@@ -1,6 +1,7 @@
-"""The `cue` program: where it is, and running it so that a template reaches nothing with it.
+"""The `cue` program, run in isolation.
 
-It gets a text and an empty folder: no environment, no registry, a bounded time, memory and output.
+It gets its input and an empty folder: no environment, no registry, and limited time, memory and
+output.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from polyver.core import PolyverError
 __all__ = ["INSTALL", "VERSION", "CueFailed", "Printed", "find_cue", "run_cue"]
 
 VERSION: Final = "v0.14.1"
-"""The release that KubeVela has, whose definitions are written for it."""
+"""The release that KubeVela uses, for which its definitions are written."""
 INSTALL: Final = f"go install cuelang.org/go/cmd/cue@{VERSION}"
 _VARIABLE: Final = "POLYVER_CUE"
 _MEMORY: Final = 512 << 20
@@ -33,12 +34,12 @@ _ENVIRONMENT: Final = {"CUE_REGISTRY": "none", "GOMAXPROCS": "1"}
 
 
 class CueFailed(PolyverError):
-    """The program is not there, or ended without an answer."""
+    """The program is missing, or ended without a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """How the program ended, and what it printed."""
+    """The exit code and output of the program."""
 
     code: int
     out: bytes
@@ -46,7 +47,7 @@ class Printed:
 
 
 def find_cue() -> Path:
-    """The program: what POLYVER_CUE names, else the one on PATH."""
+    """Return the program that POLYVER_CUE names, else the one on PATH."""
     named = os.environ.get(_VARIABLE, "")
     if named:
         if os.access(named, os.X_OK) and Path(named).is_file():
@@ -63,7 +64,7 @@ def _install(then: str) -> str:
 
 
 def run_cue(program: Path, *arguments: str, text: str, seconds: float) -> Printed:
-    """Run it with a text as its standard input; it is killed when the time is over."""
+    """Run it with this standard input; it is killed at the timeout."""
     try:
         with TemporaryDirectory(prefix="polyver-cue-") as folder, TemporaryFile() as given:
             given.write(text.encode("utf-8", "surrogatepass"))
@@ -74,7 +75,7 @@ def run_cue(program: Path, *arguments: str, text: str, seconds: float) -> Printe
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=folder,
-                # One thread: several of these run at once when many applications are rendered.
+                # GOMAXPROCS=1, because several of these run when many applications are rendered.
                 env=_ENVIRONMENT | {"CUE_CACHE_DIR": folder, "CUE_CONFIG_DIR": folder},
                 start_new_session=True,
             )
@@ -101,7 +102,7 @@ def _followed(process: subprocess.Popen[bytes], seconds: float) -> Printed:
     if b"cannot allocate memory" in err or b"out of memory" in err:
         raise CueFailed(f"cue needs more than {_MEMORY >> 20} MiB", hint="render less at once")
     said = err.decode(errors="replace")
-    if code not in (0, 1):  # with 1 it says what is wrong with its input
+    if code not in (0, 1):  # exit code 1 reports problems in its input
         first = said.strip().partition("\n")[0][:200]
         ended = f"signal {-code}" if code < 0 else f"exit code {code}"
         raise CueFailed(f"cue ended with {ended}{': ' if first else ''}{first}")
@@ -109,7 +110,7 @@ def _followed(process: subprocess.Popen[bytes], seconds: float) -> Printed:
 
 
 def _read(process: subprocess.Popen[bytes], end: float, seconds: float) -> list[bytes]:
-    """What it prints on both ways out, up to the end of the time."""
+    """Return its standard output and standard error; raise CueFailed at the timeout."""
     assert process.stdout
     assert process.stderr
     read = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}

@@ -1,7 +1,7 @@
-"""How a trait's patch says that its fields are merged: in comments, which KubeVela reads.
+"""Merge strategies of a trait's patch, which KubeVela reads from comments.
 
-`cue export --out cue` gives them together with the data that they stand above, which is all that
-has to be read here: fields, lists, values, and no expressions.
+`cue export --out cue` prints the comments together with the data below them. So this parser needs
+only fields, lists and values, no expressions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Path", "Tags", "tags_above", "tags_of"]
 
 Path = tuple[str | int, ...]
 Tags = Mapping[Path, Mapping[str, str]]
-"""What is said of the fields of a patch, by their paths in it."""
+"""Tags of the fields of a patch, by their paths."""
 
 _WORDS: Final = re.compile(
     r"""
@@ -33,7 +33,7 @@ _ABOVE: Final = r"((?:^[ \t]*//[^\n]*\n)+){name}[ \t]*:"
 
 
 def tags_above(template: str, name: str) -> dict[str, str]:
-    """What is said above a field at the top of a template, all places together.
+    """Return the tags above a top-level field of a template, from all its occurrences.
 
     >>> tags_above("// +patchStrategy=jsonPatch\\npatch: operations: []", "patch")
     {'patchStrategy': 'jsonPatch'}
@@ -46,7 +46,7 @@ def tags_above(template: str, name: str) -> dict[str, str]:
 
 
 def tags_of(exported: str) -> Tags:
-    """What is said of the fields in exported data.
+    """Return the tags of the fields in exported data.
 
     >>> tags_of('a: {\\n\\t// +patchKey=name\\n\\tb: [{c: 1}]\\n}')
     {('a', 'b'): {'patchKey': 'name'}}
@@ -60,7 +60,7 @@ def _tag(comment: str) -> dict[str, str]:
 
 
 class _Reader:
-    """Walks over exported data, and remembers the comments above each field."""
+    """Walks over exported data, and collects the comments above each field."""
 
     def __init__(self, text: str) -> None:
         self._words = [found[0] for found in _WORDS.finditer(text)]
@@ -72,7 +72,7 @@ class _Reader:
         return self._found
 
     def _word(self, ahead: int = 0) -> str:
-        """A word without taking it; empty behind the last one."""
+        """Return a word without consuming it; empty after the last one."""
         at = self._at + ahead
         return self._words[at] if at < len(self._words) else ""
 
@@ -96,7 +96,7 @@ class _Reader:
 
     def _value(self, path: Path) -> None:
         opened = self._word()
-        if self._word(1) == ":":  # a field alone, as in `a: b: 1`
+        if self._word(1) == ":":  # a single field, as in `a: b: 1`
             self._field(path, {})
             return
         self._at += 1

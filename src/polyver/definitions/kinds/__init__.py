@@ -1,4 +1,4 @@
-"""The kinds of definitions and applications, with the fields that KubeVela's have, and ours."""
+"""Kinds of definitions and applications, with KubeVela's fields, and ours."""
 
 from polyver.definitions.kinds._applications import (
     APPLICATION_REVISIONS,

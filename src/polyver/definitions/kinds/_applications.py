@@ -1,4 +1,4 @@
-"""Applications, which use definitions, and the revisions that record what they used."""
+"""Kinds of applications, which use definitions, and of their revisions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The four kinds of definitions, made by one function, and the revisions that they publish.
 
-v1beta1 is stored and has one version; v2beta1 has a list of them. Both have the same fields for
-a version, so that converting is taking one out of the list, and carrying the rest.
+v1beta1 is stored and has one version; v2beta1 has a list of them. Both have the same fields for a
+version, so conversion takes one out of the list, and preserves the rest in an annotation.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Deprecated:
 
 
 class _Release:
-    """What every kind of definition has for a version."""
+    """Fields of a version of every kind of definition."""
 
     version: str | None
     """The semantic version: one to three numbers, and none for the old way of numbering."""
@@ -316,7 +316,7 @@ _STATUS = Annotated[DefinitionStatus | None, Description("What was published.")]
 
 
 def _definitions(name: str, spec: Any, short: str, about: str, *columns: Column) -> Kind:
-    """A kind of definition in both versions, and what converts it."""
+    """Return a kind of definition in both API versions, with its conversion."""
     kind = Kind(name, group=GROUP, short_names=[short], categories=["oam"], carry=CARRY)
     listed = Annotated[list[spec], MinLength(1), Description("All versions, in any order.")]
     versions = part(_made("Versions", "What is published.", versions=listed))
@@ -337,7 +337,7 @@ def _made(name: str, about: str, **fields: Any) -> type[Any]:
 
 
 def _to_stored(obj: Object) -> Object:
-    """The newest version alone; the list is carried."""
+    """Convert to the newest version only; the list is preserved in an annotation."""
     spec = obj.get("spec")
     entries = spec.get("versions") if isinstance(spec, dict) else None
     if not isinstance(entries, list):

@@ -1,6 +1,6 @@
-"""Publishing: which revisions a definition means, and what is refused, decided on plain data.
+"""Decisions about publishing on plain data: the revisions of a definition, and refusals.
 
-Admission asks before a write, the controller afterwards; both ask the same functions.
+Admission calls these functions before a write, the controller afterwards.
 """
 
 from polyver.definitions.publishing._gate import GatePolicy, check_gate

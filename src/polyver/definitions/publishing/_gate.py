@@ -1,4 +1,4 @@
-"""The semver gate: what breaks users of a version's parameters needs a new major version.
+"""The semver gate: an incompatible change of parameters needs a new major version.
 
 In 0.x a new minor version is enough. Prereleases promise nothing, and are not compared.
 """
@@ -22,9 +22,9 @@ GatePolicy = Literal["refuse", "warn"]
 def check_gate(
     lineage: Lineage, contents: Mapping[SemVer, ReadOnlyObject], new: Mapping[SemVer, str]
 ) -> tuple[list[Refusal], list[str]]:
-    """What new versions would break for users of their neighbours, and what else is to be told.
+    """Return incompatible changes between neighbouring versions, and warnings.
 
-    `new` says where each of them is written. What was published before is only told.
+    `new` has the path of each new version. Changes between older versions are only warnings.
     """
     finals = [each for each in lineage if not each.stage.is_gone and _is_final(each)]
     broken: list[Refusal] = []

@@ -1,7 +1,7 @@
-"""What a definition means for its lineage: what is made, what goes, and what is refused.
+"""Decisions about a definition's lineage: revisions to create and remove, and refusals.
 
-The decision depends on what is there and what is wanted, never on the order in which things
-happened: the same versions published in any order give the same lineage.
+A decision depends on the actual and desired state, never on the order of events: the same versions
+published in any order give the same lineage.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Holders = Mapping[str, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to be done about a definition; nothing of it, as long as something is refused."""
+    """The changes for a definition; none are made while there are refusals."""
 
     create: tuple[NewDefinitionRevision, ...] = ()
     remove: tuple[KnownDefinitionRevision, ...] = ()
@@ -46,12 +46,12 @@ class Decision:
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
     forced: tuple[ForcedRemoval, ...] = ()
-    """What goes although it is used."""
+    """Removals of versions in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForcedRemoval:
-    """A version that is removed by force, and who uses it."""
+    """A version that is removed by force, and its users."""
 
     definition: str
     version: Version
@@ -70,9 +70,9 @@ def decide(
     holders: Holders | None = None,
     gate: GatePolicy = "refuse",
 ) -> Decision:
-    """The decision by all rules but one: whether anybody uses what would go is for `in_use`.
+    """Decide by all rules except usage: `in_use` adds refusals for versions in use.
 
-    `holders` are all revisions of the namespace, and whose they are.
+    `holders` are all revisions of the namespace, and their definitions.
     """
     before = lineage_of(definition, known, removed)
     if definition.is_legacy:
@@ -123,7 +123,7 @@ def _gated(
 def _mixed(
     definition: DesiredDefinition, known: Sequence[KnownDefinitionRevision]
 ) -> list[Refusal]:
-    """Refuse semantic versions where revisions were numbered, and the other way round."""
+    """Refuse semantic versions where revisions were numbered, and vice versa."""
     legacy = definition.is_legacy
     others = [each for each in known if isinstance(each.version, Serial) is not legacy]
     if not others or not definition.entries:
@@ -136,7 +136,7 @@ def _mixed(
 
 
 def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
-    """Refuse other content for a version that is published, and numbers that were removed."""
+    """Refuse new content for a published version, and reuse of a removed version."""
     found = []
     for entry in definition.entries:
         assert entry.version is not None
@@ -150,7 +150,7 @@ def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
 def _held(
     definition: DesiredDefinition, create: Sequence[NewDefinitionRevision], holders: Holders
 ) -> list[Refusal]:
-    """Refuse names of revisions that somebody else has."""
+    """Refuse revision names that another definition's revision has."""
     found = []
     for new in create:
         holder = holders.get(new.name)
@@ -162,7 +162,7 @@ def _held(
     return found
 
 
-# The old way: revisions are numbered as definitions change, or get a name by an annotation.
+# Legacy definitions: revisions are numbered as definitions change, or named by an annotation.
 
 
 def _decide_legacy(
@@ -191,7 +191,7 @@ def _decide_legacy(
 def _next(
     definition: DesiredDefinition, entry: VersionEntry, before: Lineage
 ) -> NewDefinitionRevision | None:
-    """The next revision; the same content again makes none, unless it gets a new name."""
+    """Return the next revision; None for unchanged content, unless it gets a new name."""
     newest = before.newest if len(before) else None
     number = newest.version.number + 1 if newest and isinstance(newest.version, Serial) else 1
     version: Version = Serial(number)
@@ -203,9 +203,9 @@ def _next(
 def in_use(
     decision: Decision, uses: Sequence[DefinitionUse], forced: Collection[str] = frozenset()
 ) -> Decision:
-    """The decision, with refusals for what applications use and would lose.
+    """Return the decision, with refusals to remove versions that applications use.
 
-    `forced` are the versions, and the names of revisions, that go all the same.
+    `forced` are the versions, and names of revisions, that are removed nevertheless.
     """
     if not decision.remove:
         return decision

@@ -1,4 +1,4 @@
-"""DefinitionRevisions: read, made, and put together to the lineage of a definition."""
+"""DefinitionRevisions: parsed, created, and combined into the lineage of a definition."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class KnownDefinitionRevision:
-    """A revision that there is."""
+    """An existing revision."""
 
     name: str
     version: Version
     digest: str
     content: ReadOnlyObject
     allows_deletion: bool = False
-    """Whether it may delete objects of applications that move to it."""
+    """True if it may delete objects of applications that move to it."""
 
     @property
     def release(self) -> Release:
@@ -44,7 +44,7 @@ class KnownDefinitionRevision:
 
 @dataclass(frozen=True, slots=True)
 class NewDefinitionRevision:
-    """A revision that is to be made."""
+    """A revision to create."""
 
     name: str
     entry: VersionEntry
@@ -58,7 +58,7 @@ class NewDefinitionRevision:
 
 
 def known_revision(obj: ReadOnlyObject) -> KnownDefinitionRevision | None:
-    """A DefinitionRevision as it was read; None if it makes no sense."""
+    """Parse a DefinitionRevision; return None if its version is invalid."""
     spec: ReadOnlyObject = obj.get("spec") or {}
     fields = [
         f"{name[0].lower()}{name[1:]}"
@@ -81,7 +81,7 @@ def known_revision(obj: ReadOnlyObject) -> KnownDefinitionRevision | None:
 def revision_object(
     definition: DesiredDefinition, new: NewDefinitionRevision, owner: ReadOnlyObject
 ) -> dict[str, Any]:
-    """The DefinitionRevision of a version, with the definition as it would be with it alone."""
+    """Return the DefinitionRevision of a version, with a definition that has only this version."""
     kind, entry = definition.kind, new.entry
     said: dict[str, Any] = {"version": str(entry.version)} if entry.version is not None else {}
     labels = {name_label(kind): definition.name}
@@ -132,10 +132,10 @@ def lineage_of(
     known: Iterable[KnownDefinitionRevision],
     removed: Iterable[Release] = (),
 ) -> Lineage:
-    """All that was published, with the stages that the definition says."""
+    """Return all published releases, with the stages from the definition."""
     order = Serial if definition.is_legacy else SemVer
     there = [*known]
-    # Numbers and semantic versions do not mix; if they do, then not by us.
+    # Numbers and semantic versions do not mix, unless another program mixed them.
     mine = [each for each in there if isinstance(each.version, order)] or there
     releases = {each.version: each.release for each in mine}
     for gone in removed:
@@ -154,15 +154,15 @@ def lineage_of(
 def removed_of(
     obj: ReadOnlyObject, definition: DesiredDefinition, known: Iterable[KnownDefinitionRevision]
 ) -> list[Release]:
-    """The versions that a definition had once, as its status tells.
+    """Return the versions that a definition had before, from its status.
 
-    One whose revision is gone, and that the definition does not list, was removed by hand.
+    A version without a revision that the definition does not list was removed manually.
     """
     status: ReadOnlyObject = obj.get("status") or {}
     there = {each.version for each in known} | {each.version for each in definition.entries}
     found = []
     for each in status.get("versions") or ():
-        with suppress(InvalidVersion):  # numbers are not remembered
+        with suppress(InvalidVersion):  # numbered revisions are not remembered
             version = SemVer.parse(each["version"])
             if each["stage"] == Stage.REMOVED.value or version not in there:
                 notes = Notes(use=each.get("use") or "")
@@ -171,7 +171,7 @@ def removed_of(
 
 
 def holders_of(objs: Iterable[ReadOnlyObject]) -> dict[str, tuple[str, str]]:
-    """Of revisions, of which metadata is enough, whose they are: the kind and the name."""
+    """Return the kind and name of each revision's definition; metadata is enough."""
     return {obj["metadata"]["name"]: _holder(obj) for obj in objs}
 
 
@@ -186,6 +186,6 @@ def _holder(obj: ReadOnlyObject) -> tuple[str, str]:
 def new_revision(
     definition: DesiredDefinition, entry: VersionEntry, version: Version
 ) -> NewDefinitionRevision:
-    """The revision of an entry, by the name that it gets."""
+    """Return the revision to create for an entry."""
     named = definition.label if entry.version is None else None
     return NewDefinitionRevision(revision_name(definition.name, named or version), entry, version)

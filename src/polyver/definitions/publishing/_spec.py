@@ -1,4 +1,4 @@
-"""A definition as it is written, in either API version: its entries, and what is wrong there."""
+"""Parsing of a definition in either API version, and validation of its entries."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ __all__ = [
 
 _NO_NOTES = Notes()
 _KEPT: Final = 4096
-"""How many schemas and templates are remembered: a definition is read again at every change."""
+"""Size of the caches of schemas and templates: a definition is parsed at every change."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionEntry:
-    """One version as it is written."""
+    """A version as written in a definition."""
 
     at: str
     """`spec.versions[0]`, or `spec` in v1beta1."""
     version: SemVer | None
-    """None for the old way of numbering."""
+    """None for a legacy definition."""
     content: ReadOnlyObject
     digest: str
     stage: Stage = Stage.PUBLISHED
@@ -54,25 +54,25 @@ class VersionEntry:
 
     @property
     def release(self) -> Release:
-        """What a semantic version publishes."""
+        """The release that a semantic version publishes."""
         assert self.version is not None
         return Release(self.version, self.digest, self.stage, notes=self.notes)
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredDefinition:
-    """What somebody wants to be published."""
+    """The desired state of a definition."""
 
     kind: str
     namespace: str
     name: str
     entries: tuple[VersionEntry, ...]
     whole: bool
-    """Whether versions that it does not list are to be removed."""
+    """True if versions that it does not list must be removed."""
     label: str | None = None
-    """What the next revision is to be called, in the old way of numbering."""
+    """Name of the next revision of a legacy definition."""
     forced: frozenset[str] = frozenset()
-    """The versions, and the names of revisions, that may be removed although they are used."""
+    """Versions, and names of revisions, that may be removed although they are in use."""
 
     @property
     def is_legacy(self) -> bool:
@@ -80,18 +80,18 @@ class DesiredDefinition:
 
 
 def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusal]]:
-    """A definition, and everything that is wrong with it by itself; wrong entries are left out."""
+    """Parse a definition; return it without invalid entries, and all its problems."""
     metadata: ReadOnlyObject = obj.get("metadata") or {}
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
     created_with = annotations.get(API_VERSION)
     listed = str(obj.get("apiVersion", "")).endswith(f"/{VERSIONED}")
     spec: ReadOnlyObject = obj.get("spec") or {}
     if listed and not spec and created_with == STORED:
-        spec = {"versions": [{}]}  # in v1beta1 a definition may have nothing but its name
+        spec = {"versions": [{}]}  # in v1beta1 a definition may have no spec
     written = [*_entries(spec, listed=listed)]
     reader = _Reader(str(metadata.get("name", "")), annotations.get(REVISION_NAME))
     if problems := label_value_problems(reader.name):
-        # As a label its revisions have it, by which they are found.
+        # Its name is a label value of its revisions, by which they are found.
         reader.refuse(
             "InvalidName", f"its name cannot be a label: {problems[0]}", at="metadata.name"
         )
@@ -104,7 +104,7 @@ def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusa
         str(metadata.get("namespace", "")),
         reader.name,
         tuple(reader.entries),
-        # Who lists several versions says with that which there are; one may be the stored form.
+        # A list of several versions is complete; a single one may be the stored form.
         whole=listed and (created_with == VERSIONED or len(written) > 1),
         label=reader.label,
         forced=_forced(annotations.get(FORCED), reader),
@@ -113,7 +113,7 @@ def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusa
 
 
 def _forced(text: str | None, reader: _Reader) -> frozenset[str]:
-    """What may be removed by force: versions, or the names of revisions that are numbered."""
+    """Parse the versions, or names of numbered revisions, that may be removed by force."""
     found = set()
     for each in (text or "").replace(",", " ").split():
         if each.startswith(revision_name(reader.name, "")):
@@ -128,7 +128,7 @@ def _forced(text: str | None, reader: _Reader) -> frozenset[str]:
 
 
 def forced_of(definition: DesiredDefinition, obj: ReadOnlyObject) -> frozenset[str]:
-    """What goes by force now: all that may, when the definition goes; else what is not listed."""
+    """Return what is removed by force now: only unlisted versions, unless it is being deleted."""
     if "deletionTimestamp" in obj["metadata"]:
         return definition.forced
     kept = {str(each.version) for each in definition.entries}
@@ -144,7 +144,7 @@ def _entries(spec: ReadOnlyObject, *, listed: bool) -> Iterator[tuple[str, ReadO
 
 
 class _Reader:
-    """Reads entries one by one."""
+    """Parses entries one by one."""
 
     def __init__(self, name: str, label: str | None) -> None:
         self.name = name
@@ -220,7 +220,7 @@ class _Reader:
 
 
 def parameters_of(content: ReadOnlyObject) -> ReadOnlyObject | None:
-    """The schema of a version's parameters; None if nobody here can read it."""
+    """Return the schema of a version's parameters; None if its engine's schemas are unsupported."""
     schematic: ReadOnlyObject = content.get("schematic") or {}
     if "gotemplate" not in schematic:
         return None
@@ -232,19 +232,19 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def wrapped(schema: ReadOnlyObject) -> ReadOnlyObject:
-    """A schema of parameters as one of objects, whose fields of that name are not special."""
+    """Return an object schema with the parameters as a field, so no parameter name is special."""
     return {"type": "object", "properties": {"parameter": schema}}
 
 
 def read_parameters(schema: object) -> tuple[ReadOnlyObject, Sequence[tuple[str, str]]]:
-    """A schema of parameters as API servers read it; and what is wrong: places in it, and facts."""
+    """Decode a schema of parameters as API servers do; return it, and paths with problems."""
     return _parameters(encode_json(schema))
 
 
 @lru_cache(maxsize=_KEPT)
 def _parameters(schema: bytes) -> tuple[ReadOnlyObject, Sequence[tuple[str, str]]]:
     try:
-        # Nothing has looked at its types so far: whatever stands there gets here.
+        # The types have not been checked so far: any value may occur.
         found = decode_typed({"parameter": msgspec.json.decode(schema)}, _schema_shape()).value
     except Undecodable as error:
         return {}, [("", f"it is no schema: {error}")]
@@ -258,7 +258,7 @@ _INSIDE = ".properties[parameter]"
 
 @cache
 def _schema_shape() -> Shape:
-    """What API servers take for a schema, under a name that is not special."""
+    """Return the shape of a schema in API servers, as a field `parameter`."""
     definition = shape_of("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
     version = definition.fields["spec"].fields["versions"].items
     assert version is not None
@@ -278,7 +278,7 @@ def _schema_problems(entry: ReadOnlyObject, at: str) -> Sequence[Refusal]:
 
 
 def _template_problems(entry: ReadOnlyObject, at: str) -> Sequence[Refusal]:
-    """What is wrong with a Go template: once published it could not be repaired."""
+    """Return the problems of a Go template, which could not be corrected once published."""
     schematic: ReadOnlyObject = entry.get("schematic") or {}
     text = (schematic.get("gotemplate") or {}).get("template")
     error = _template_problem(text) if isinstance(text, str) else None

@@ -1,4 +1,4 @@
-"""The status of a definition: what was published, and why something was not."""
+"""The status of a definition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["status_of", "with_adoption"]
 def status_of(
     obj: ReadOnlyObject, decision: Decision, refusals: Sequence[Refusal], *, now: str
 ) -> dict[str, Any]:
-    """The status that a definition should have; times of what has not changed stay."""
+    """Return the status that a definition should have; unchanged conditions keep their times."""
     lineage = decision.before if refusals else decision.after
     before: ReadOnlyObject = obj.get("status") or {}
     conditions = set_conditions(obj, _conditions(decision, refusals), now=now)
@@ -66,7 +66,7 @@ def _conditions(decision: Decision, refusals: Sequence[Refusal]) -> Iterator[Des
 
 
 def _taken(before: ReadOnlyObject) -> dict[str, Sequence[str]]:
-    """From whom versions were taken by force, as it was recorded then."""
+    """Return the recorded users of versions that were removed by force."""
     known = before.get("versions") or ()
     return {each["version"]: each["removedFrom"] for each in known if each.get("removedFrom")}
 

@@ -1,6 +1,6 @@
-"""Through which API version a definition may be changed: the one in which it was created.
+"""The API version in which a definition may be changed: the one in which it was created.
 
-A list of versions that is written through v1beta1 would lose all but one of them.
+A write of a list of versions through v1beta1 would lose all but one of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list
 
 
 def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
-    """The same for a write that has happened: whether somebody's fields tell of it."""
+    """Return the refusal of a past write in another API version, from `managedFields`."""
     first = _created_with(obj)
     for entry in obj["metadata"].get("managedFields") or ():
         version = str(entry.get("apiVersion", "")).rpartition("/")[2]
@@ -33,7 +33,7 @@ def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
 
 
 def created_with(obj: ReadOnlyObject) -> str:
-    """The API version in which a definition without the annotation was written, as far as told."""
+    """Return the API version in which a definition was written, from `managedFields`."""
     for entry in obj["metadata"].get("managedFields") or ():
         if "f:spec" in (entry.get("fieldsV1") or {}):
             return str(entry.get("apiVersion", "")).rpartition("/")[2]

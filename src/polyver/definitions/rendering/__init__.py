@@ -1,7 +1,6 @@
-"""Rendering: from an application and the versions it uses to the objects that it means.
+"""Rendering of an application, with its resolved versions, into objects.
 
-Nothing is applied here. What a template is written in is the business of an engine, and each engine
-is behind one small interface.
+It applies nothing. Each template language is implemented by an engine behind a small interface.
 """
 
 from polyver.definitions.rendering._context import cluster_version

@@ -1,4 +1,4 @@
-"""What templates get to know of their surroundings, under the names that KubeVela has for it."""
+"""The context of templates, with KubeVela's names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN: Final = 10
 
 
 def cluster_version(release: ReadOnlyObject) -> dict[str, Any]:
-    """What a server says that it is, as templates ask for it.
+    """Return a server's version in the form of the template context.
 
     >>> cluster_version({"major": "1", "minor": "30+", "gitVersion": "v1.30.2-a"})["minor"]
     30
@@ -26,7 +26,7 @@ def cluster_version(release: ReadOnlyObject) -> dict[str, Any]:
 
 
 class ApplicationContext:
-    """The application that templates are rendered for."""
+    """The application for which templates are rendered."""
 
     def __init__(
         self, application: ReadOnlyObject, app_revision: str, more: ReadOnlyObject
@@ -54,7 +54,7 @@ class ApplicationContext:
         return found
 
     def of_component(self, component: ReadOnlyObject, resolution: ReadOnlyObject) -> dict[str, Any]:
-        """What the template of a component sees."""
+        """Return the context of a component's template."""
         name = component["name"]
         # Another component, or another version of its definition, is another revision of it.
         content = digest([component, resolution["digest"]]).rpartition(":")[2][:_SHOWN]
@@ -68,6 +68,6 @@ class ApplicationContext:
         output: ReadOnlyObject | None,
         outputs: ReadOnlyObject,
     ) -> dict[str, Any]:
-        """What the template of a trait sees: what its component does, and what that made."""
+        """Return the context of a trait's template: its component's context and objects."""
         made = {"output": output} if output is not None else {}
         return {**component, "version": resolution["version"], **made, "outputs": outputs}

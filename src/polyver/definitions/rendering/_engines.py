@@ -1,4 +1,4 @@
-"""What an engine is: it makes documents of one version's template and what a user wrote."""
+"""The interface of template engines."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TemplateInput:
-    """What a template is rendered with."""
+    """The input of a template."""
 
     parameters: ReadOnlyObject
-    """The properties as the user wrote them; checking and defaulting them is the engine's part."""
+    """The user's properties, as written; the engine validates them and adds defaults."""
     context: ReadOnlyObject
-    """What the template gets to know of its surroundings."""
+    """The context of the template."""
     at: str
-    """The place in the application: `spec.components[0]`, `spec.components[0].traits[1]`."""
+    """Path in the application: `spec.components[0]`, `spec.components[0].traits[1]`."""
     template: str
-    """What messages call the template: `webservice 1.2.3`."""
+    """Name of the template in messages: `webservice 1.2.3`."""
 
     @property
     def properties(self) -> str:
-        """Where the parameters were written."""
+        """Path of the parameters."""
         return f"{self.at}.properties"
 
 
@@ -44,26 +44,27 @@ class TemplateDocument:
 
     object: dict[str, Any]
     at: str
-    """Where the template makes it: `document 2`, `outputs.service`."""
+    """Its position in the template: `document 2`, `outputs.service`."""
     name: str = ""
-    """The key under `outputs`; empty for the main one, and for those that have none."""
+    """The key under `outputs`; empty for the main object, and for those without a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateOutput:
-    """All that a template made."""
+    """All output of a template."""
 
     output: TemplateDocument | None = None
     """The main object: the workload of a component."""
     outputs: Sequence[TemplateDocument] = ()
-    """All others."""
+    """All other objects."""
     patched: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    """What a trait changes of the objects in `context.output` and `context.outputs`: each of them
-    whole, as it is to be, by its name; the name of the main one is empty."""
+    """Patched objects of `context.output` and `context.outputs`, each as a whole, by name; the name
+    of the main object is empty.
+    """
 
 
 class UnfitParameters(PolyverError):
-    """Parameters that do not fit, for one reason or several."""
+    """Parameters that are invalid, for one or several reasons."""
 
     def __init__(self, errors: Sequence[PolyverError]) -> None:
         first = errors[0]
@@ -75,17 +76,17 @@ class UnfitParameters(PolyverError):
 
 
 class TemplateEngine(Protocol):
-    """Renders templates of one sort; one that blocks ends by itself after a time."""
+    """Renders templates of one language; a blocking one must have its own timeout."""
 
     def render(self, schematic: ReadOnlyObject, given: TemplateInput) -> TemplateOutput:
-        """The documents of a template.
+        """Render a template.
 
-        `schematic` is the engine's block of one version: what is in `schematic.gotemplate`. All
-        that is wrong with the parameters is raised as one `UnfitParameters`, each of them with its
-        place in the application; anything else as another `PolyverError`.
+        `schematic` is the engine's part of one version, such as `schematic.gotemplate`. Problems of
+        the parameters are raised together as `UnfitParameters`, each with its path in the
+        application; other problems as another `PolyverError`.
         """
         ...
 
 
 Engines = Mapping[str, TemplateEngine]
-"""The engines that there are, by the field of `schematic` that each renders."""
+"""Engines by the field of `schematic` that each renders."""

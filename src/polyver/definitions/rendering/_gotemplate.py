@@ -1,4 +1,4 @@
-"""The engine that is built in: templates in Go's language, with a schema for their parameters."""
+"""The built-in engine: Go templates, with a schema for their parameters."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from polyver.languages.values.manifests import dotted
 __all__ = ["GoTemplates"]
 
 _KEPT: Final = 1024
-"""How many compiled templates are kept; they are taken for one another if they are equal."""
+"""Size of the cache of compiled templates; equal ones share an entry."""
 
 
 class GoTemplates:
-    """Renders `schematic.gotemplate`: any number of documents, of which the first is the main."""
+    """Renders `schematic.gotemplate` into any number of documents; the first is the main one."""
 
     def render(self, schematic: ReadOnlyObject, given: TemplateInput) -> TemplateOutput:
         parameters, template = _read(schematic, given)
@@ -41,7 +41,7 @@ class GoTemplates:
 
 
 def _read(schematic: ReadOnlyObject, given: TemplateInput) -> tuple[Parameters, Template]:
-    """A schema and a template, compiled; what is equal is compiled once."""
+    """Return the compiled schema and template; equal ones are compiled once."""
     kinds = (("template", str, "text"), ("parameters", Mapping | None, "mapping"))
     for name, kind, word in kinds:
         if not isinstance(schematic.get(name), kind):

@@ -1,4 +1,4 @@
-"""Objects that were made, and what they come from: each with a name, and none of them twice."""
+"""Rendered objects and their sources; names are defaulted, duplicates reported."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ __all__ = ["Made", "RenderedObject", "doubled", "made_by"]
 
 @dataclass(frozen=True, slots=True)
 class RenderedObject:
-    """An object that an application means, and what it comes from."""
+    """An object of an application, and its source."""
 
     object: dict[str, Any]
-    """With a name, and in the application's namespace unless it names one: what knows which kinds
-    have no namespaces has to leave it out for those. Labels and owners are not put on here."""
+    """The object, with a name and a namespace, by default the application's: the caller removes the
+    namespace of cluster-scoped kinds, and adds labels and owners.
+    """
     component: str
     at: str
-    """`spec.components[0]`, or the trait's place."""
+    """`spec.components[0]`, or the trait's path."""
     definition: str
-    """The name of the definition that made it."""
+    """Name of the definition that made it."""
     trait: bool = False
-    """Whether that is a trait."""
+    """True if that is a trait."""
     name: str = ""
-    """The key under `outputs`; empty for a component's main object, and for what has none."""
+    """The key under `outputs`; empty for a component's main object, and for those without a key."""
     main: bool = False
-    """Whether it is the main object of its component."""
+    """True for the main object of its component."""
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
@@ -41,7 +42,7 @@ class RenderedObject:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An object as a template made it, which the traits behind it may change."""
+    """An object as its template made it, which later traits may patch."""
 
     document: TemplateDocument
     source: RenderingSource
@@ -49,14 +50,14 @@ class Made:
     main: bool
 
     def patched(self, changes: Mapping[str, dict[str, Any]]) -> Made:
-        """The same as a trait wants it."""
+        """Return the object as a trait patches it."""
         name = self.document.name
         if (not name and not self.main) or name not in changes:
             return self
         return replace(self, document=replace(self.document, object=changes[name]))
 
     def placed(self, namespace: str) -> RenderedObject:
-        """With a name, and in a namespace, unless it has them."""
+        """Return the object with a default name and namespace."""
         obj, source = self.document.object, self.source
         where = f"{source.at}, {self.document.at} of {source.label}"
         for field in ("apiVersion", "kind"):
@@ -80,14 +81,14 @@ class Made:
 
     @property
     def _default_name(self) -> str:
-        """What it is called if its template does not say it."""
+        """Its name if the template sets none."""
         trait = self.source.name if self.source.is_trait else ""
         parts = [self.component, *([] if self.main else [trait, self.document.name])]
         return "-".join(each.lower().replace("_", "-") for each in parts if each)
 
 
 def made_by(source: RenderingSource, component: str, found: TemplateOutput) -> Iterator[Made]:
-    """All documents of one template; only a component has a main one."""
+    """Yield all documents of one template; only a component has a main one."""
     if found.output is not None:
         yield Made(found.output, source, component, main=not source.is_trait)
     for each in found.outputs:
@@ -95,7 +96,7 @@ def made_by(source: RenderingSource, component: str, found: TemplateOutput) -> I
 
 
 def doubled(outputs: Iterable[RenderedObject]) -> Iterator[PolyverError]:
-    """The same object from two places, in whichever version each of them names it."""
+    """Yield an error for each object that two templates make, in any API version."""
     seen: dict[tuple[str, ...], RenderedObject] = {}
     for each in outputs:
         version, *rest = each.identity

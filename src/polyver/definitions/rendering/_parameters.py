@@ -1,4 +1,4 @@
-"""Parameters as a schema wants them: unknown ones refused, defaults filled in, the rest checked."""
+"""Parameters: validated by a schema, with defaults; unknown ones are refused."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _WRAPPER = "parameter"
 
 
 class InvalidParameters(PolyverError):
-    """A schema of parameters that is none."""
+    """An invalid schema of parameters."""
 
 
 class Parameters:
-    """A schema of parameters, compiled once for all who use a version."""
+    """A compiled schema of parameters."""
 
     def __init__(self, schema: ReadOnlyObject) -> None:
         read, problems = read_parameters(schema)
@@ -32,14 +32,14 @@ class Parameters:
         self._schema = compile_schema(wrapped(read))
 
     def fit(self, given: TemplateInput) -> dict[str, Any]:
-        """The parameters with their defaults; `UnfitParameters` tells all that is wrong."""
+        """Return the parameters with defaults; raise UnfitParameters with all problems."""
         found: dict[str, Any] = _copied(given.parameters)
         obj = {_WRAPPER: found}
         errors = [self._unknown(path, given) for path in self._schema.prune(obj)]
         self._schema.default(obj)
         errors += _wrong(self._schema.validate(obj), given)
         if errors:
-            # Whatever order the user wrote them in.
+            # Independent of the order in which the user wrote them.
             raise UnfitParameters(sorted(errors, key=lambda error: (error.at, error.fact)))
         return found
 
@@ -55,7 +55,7 @@ def _wrong(causes: list[Cause], given: TemplateInput) -> Iterator[PolyverError]:
     for cause in causes:
         name = cause.field.removeprefix(_WRAPPER).removeprefix(".")
         text = cause.message.replace(f"{cause.field} in body ", "")
-        if not cause.field.startswith(_WRAPPER):  # a rule that nobody could check
+        if not cause.field.startswith(_WRAPPER):  # a rule that could not be evaluated
             yield PolyverError(text, at=given.properties)
         elif not name:
             yield PolyverError(f"the parameters: {text}", at=given.properties)

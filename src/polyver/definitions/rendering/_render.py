@@ -1,4 +1,4 @@
-"""All components of an application with their traits, rendered in the order in which they stand."""
+"""Rendering of all components of an application with their traits, in order."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ __all__ = ["Rendered", "RenderingObserver", "render", "revisions_of"]
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What became of an application; with errors it is not to be applied."""
+    """The result of a rendering; with errors it must not be applied."""
 
     outputs: tuple[RenderedObject, ...] = ()
-    """In the order in which they are to be applied."""
+    """Objects in the order in which they are applied."""
     errors: tuple[PolyverError, ...] = ()
-    """Everything that is wrong, each with its place in the application."""
+    """All problems, each with its path in the application."""
 
 
 class RenderingObserver(Protocol):
     """Observes a rendering from its thread, so that a slow template can be named."""
 
     def component(self, at: str) -> None:
-        """The component at this place of the application is next."""
+        """Called before the component at this path is rendered."""
 
     def template(self, resolution: ReadOnlyObject) -> None:
-        """The template of this resolution is next."""
+        """Called before the template of this resolution is rendered."""
 
 
 class _Unobserved:
@@ -46,7 +46,7 @@ class _Unobserved:
 
 
 def revisions_of(resolutions: Iterable[ReadOnlyObject]) -> set[tuple[str, str]]:
-    """The namespaces and names of the DefinitionRevisions that `render` needs."""
+    """Return the namespaces and names of the DefinitionRevisions that `render` needs."""
     return {
         (each["definition"].rpartition("/")[0], each["revision"])
         for each in resolutions
@@ -64,12 +64,12 @@ def render(
     context: ReadOnlyObject | None = None,
     progress: RenderingObserver | None = None,
 ) -> Rendered:
-    """The objects that an application means, with the versions that were chosen for it.
+    """Render an application with its resolved versions.
 
-    `resolutions` are as `resolution_data` makes them, and as the status and the ApplicationRevision
-    have them. `app_revision` is the name of the ApplicationRevision, which templates may use;
-    `context` adds to what they see, such as `clusterVersion`. An application that uses fields which
-    are not executed is not rendered at all: the errors are `Unsupported` then. It may block where
+    `resolutions` are as made by `resolution_data`, and as in the status and the
+    ApplicationRevision. `app_revision` is the name of the ApplicationRevision, which templates may
+    use; `context` extends the context of templates, such as with `clusterVersion`. An application
+    with unsupported fields is not rendered: the errors are `Unsupported` then. It may block where
     an engine does. `progress` observes it.
     """
     if refused := unsupported(application, resolutions, revisions):
@@ -119,7 +119,7 @@ class _Run:
             try:
                 made = self._with_trait(made, trait, context, f"{at}.traits[{number}]")
             except PolyverError as error:
-                # What is wrong because there is no component would only distract.
+                # Errors that only follow from the missing component would distract.
                 if is_made or isinstance(error, UnfitParameters):
                     self._note(error)
         self._place(made)
@@ -127,7 +127,7 @@ class _Run:
     def _with_trait(
         self, made: list[Made], trait: ReadOnlyObject, context: ReadOnlyObject, at: str
     ) -> list[Made]:
-        """The objects of a component with those of a trait, and as it changes them."""
+        """Return the objects of a component, patched by a trait, with those of the trait."""
         source = self._sources.source(at)
         self._progress.template(source.resolution)
         output = next((each.document.object for each in made if each.main), None)

@@ -1,4 +1,4 @@
-"""Where documents come from: the version that a place of an application uses, and its engine."""
+"""The sources of rendered objects: the resolved version of a reference, and its engine."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ Revisions = Mapping[tuple[str, str], ReadOnlyObject]
 
 @dataclass(frozen=True, slots=True)
 class RenderingSource:
-    """A version of a definition in a place that uses it, and what renders it."""
+    """The resolved version of a reference, and the engine that renders it."""
 
     at: str
     resolution: ReadOnlyObject
     name: str
-    """Of the definition."""
+    """Name of the definition."""
     engine: TemplateEngine
     block: ReadOnlyObject
-    """What the engine reads: its part of `schematic`."""
+    """The engine's part of `schematic`."""
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Name in messages."""
         return f"{self.name} {self.resolution['version']}"
 
     @property
@@ -52,15 +52,15 @@ class RenderingSource:
 
 @dataclass(frozen=True, slots=True)
 class RenderingSources:
-    """What was chosen for the places of an application, and what there is to render it."""
+    """The resolutions of an application, with their revisions and engines."""
 
     resolutions: Mapping[str, ReadOnlyObject]
-    """By the places that they are for."""
+    """Resolutions by the paths of their references."""
     revisions: Revisions
     engines: Engines
 
     def source(self, at: str) -> RenderingSource:
-        """What a component or a trait comes from."""
+        """Return the source of a component or a trait."""
         place = f"{at}.type"
         resolution = self.resolutions.get(place)
         if resolution is None:
@@ -72,7 +72,7 @@ class RenderingSources:
         return RenderingSource(at, resolution, name, engine, block)
 
     def _content(self, resolution: ReadOnlyObject, namespace: str, at: str) -> ReadOnlyObject:
-        """The definition as it was when the version was published."""
+        """Return the definition's content as published in this version."""
         name = resolution["revision"]
         found = self.revisions.get((namespace, name))
         known = known_revision(found) if found is not None else None

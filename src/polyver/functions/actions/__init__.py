@@ -1,4 +1,4 @@
-"""Running actions, decided: how far each is, what comes next, and what its templates see."""
+"""Decisions about running actions: their state, the next step, and template data."""
 
 from polyver.functions.actions._machine import (
     ActionEnded,

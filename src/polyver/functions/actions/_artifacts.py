@@ -1,4 +1,4 @@
-"""Which versions of functions made an artifact: noted on it, and read when it is used."""
+"""The function versions that made an artifact: recorded in it, and checked when it is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["made_with", "with_makers"]
 
 
 def with_makers(action: ActionRun, artifacts: Mapping[str, Any]) -> dict[str, Any]:
-    """Artifacts, each with the functions and versions that the phases of its action called."""
+    """Return artifacts, each with the functions and versions that its action called."""
     called = {
         (action.written(place).function, phase.version)
         for place, phase in enumerate(action.phases)
@@ -23,12 +23,12 @@ def with_makers(action: ActionRun, artifacts: Mapping[str, Any]) -> dict[str, An
 
 
 def made_with(artifact: Mapping[str, Any]) -> dict[str, set[SemVer]]:
-    """The versions of each function that made an artifact, as far as it says so."""
+    """Return the versions of each function that made an artifact, as far as recorded."""
     found: dict[str, set[SemVer]] = {}
     for each in artifact.get("functions") or ():
         try:
             version = SemVer.complete(str(each.get("version") or ""))
         except InvalidVersion:
-            continue  # it was written by hand, and says nothing
+            continue  # written by hand, and not a version
         found.setdefault(str(each.get("name") or ""), set()).add(version)
     return found

@@ -1,7 +1,7 @@
-"""The action as a state machine: how far it is, and what goes on here, in; what to do next, out.
+"""The action as a state machine: its state and the running call in, the next effect out.
 
-Whoever does it stores the new state first, by compare-and-swap, so that what was called is known
-after any crash.
+The caller stores the new state before it performs the effect, by compare-and-swap, so that after
+any crash it is known what was called.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StartCall:
-    """Call the function of a phase, once it is stored that this is being done."""
+    """Call the function of a phase, after storing that."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitCall:
-    """A call is under way here; its end will be stored."""
+    """Wait for a call in this process; its result will be stored."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class StopCall:
-    """A call is under way here, and is wanted no longer."""
+    """Stop a call in this process that is no longer wanted."""
 
     place: int
     reason: str
@@ -54,29 +54,29 @@ class StopCall:
 
 @dataclass(frozen=True, slots=True)
 class RecoverCall:
-    """A call was under way, and nobody knows how far it got."""
+    """Recover from a call that was running in another process; its progress is unknown."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConcludeAction:
-    """Nothing is left to call: render what it leaves for others, and end."""
+    """Render the output artifacts and end, because no call is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionEnded:
-    """It has ended."""
+    """The action has ended."""
 
 
 Effect = StartCall | AwaitCall | StopCall | RecoverCall | ConcludeAction | ActionEnded
 
 
 def decide(action: ActionRun, *, alive: int | None = None, cancelled: str = "") -> Effect:
-    """What to do next; `alive` is the place of the call that is under way in this process.
+    """Return the next effect; `alive` is the index of the call that runs in this process.
 
-    `cancelled` says why nothing further is wanted. The deferred phase runs all the same, and is
-    not stopped: it is what cleans up.
+    `cancelled` is the reason to stop. The deferred phase runs nevertheless, and is not stopped: it
+    cleans up.
     """
     if action.state.is_over:
         return ActionEnded()
@@ -92,7 +92,7 @@ def decide(action: ActionRun, *, alive: int | None = None, cancelled: str = "") 
 def _next(action: ActionRun, cancelled: str) -> StartCall | ConcludeAction:
     pending, deferred = _place(action, RunState.PENDING), action.deferred
     if pending is None or (deferred is not None and deferred.state is not RunState.PENDING):
-        return ConcludeAction()  # nothing comes after it, even if nobody wants to cancel any more
+        return ConcludeAction()  # nothing follows it, even if the cancellation was withdrawn
     if not cancelled and not _has_failed(action):
         return StartCall(pending)
     return StartCall(action.last) if deferred is not None else ConcludeAction()
@@ -108,20 +108,20 @@ def _has_failed(action: ActionRun) -> bool:
 
 
 def called(action: ActionRun, place: int) -> ActionRun:
-    """What is stored before a phase is called."""
+    """Return the state to store before a phase is called."""
     call = replace(action.calls[place], state=RunState.RUNNING)
     return replace(action.with_call(place, call), state=RunState.RUNNING, waiting=None)
 
 
 def waits(action: ActionRun, waiting: QueuePosition) -> ActionRun:
-    """An action that has to wait for a slot before its next phase can be called."""
+    """Return an action that waits for a slot before its next phase can be called."""
     return replace(action, waiting=waiting)
 
 
 def returned(
     action: ActionRun, place: int, output: Mapping[str, Any], *, secret: str = ""
 ) -> ActionRun:
-    """A phase that was called has returned; `secret` holds its sensitive outputs."""
+    """Return the action after a phase has returned; `secret` holds its sensitive outputs."""
     call = action.calls[place]
     if action.state.is_over or call.state is not RunState.RUNNING:
         return action
@@ -130,7 +130,7 @@ def returned(
 
 
 def failed(action: ActionRun, place: int, reason: str) -> ActionRun:
-    """A phase could not be called, or its function failed."""
+    """Return the action after a phase could not be called, or its function failed."""
     call = action.calls[place]
     if action.state.is_over or call.state.is_over:
         return action
@@ -139,7 +139,7 @@ def failed(action: ActionRun, place: int, reason: str) -> ActionRun:
 
 
 def interrupted(action: ActionRun, place: int, function: str) -> ActionRun:
-    """A phase was being called when the controller ended, and must not be called again."""
+    """Return the action after a controller restart during a phase that must not be repeated."""
     reason = (
         f"the controller ended while {function} was running, and how far it got is not known; "
         "it is not idempotent, so it is not called again"
@@ -154,7 +154,7 @@ def concluded(
     error: str = "",
     cancelled: str = "",
 ) -> ActionRun:
-    """The end: complete with its artifacts, or failed with every reason."""
+    """Return the ended action: complete with its artifacts, or failed with all reasons."""
     action = replace(action, waiting=None)
     reasons = [
         f"phase {action.label(place)}: {call.reason}"

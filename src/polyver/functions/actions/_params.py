@@ -1,6 +1,6 @@
-"""What templates of a blueprint see, made of plain objects, and the rendering of arguments.
+"""Data for the templates of a blueprint, and rendering of arguments.
 
-The names are those of Kanister, so that blueprints in the wild mean the same here.
+The names are Kanister's, so that existing blueprints have the same meaning here.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _NO_PROFILES = "there are no Profiles here: name what is needed in options, conf
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What was read for one action."""
+    """Objects that were read for one action."""
 
     object: Mapping[str, Any] | None = None
     config_maps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     secrets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_phases: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """By phase and name: what the phase's `objects` name."""
+    """The phases' `objects`, by phase and name."""
 
 
 def params_of(action: ActionRun, objects: Objects) -> dict[str, Any]:
-    """What the templates of an action see now."""
+    """Return the data for the templates of an action in its current state."""
     spec: Mapping[str, Any] = action.snapshot.get("spec") or {}
     found: dict[str, Any] = {
         "Time": action.snapshot.get("time", ""),
@@ -76,7 +76,7 @@ def _of_kind(held: Mapping[str, Mapping[str, Any]], kind: str) -> dict[str, Any]
 
 
 def _data_object(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """A ConfigMap or a Secret as templates see it; what is not text is left out."""
+    """Return a ConfigMap or a Secret as templates see it; binary values are left out."""
     metadata: Mapping[str, Any] = obj.get("metadata") or {}
     names = ("name", "namespace", "labels", "annotations")
     about = {
@@ -107,14 +107,14 @@ def _artifacts(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The output artifacts that say nothing of phases, which may be read before the end."""
+    """Return the output artifacts that use no phases, which templates may read before the end."""
     written: Mapping[str, Any] = action.snapshot["action"].get("outputArtifacts") or {}
     found: dict[str, Any] = {}
     for name, artifact in written.items():
         try:
             rendered = render_value(artifact, {**params, "Phases": {}}, name=name)
         except PolyverError:
-            continue  # it is told at the end, when it is due
+            continue  # reported at the end of the action
         assert isinstance(rendered, dict)
         found[name] = rendered
     return _artifacts(found)
@@ -123,7 +123,7 @@ def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, 
 def render_arguments(
     action: ActionRun, place: int, function: Function, params: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a phase, ready for its function; those it renders itself as written."""
+    """Return the rendered arguments of a phase; those that the function renders are unchanged."""
     phase = action.written(place)
     own = {each.name for each in function.arguments.fields if each.unrendered}
     name = f"{phase.at}.args"
@@ -132,7 +132,7 @@ def render_arguments(
 
 
 def render_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What an action leaves for others; None if it leaves nothing."""
+    """Return the output artifacts of an action; None if it has none."""
     written: Mapping[str, Any] = action.snapshot["action"].get("outputArtifacts") or {}
     if not written:
         return None
@@ -151,11 +151,11 @@ def _rendered(value: Mapping[str, Any], params: Mapping[str, Any], name: str) ->
     return rendered
 
 
-# The object that an action is run on.
+# The object of an action.
 
 
 def workload_params(kind: str, obj: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Any:
-    """The object by its kind: `{"Deployment": {…}}`; nothing for kinds that have no such name."""
+    """Return the object by its kind: `{"Deployment": {…}}`; empty for kinds without a name here."""
     metadata: Mapping[str, Any] = obj.get("metadata") or {}
     about = {"Name": metadata.get("name", "")}
     if kind == "Namespace":
@@ -182,7 +182,7 @@ def _containers(spec: Mapping[str, Any]) -> list[str]:
 
 
 def _claims(spec: Mapping[str, Any]) -> dict[str, str]:
-    """The claims that a pod mounts, and where."""
+    """Return the claims that a pod mounts, and their mount paths."""
     mounts = {
         mount["name"]: mount.get("mountPath", "")
         for container in spec.get("containers") or ()

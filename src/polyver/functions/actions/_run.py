@@ -1,4 +1,4 @@
-"""A run of an ActionSet as its status records it, and back: what is not written never happened."""
+"""The run of an ActionSet, parsed from and written to its status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class RunState(Enum):
-    """How far something is."""
+    """The state of a run, an action or a phase."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -36,23 +36,23 @@ class RunState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PhaseRun:
-    """One call: the version that it was given, how far it is, and what came of it."""
+    """One call: its resolved version, its state and its output."""
 
     name: str
     version: str
     reason: str = ""
-    """Why it was that version; of one that failed, why it did."""
+    """Reason for the version; after a failure, the reason of the failure."""
     state: RunState = RunState.PENDING
     output: Mapping[str, Any] | None = None
-    """Without what is sensitive."""
+    """Output without sensitive values."""
     chosen: str = ""
-    """Why it was that version, whatever became of the phase."""
+    """Reason for the version, whatever became of the phase."""
     secret: str = ""
-    """The Secret that holds its sensitive outputs, if there are any."""
+    """Secret with its sensitive outputs, if there are any."""
 
     @property
     def explanation(self) -> str:
-        """Why it was that version and, of one that failed, why it did."""
+        """Reason for the version and, after a failure, the reason of the failure."""
         if self.state is not RunState.FAILED or not self.chosen:
             return self.reason
         return f"{self.chosen}; it failed: {self.reason}"
@@ -60,16 +60,16 @@ class PhaseRun:
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """An action that waits for a slot."""
+    """The position of an action that waits for a slot."""
 
     place: int
-    """In the queue, from 1."""
+    """Position in the queue, from 1."""
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class ActionRun:
-    """One action: its phases in order, the deferred one, and what it was when it started."""
+    """An action: its phases in order, the deferred one, and the snapshot of its start."""
 
     name: str
     blueprint: str
@@ -81,7 +81,7 @@ class ActionRun:
     snapshot: Mapping[str, Any] = field(default_factory=dict)
     waiting: QueuePosition | None = None
     artifacts_secret: str = ""
-    """The Secret that holds the artifacts, if values in them are masked."""
+    """Secret with the artifacts, if values in them are masked."""
 
     @property
     def calls(self) -> tuple[PhaseRun, ...]:
@@ -90,18 +90,18 @@ class ActionRun:
 
     @property
     def last(self) -> int:
-        """The place of the deferred phase, if there is one."""
+        """The index of the deferred phase, if there is one."""
         return len(self.phases)
 
     def is_deferred(self, place: int) -> bool:
         return place == self.last
 
     def label(self, place: int) -> str:
-        """A phase as sentences name it."""
+        """Return a phase's name for messages."""
         return self.calls[place].name or self.written(place).label
 
     def written(self, place: int) -> Phase:
-        """A phase as the blueprint had it when the action started."""
+        """Return a phase as in the blueprint when the action started."""
         action = self.snapshot["action"]
         path: tuple[str | int, ...] = ("actions", self.name)
         if self.is_deferred(place):
@@ -109,13 +109,13 @@ class ActionRun:
         return _phase(action["phases"][place], (*path, "phases", place))
 
     def sensitive(self, place: int) -> tuple[str, ...]:
-        """The outputs of a phase that its blueprint calls sensitive."""
+        """Return the outputs of a phase that its blueprint declares sensitive."""
         action = self.snapshot["action"]
         phase = action["deferPhase"] if self.is_deferred(place) else action["phases"][place]
         return tuple(phase.get("sensitiveOutputs") or ())
 
     def with_call(self, place: int, call: PhaseRun) -> ActionRun:
-        """The same with a phase that has gone on."""
+        """Return the action with another state of a phase."""
         if self.is_deferred(place):
             return replace(self, deferred=call)
         return replace(self, phases=(*self.phases[:place], call, *self.phases[place + 1 :]))
@@ -128,12 +128,12 @@ def _phase(value: Mapping[str, Any], path: tuple[str | int, ...]) -> Phase:
 
 @dataclass(frozen=True, slots=True)
 class ActionSetRun:
-    """All actions of an ActionSet, what to know of them, or why none of them started."""
+    """All actions of an ActionSet with warnings, or the reason why none started."""
 
     actions: tuple[ActionRun, ...] = ()
     warnings: tuple[str, ...] = ()
     refusal: str = ""
-    """Why it failed before its first phase."""
+    """Reason why it failed before its first phase."""
 
     @property
     def state(self) -> RunState:
@@ -153,13 +153,13 @@ class ActionSetRun:
         return replace(self, actions=actions)
 
 
-# From a status, and to it.
+# Conversion from and to a status.
 
 
 def read_run(action_set: Mapping[str, Any]) -> ActionSetRun | None:
-    """How far an ActionSet is; None if it has not started.
+    """Parse the run of an ActionSet; None if it has not started.
 
-    An action without a snapshot was started by something else.
+    An action without a snapshot was started by another program.
     """
     status: Mapping[str, Any] = action_set.get("status") or {}
     if not status.get("state"):
@@ -205,7 +205,7 @@ def _read_phase(status: Mapping[str, Any]) -> PhaseRun:
 
 
 def status_of(run: ActionSetRun, *, now: str) -> dict[str, Any]:
-    """The status that records a run."""
+    """Return the status that records a run."""
     found: dict[str, Any] = {"state": run.state.value}
     found["actions"] = [_action_status(action) for action in run.actions]
     found["progress"] = _progress(run, now)
@@ -221,7 +221,7 @@ def _progress(run: ActionSetRun, now: str) -> dict[str, Any]:
 
 
 def _percent(run: ActionSetRun) -> int:
-    """How much has completed: all of it only if the run is complete."""
+    """Return the percentage of completed phases: 100 only if the run is complete."""
     if run.state is RunState.COMPLETE:
         return 100
     states = [call.state for action in run.actions for call in action.calls]

@@ -1,6 +1,7 @@
-"""Sensitive outputs: which of them must not be in a status, and what the status shows instead.
+"""Sensitive outputs, which must not be in a status, and their masks there.
 
-An output is sensitive if its function or its phase says so, or if a value from a Secret is in it.
+An output is sensitive if its function or its phase declares it, or if it contains a value of a
+Secret.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _ALL: Final = "*"
 def split_output(
     action: ActionRun, place: int, function: Function, output: Mapping[str, Any], masks: Masks
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what the status shows of an output, and what has to be kept in a Secret."""
+    """Return the part of an output for the status, and the part for a Secret."""
     names = {*function.sensitive, *action.sensitive(place)}
     hidden = {
         key: value
@@ -33,7 +34,7 @@ def split_output(
 
 
 def with_outputs(action: ActionRun, kept: Mapping[int, Mapping[str, Any]]) -> ActionRun:
-    """Return an action whose outputs are whole, for its templates: by place, what was kept."""
+    """Return an action with complete outputs, for its templates; `kept` has them by index."""
     for place, hidden in kept.items():
         call = action.calls[place]
         action = action.with_call(place, _whole(call, hidden))

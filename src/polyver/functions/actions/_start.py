@@ -1,4 +1,4 @@
-"""The start of an ActionSet: everything is decided at once, or all that is in the way is told."""
+"""The start of an ActionSet: it resolves everything at once, or reports all problems."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _NAMED = ("options", "artifacts", "configMaps", "secrets")
 
 @dataclass(frozen=True, slots=True)
 class RequestedAction:
-    """One action that an ActionSet asks for, as it is written."""
+    """An action in the spec of an ActionSet."""
 
     spec: Mapping[str, Any]
     at: str
-    """The field that it is written in."""
+    """Its path."""
 
     @property
     def name(self) -> str:
@@ -48,7 +48,7 @@ class RequestedAction:
 
 
 def wanted_of(action_set: Mapping[str, Any]) -> list[RequestedAction]:
-    """The actions that an ActionSet asks for."""
+    """Return the actions in the spec of an ActionSet."""
     spec: Mapping[str, Any] = action_set.get("spec") or {}
     actions = spec.get("actions") or ()
     return [RequestedAction(each, f"spec.actions[{number}]") for number, each in enumerate(actions)]
@@ -61,7 +61,7 @@ def start(
     *,
     time: str,
 ) -> ActionSetRun:
-    """The run that begins; one that must not begin says so in its `refusal`."""
+    """Return the new run; one that must not start has a `refusal`."""
     actions: list[ActionRun] = []
     warnings: list[str] = []
     problems: list[str] = []
@@ -83,9 +83,9 @@ def start(
 
 
 def checked(run: ActionSetRun, functions: Functions) -> ActionSetRun:
-    """The run if its templates can be rendered with what it is given, else one that is refused.
+    """Return the run if its templates can be rendered with its inputs, else a refused one.
 
-    It must not begin, and then fail because of what is known now.
+    It must not start, and then fail because of something that is known now.
     """
     problems = [each for action in run.actions for each in _unreadable(action, functions)]
     return replace(run, actions=(), refusal="; ".join(problems)) if problems else run
@@ -96,7 +96,7 @@ def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
     written: Mapping[str, Any] = action.snapshot["action"]
     if b"{{" not in encode_json(written):
         return
-    # Not before there is a template to read: it takes long to load.
+    # Imported only if there is a template: the import takes long.
     from polyver.functions.blueprints.templates import ProvidedNames, template_problems
 
     spec: Mapping[str, Any] = action.snapshot["spec"]
@@ -123,7 +123,7 @@ def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
 
 
 def refused(reason: str) -> ActionSetRun:
-    """A run that must not begin, for a reason that was found elsewhere."""
+    """Return a run that must not start, with the reason."""
     return ActionSetRun(refusal=reason)
 
 
@@ -192,7 +192,7 @@ def _unused(wanted: RequestedAction) -> list[str]:
 
 
 def _made_by_others(wanted: RequestedAction, resolved: ResolvedAction) -> Iterator[str]:
-    """Artifacts that another major version of a function made than the one that is to read them."""
+    """Yield a warning for each artifact that another major version made than will read it."""
     calls = (*resolved.phases, *([resolved.deferred] if resolved.deferred else []))
     for name, artifact in (wanted.spec.get("artifacts") or {}).items():
         made_by = made_with(artifact)

@@ -1,4 +1,4 @@
-"""Blueprints: what their phases call, which version each gets, and what is wrong with that."""
+"""Blueprints: parsing, resolution of their phases, and validation."""
 
 from polyver.functions.blueprints._resolution import (
     ActionRefused,

@@ -1,7 +1,7 @@
-"""Which version of a function each phase of an action gets, decided once and for all phases.
+"""Resolution of the function version of each phase of an action, once for all phases.
 
-`funcVersion` on the phase, else `preferredVersion` on the action, else the stable version, else
-v0.0.0; what cannot be had stops the action before its first phase.
+`funcVersion` of the phase, else `preferredVersion` of the action, else the stable version, else
+v0.0.0; an unresolved phase stops the action before its first phase.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RefusalReason:
-    """Why a phase cannot run: the fact, the field of the blueprint, and what to do."""
+    """Reason why a phase cannot run: the fact, the field of the blueprint, and a hint."""
 
     fact: str
     path: tuple[str | int, ...]
     hint: str = ""
     at: str = ""
-    """The field of whoever asked, where that is not the blueprint."""
+    """The field in another object, if that is the cause."""
 
 
 class PhaseRefused(PolyverError):
-    """A phase that cannot run, with the blueprint and the action that it is part of."""
+    """A phase that cannot run, with its blueprint and action."""
 
     def __init__(
         self, blueprint: Blueprint, action: str, phase: Phase, refusal: RefusalReason
@@ -68,7 +68,7 @@ class PhaseRefused(PolyverError):
 
 
 class ActionRefused(PolyverError):
-    """An action that does not start, and everything that is in its way."""
+    """An action that cannot start, with all problems."""
 
     def __init__(self, problems: tuple[PolyverError, ...]) -> None:
         super().__init__("; ".join(map(str, problems)))
@@ -77,7 +77,7 @@ class ActionRefused(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPhase:
-    """A phase, and the version of its function that it was given."""
+    """A phase, and the resolved version of its function."""
 
     phase: Phase
     function: Function
@@ -91,7 +91,7 @@ class ResolvedPhase:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAction:
-    """Everything that an action calls, decided when it starts."""
+    """The resolved phases of an action, as of its start."""
 
     action: ParsedAction
     phases: tuple[ResolvedPhase, ...]
@@ -99,7 +99,7 @@ class ResolvedAction:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What whoever runs it should know."""
+        """Warnings for the user who runs it."""
         calls = (*self.phases, self.deferred) if self.deferred else self.phases
         return tuple(warning for each in calls for warning in each.warnings)
 
@@ -107,9 +107,9 @@ class ResolvedAction:
 def resolve_action(
     functions: Functions, blueprint: Blueprint, name: str, *, preferred: str = "", at: str = ""
 ) -> ResolvedAction:
-    """Choose for every phase of an action at once, or say everything that is in the way.
+    """Resolve all phases of an action, or raise ActionRefused with all problems.
 
-    `preferred` is the action's `preferredVersion`, and `at` the field it is written in.
+    `preferred` is the action's `preferredVersion`, and `at` the path of it.
     """
     action = blueprint.action(name)
     wish = preferred if not _malformed(preferred) else ""
@@ -139,7 +139,7 @@ def resolve_phase(
     preferred: str = "",
     at: str = "",
 ) -> ResolvedPhase:
-    """Choose for one phase; its arguments are checked as far as their templates let see."""
+    """Resolve one phase, and check its arguments as far as possible before rendering."""
     found = _chosen(functions, phase, preferred, at)
     if isinstance(found, RefusalReason):
         raise ActionRefused((PhaseRefused(blueprint, action, phase, found),))
@@ -158,7 +158,7 @@ def resolve_phase(
 def refusals_of(
     functions: Functions, phase: Phase, *, preferred: str = ""
 ) -> Iterator[RefusalReason]:
-    """Everything that is wrong with a phase."""
+    """Yield all problems of a phase."""
     found = _chosen(functions, phase, preferred, "")
     if isinstance(found, RefusalReason):
         yield found
@@ -170,14 +170,14 @@ def refusals_of(
 
 
 def selector_of(phase: Phase, preferred: str = "") -> Selector:
-    """What a phase asks for; a text that is no version is an InvalidVersion."""
+    """Return the selector of a phase; raise InvalidVersion if its version is invalid."""
     if phase.version:
         return Exact(SemVer.complete(phase.version))
     return Exact(SemVer.complete(preferred), wish=True) if preferred else UNSPECIFIED
 
 
 def resolution_of(functions: Functions, phase: Phase, *, preferred: str = "") -> Resolution:
-    """Which version a phase gets, whatever its arguments are; none is an error."""
+    """Resolve the version of a phase without checking arguments; raise if none matches."""
     selector = selector_of(phase, preferred)
     known = functions.get(phase.function)
     return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))
@@ -199,7 +199,7 @@ def _chosen(
 
 
 def _malformed(version: str) -> str:
-    """Why a text is no version, if it is none."""
+    """Return why a string is not a version; empty if it is one."""
     try:
         SemVer.complete(version or "0")
     except InvalidVersion as error:
@@ -214,9 +214,9 @@ def _of_argument(wrong: ArgumentProblem, phase: Phase, function: Function) -> Re
 
 
 def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[RefusalReason]:
-    """Templates that cannot be read: what they call or how they are written is wrong."""
+    """Yield a refusal for each invalid template."""
     if isinstance(value, str) and "{{" in value:
-        # Not before there is one to read: it takes long to load.
+        # Imported only if there is a template: the import takes long.
         from polyver.languages.gotemplate import InvalidTemplate, compile_template
 
         try:
@@ -233,5 +233,5 @@ def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[Ref
 
 
 def about_phase(blueprint: Blueprint, action: str, phase: Phase) -> str:
-    """A phase as sentences name it."""
+    """Return a phase's name for messages."""
     return f"blueprint {blueprint.label}, action {action}, phase {phase.label}"

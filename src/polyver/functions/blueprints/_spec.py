@@ -1,4 +1,4 @@
-"""Blueprints and ActionSets, read: which action calls which function, and where that is written."""
+"""Parsed Blueprints and ActionSets, with the positions in their documents."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class BlueprintFinding:
-    """Something that is wrong with a blueprint, or soon will be."""
+    """A problem of a blueprint, or a deprecation."""
 
     fact: str
     path: _Path
     place: str
-    """The same as a text, with the file and the line."""
+    """The position as a string, with file and line."""
     hint: str = ""
     is_error: bool = True
     is_unknown: bool = False
-    """Whether nobody can know before it runs; then it is no error."""
+    """True if it is unknown before the action runs; then it is not an error."""
 
     def __str__(self) -> str:
         return str(PolyverError(self.fact, at=self.place, hint=self.hint))
@@ -57,7 +57,7 @@ class BlueprintFinding:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One call of a function, as it is written."""
+    """A call of a function in a blueprint."""
 
     name: str
     """Empty if it has none, as some deferred phases do."""
@@ -73,19 +73,19 @@ class Phase:
 
     @property
     def label(self) -> str:
-        """Its name, or else which one it is: `phases[0]`, `deferPhase`."""
+        """Its name, or else its path in the action: `phases[0]`, `deferPhase`."""
         return self.name or dotted(self.path[2:])
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedAction:
-    """The phases of an action in their order, and the one that comes last in any case."""
+    """The phases of an action in order, and the deferred one."""
 
     name: str
     phases: tuple[Phase, ...]
     deferred: Phase | None = None
     written: Mapping[str, Any] = field(default_factory=dict)
-    """The action as the blueprint has it."""
+    """The action as in the blueprint."""
 
     @property
     def has_templates(self) -> bool:
@@ -99,7 +99,7 @@ class ParsedAction:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """Actions by name, and where they are written."""
+    """A blueprint: actions by name, and its document."""
 
     name: str
     namespace: str
@@ -116,7 +116,7 @@ class Blueprint:
         return BlueprintFinding(fact, path, self.document.place(*path), hint, is_error)
 
     def action(self, name: str) -> ParsedAction:
-        """The action of that name; none is an error that names those that are there."""
+        """Return the action of that name; raise an error with the known names if there is none."""
         if name not in self.actions:
             known = listed(sorted(self.actions)) or "none"
             fact = f"blueprint {self.label} has no action {name}"
@@ -126,7 +126,7 @@ class Blueprint:
 
 @dataclass(frozen=True, slots=True)
 class ActionVersionRequest:
-    """An action that an ActionSet asks for, and the version that it would like."""
+    """An action in an ActionSet, with its preferred version."""
 
     action_set: str
     namespace: str
@@ -147,7 +147,7 @@ class _Head(Struct):
 
     @property
     def name(self) -> str:
-        """Its name; of one that a server will name, what that begins with."""
+        """Its name, or its `generateName`."""
         return self.metadata.name or self.metadata.generate_name
 
 
@@ -157,20 +157,20 @@ prepare(_Head)
 def blueprints_in(
     documents: Iterable[Document],
 ) -> Iterator[tuple[Document, Blueprint | None, list[BlueprintFinding]]]:
-    """Every Blueprint among the manifests, with what is wrong with its form."""
+    """Yield every Blueprint in the manifests, with the problems of its form."""
     for document in objects_of(documents, GROUP, BLUEPRINTS.kind):
         yield document, *read_blueprint(document)
 
 
 def blueprint_of(obj: Mapping[str, Any]) -> tuple[Blueprint | None, list[BlueprintFinding]]:
-    """A Blueprint that is plain data."""
+    """Parse a Blueprint from plain data."""
     name = (obj.get("metadata") or {}).get("name") or ""
     [document] = load_manifests(encode_json(obj).decode(), f"{BLUEPRINTS.kind}/{name}")
     return read_blueprint(document)
 
 
 def read_blueprint(document: Document) -> tuple[Blueprint | None, list[BlueprintFinding]]:
-    """A Blueprint, unless its form leaves open what it means, and all that is wrong with that."""
+    """Parse a Blueprint; return None if its form is invalid, and the problems."""
     findings, broken = list(_unknown(document, BLUEPRINTS)), list(_violations(document, BLUEPRINTS))
     if broken:
         return None, [*findings, *broken]
@@ -199,7 +199,7 @@ def _phase(value: Mapping[str, Any], path: _Path) -> Phase:
 
 
 def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, ActionVersionRequest]]:
-    """Every action that an ActionSet among the manifests asks for."""
+    """Yield every action in the ActionSets of the manifests."""
     for document in objects_of(documents, GROUP, ACTION_SETS.kind):
         for finding in _violations(document, ACTION_SETS):
             raise document.error(finding.fact, *finding.path, hint=finding.hint)
@@ -219,7 +219,7 @@ def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, Actio
             )
 
 
-# Their form, by the schema that a server checks them with.
+# Validation of the form, by the schema that a server uses.
 
 
 @cache
@@ -230,14 +230,14 @@ def _schema(kind: Kind) -> Schema:
 
 
 def _unknown(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
-    """Fields that a server would drop."""
+    """Yield the fields that a server would prune."""
     for name in _schema(kind).prune(_copied(document)):
         path = field_path(name)
         yield _finding(document, f'"{path[-1]}" is not known here', path)
 
 
 def _violations(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
-    """What a server would refuse."""
+    """Yield the problems for which a server would refuse it."""
     value, version = _copied(document), f"{GROUP}/v1alpha1"
     if value["apiVersion"] != version:
         fact = f"{value['apiVersion']} is not known"

@@ -1,4 +1,4 @@
-"""What is wrong with blueprints before anything runs, what will be, and who uses which version."""
+"""Validation of blueprints before they run, and the users of function versions."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ from polyver.functions.registering.functions import Functions
 from polyver.languages.values.manifests import dotted
 
 UNTIL = " is known only when an action runs"
-"""How what nobody can know before ends."""
+"""End of the message about a value that is unknown before an action runs."""
 __all__ = ["UNTIL", "PhaseFunctionUse", "check_blueprint", "losses_at", "losses_between", "uses_in"]
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseFunctionUse:
-    """A phase that calls a function, what it asks for, and what it gets."""
+    """A phase that calls a function, its selector, and its resolution."""
 
     blueprint: Blueprint
     action: str
     phase: Phase
     asker: str
-    """The ActionSet whose preferred version it is that counts; empty for the blueprint alone."""
+    """The ActionSet with the preferred version; empty for the blueprint alone."""
     selector: Selector
     found: Resolution | NoMatch
 
     @property
     def version(self) -> str:
-        """The version that it gets; empty if it gets none."""
+        """The resolved version; empty if it is unresolved."""
         return self.found.release.name if isinstance(self.found, Resolution) else ""
 
     @property
     def asked(self) -> str:
-        """The version that is asked for; empty if none is."""
+        """The requested version; empty if there is none."""
         return f"v{self.selector}" if isinstance(self.selector, Exact) else ""
 
     def concerns(self, version: SemVer) -> bool:
-        """Whether it gets that version, or asks for it in vain."""
+        """Report whether it resolves to that version, or requests it without success."""
         if isinstance(self.found, Resolution):
             return self.found.question.lineage.get(version) is self.found.release
         return self.selector in (Exact(version), Exact(version, wish=True))
@@ -88,7 +88,7 @@ def _templates(
 ) -> Iterator[BlueprintFinding]:
     if not action.has_templates:
         return
-    # Not before there is a template to read: it takes long to load.
+    # Imported only if there is a template: the import takes long.
     from polyver.functions.blueprints.templates import template_problems
 
     called = [_implementation(functions, phase) for phase in action.calls]
@@ -109,7 +109,7 @@ def _about(blueprint: Blueprint, action: ParsedAction, path: Sequence[str | int]
 
 
 def _implementation(functions: Functions, phase: Phase) -> Function | None:
-    """The code that a phase calls, if there is any and its version is not the ActionSet's."""
+    """Return the implementation that a phase calls, if it is known."""
     found = _attempt(functions, phase, "")
     if not isinstance(found, Resolution):
         return None
@@ -135,7 +135,7 @@ def _warnings(functions: Functions, phase: Phase) -> tuple[str, ...]:
 def losses_at(
     release: SemVer, blueprints: Iterable[Blueprint], functions: Functions
 ) -> Iterator[BlueprintFinding]:
-    """What works now and will stop working when that release of the catalogues is out."""
+    """Yield the phases that resolve now, and will not in that release of the catalogues."""
     for use, error in losses_between(functions, functions.at(release), blueprints):
         about = about_phase(use.blueprint, use.action, use.phase)
         field = "funcVersion" if use.phase.version else "func"
@@ -146,7 +146,7 @@ def losses_at(
 def losses_between(
     before: Functions, after: Functions, blueprints: Iterable[Blueprint]
 ) -> Iterator[tuple[PhaseFunctionUse, NoMatch]]:
-    """Every use that has a version before and none after, and what it would be told."""
+    """Yield every use that resolves before and not after, with the error."""
     uses = {str(number): use for number, use in enumerate(uses_in(blueprints, before))}
     for known in before:
         index = Index.of(
@@ -163,13 +163,13 @@ def uses_in(
     functions: Functions,
     requests: Iterable[ActionVersionRequest] = (),
 ) -> Iterator[PhaseFunctionUse]:
-    """Every use of a known function; once more for each ActionSet with a preferred version."""
+    """Yield every use of a known function; once more for each ActionSet's preferred version."""
     asked = [each for each in requests if each.preferred]
     for blueprint in blueprints:
         for action in blueprint.actions.values():
             wishes = [("", ""), *_wishes(asked, blueprint, action.name)]
             for phase in action.calls:
-                # A phase that says its version gets it, whoever runs it.
+                # The version of a phase takes precedence over any preferred version.
                 for asker, preferred in wishes[:1] if phase.version else wishes:
                     found = _attempt(functions, phase, preferred)
                     if found is not None:
@@ -191,7 +191,7 @@ def _wishes(
 
 
 def _attempt(functions: Functions, phase: Phase, preferred: str) -> Resolution | NoMatch | None:
-    """What a phase gets; nothing if its function or the version it asks for makes no sense."""
+    """Resolve a phase; return None if its function or its version is invalid."""
     known = functions.known.get(phase.function)
     if known is None:
         return None

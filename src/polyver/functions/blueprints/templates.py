@@ -52,29 +52,29 @@ class ProvidedNames:
     config_maps: Names
     secrets: Names
     objects: Names
-    """The names that templates have for the object of the action: `Object`, `Deployment`, …"""
+    """Names of the action's object in templates: `Object`, `Deployment`, …"""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateProblem:
-    """A template that reads what is not there, or of which nobody knows whether it will be."""
+    """A template that reads a value that is missing, or may be missing."""
 
     fact: str
     path: Path
-    """Below the action."""
+    """Path below the action."""
     hint: str = ""
     is_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """Something with templates in it, where it is written, and what they may read."""
+    """A value with templates, its path, and the data that they may read."""
 
     value: object
     path: Path
     shape: DataShape
     place: int
-    """How many phases come before it."""
+    """Number of phases before it."""
 
 
 def template_problems(
@@ -82,9 +82,9 @@ def template_problems(
     functions: Sequence[Function | None],
     given: ProvidedNames | None = None,
 ) -> Iterator[TemplateProblem]:
-    """Everything that templates of an action read and that is not known to be there.
+    """Yield all values that templates of an action read and that may be missing.
 
-    `functions` are those that the phases call, the deferred one last; None if that is not known.
+    `functions` are those that the phases call, the deferred one last; None if unknown.
     """
     world = _World(action, functions, given)
     for spot in world.spots():
@@ -93,7 +93,7 @@ def template_problems(
 
 
 def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    """Every template in a value, keys too."""
+    """Yield every template in a value, including keys."""
     if isinstance(value, str) and "{{" in value:
         yield path, value
     elif isinstance(value, Mapping):
@@ -106,7 +106,7 @@ def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 class _World:
-    """One action, and all that its templates may read."""
+    """One action, and all data that its templates may read."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class _World:
         self._phases: Sequence[Mapping[str, Any]] = action.get("phases") or ()
         self._names = [str(each.get("name") or "") for each in self._phases]
 
-    # What is written where.
+    # Positions of templates.
 
     def spots(self) -> Iterator[_Spot]:
         for number, phase in enumerate(self._phases):
@@ -147,7 +147,7 @@ class _World:
             else:
                 yield from _rendered_by_function(value, inside, shape, number, field.renders)
 
-    # What can be read there.
+    # Data shapes.
 
     def _early(self) -> DataShape:
         """Return the names that `objects` of phases may read; they are fetched before phases."""
@@ -192,7 +192,7 @@ class _World:
         return DataShape(dict.fromkeys(names, shape))
 
     def _artifacts_out(self) -> Iterator[str]:
-        """Those that are there before the end: they say nothing of phases."""
+        """Yield the output artifacts that exist before the end, because they use no phases."""
         for name, artifact in (self._action.get("outputArtifacts") or {}).items():
             texts = [text for _, text in _texts(artifact, ())]
             if not any(".Phases" in text or ".DeferPhase" in text for text in texts):
@@ -220,7 +220,7 @@ class _World:
         try:
             found = inspect(text, spot.shape)
         except InvalidTemplate as error:
-            if "args" not in path:  # of arguments it is reported with what else is wrong there
+            if "args" not in path:  # problems of arguments are reported with their other problems
                 yield TemplateProblem(error.fact, path, error.hint or error.at)
             return
         for access in found:
@@ -278,7 +278,7 @@ class _World:
 def _rendered_by_function(
     value: object, path: Path, shape: DataShape, place: int, others: Names
 ) -> Iterator[_Spot]:
-    """An argument that its function renders itself, some keys of it with something else."""
+    """Yield the templates of an argument that its function renders; some keys with other data."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             seen = ANYTHING if key in others else shape
@@ -297,8 +297,9 @@ _DECLARED = {
     "Secrets": ("secret", "secretNames", "secrets"),
     "Options": ("option", "", "options"),
 }
-"""What is declared by names: what it is called, the field of the action that declares it, and the
-field of an ActionSet that gives it."""
+"""Declared values: their name in messages, the field of the action that declares them, and the
+field of an ActionSet that provides them.
+"""
 
 
 def _advice(name: str, known: Sequence[str]) -> str:

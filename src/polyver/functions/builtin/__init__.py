@@ -1,4 +1,4 @@
-"""The functions that come with polyver, registered as anybody's are, with their catalogue."""
+"""The built-in functions, registered like any others, with their catalogue."""
 
 from polyver.functions.builtin import (
     _commands,
@@ -15,5 +15,5 @@ from polyver.functions.builtin import (
 
 __all__: list[str] = []
 
-# Imported for what they register.
+# Imported because they register functions.
 _MODULES = (_commands, _executing, _http, _resources, _tasks, _waiting)

@@ -1,4 +1,4 @@
-"""`Command`: a process beside the controller, for those who have allowed that."""
+"""`Command`: runs a child process of the controller, if that is allowed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MINUTES = Duration("10m")
 
 
 class _ProgramFailed(PolyverError):
-    """A program that could not be run, took too long, or said that it failed."""
+    """A program could not be run, took too long, or failed."""
 
 
 @register("Command", outputs=["stdout", "stderr", ...])
@@ -82,7 +82,7 @@ async def _printed(process: asyncio.subprocess.Process, given: bytes) -> tuple[b
 
 
 async def _read(stream: asyncio.StreamReader, process: asyncio.subprocess.Process) -> bytes:
-    """What it prints; one that prints too much is ended, and what comes then is dropped."""
+    """Read the output; kill a program that prints too much, and drop the rest."""
     read = bytearray()
     while piece := await stream.read(65536):
         if len(read) <= LARGEST:
@@ -93,14 +93,14 @@ async def _read(stream: asyncio.StreamReader, process: asyncio.subprocess.Proces
 
 
 async def _give(stream: asyncio.StreamWriter, given: bytes) -> None:
-    with suppress(ConnectionError):  # it does not want to hear it
+    with suppress(ConnectionError):  # it does not read its input
         stream.write(given)
         await stream.drain()
     stream.close()
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End it and all that it has started, and let go of what they wrote to."""
+    """Kill it and all that it has started, and close the pipes."""
     _kill(process)
     with suppress(TimeoutError):
         async with asyncio.timeout(5):

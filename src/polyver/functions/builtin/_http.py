@@ -1,4 +1,4 @@
-"""`HTTPCall`: a request to something that is no Kubernetes."""
+"""`HTTPCall`: an HTTP request to a server outside Kubernetes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MINUTE = Duration("1m")
 
 
 class CallRefused(PolyverError):
-    """An answer that was not asked for, or none."""
+    """An unexpected response, or none."""
 
 
 @register("HTTPCall", outputs=["status", "headers", "body", "json"])

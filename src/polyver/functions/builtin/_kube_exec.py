@@ -1,4 +1,4 @@
-"""`KubeExec`: a command in a container that runs, in three versions."""
+"""`KubeExec`: runs a command in a running container, in three versions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MINUTES = Duration("10m")
 
 
 class _PodCommandFailed(PolyverError):
-    """A command that took too long, or said that it failed."""
+    """A command took too long, or failed."""
 
 
 @register("KubeExec", outputs=["output", ...])

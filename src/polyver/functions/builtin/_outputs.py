@@ -1,4 +1,4 @@
-"""What programs print, as the output of a phase: Kanister's lines for it, and the text itself."""
+"""The output of programs as the output of a phase: Kanister's lines for it, and the text."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from polyver.core import PolyverError
 __all__ = ["LARGEST", "BadOutput", "outputs_in", "text_of"]
 
 LARGEST = 4 * 1024 * 1024
-"""No program may print more."""
+"""Maximum output of a program in bytes."""
 _KEPT = 32 * 1024
 _MARK = "###Phase-output###:"
 
 
 class BadOutput(PolyverError):
-    """What a program printed cannot be used."""
+    """A program's output cannot be used."""
 
 
 class _Line(msgspec.Struct):
@@ -29,7 +29,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 def outputs_in(printed: bytes) -> dict[str, Any]:
-    """What a program says that the output of its phase is.
+    """Return the phase outputs in a program's output.
 
     >>> outputs_in(b'hello\\n###Phase-output###: {"key": "size", "value": "12"}\\n')
     {'size': '12'}
@@ -48,6 +48,6 @@ def outputs_in(printed: bytes) -> dict[str, Any]:
 
 
 def text_of(printed: bytes) -> str:
-    """What was printed, as text; of much of it, the end."""
+    """Return the output as a string; only the end if it is long."""
     text = printed.decode(errors="replace")
     return text if len(text) <= _KEPT else f"…{text[-_KEPT:]}"

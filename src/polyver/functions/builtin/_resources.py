@@ -1,4 +1,4 @@
-"""`KubeOps`: objects made, changed and deleted through the API."""
+"""`KubeOps`: creates, patches and deletes objects through the API."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["MADE_FOR", "ObjectReference", "create_once", "find_kind", "name_for"]
 
 MADE_FOR = "polyver.dev/made-for"
-"""On what a phase has made: which one it was, so that a second call finds it."""
+"""Annotation of an object with the phase that created it, so that a second call finds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """An object by its names."""
+    """Reference to an object."""
 
     name: str
     resource: str
@@ -32,11 +32,11 @@ class ObjectReference:
 
 
 class _ResourceNotServed(PolyverError):
-    """A kind that the server does not have."""
+    """A kind that the server does not serve."""
 
 
 def find_kind(discovery: Discovery, reference: ObjectReference) -> ResourceKind:
-    """The kind that a reference means."""
+    """Return the kind of a reference."""
     version = reference.version.rpartition("/")[2]
     group = reference.group or reference.version.rpartition("/")[0]
     found = [
@@ -54,7 +54,7 @@ def find_kind(discovery: Discovery, reference: ObjectReference) -> ResourceKind:
 
 
 def name_for(key: str, prefix: str = "") -> str:
-    """A name that every call of the same phase comes to."""
+    """Return a name that is the same for every call of a phase."""
     return f"{prefix}{hashlib.sha256(key.encode()).hexdigest()[:10]}"
 
 
@@ -66,7 +66,7 @@ async def create_once(
     *,
     dry_run: bool = False,
 ) -> Object:
-    """Make an object, or find the one that an earlier call of this phase has made."""
+    """Create an object, or return the one that an earlier call of this phase created."""
     metadata = dict(content.get("metadata") or {})
     metadata["annotations"] = {**(metadata.get("annotations") or {}), MADE_FOR: ctx.key}
     prefix = metadata.pop("generateName", "")

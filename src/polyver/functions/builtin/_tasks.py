@@ -1,4 +1,4 @@
-"""`KubeTask`: a pod that runs to its end, and what it printed."""
+"""`KubeTask`: runs a pod to its end, and returns its output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Mapped = dict[str, Any]
 
 
 class TaskFailed(PolyverError):
-    """A pod that did not end, or said that it failed."""
+    """A pod did not end in time, or failed."""
 
 
 @register("KubeTask", outputs=["output", ...])
@@ -99,7 +99,7 @@ def _why(pod: Object) -> str:
 
 
 def merged(spec: Mapping[str, Any], override: Mapping[str, Any]) -> Mapped:
-    """A pod's spec with another one merged into it; containers are told apart by their names.
+    """Return a pod's spec merged with another one; containers are matched by name.
 
     >>> merged({"containers": [{"name": "a", "image": "x"}]},
     ...        {"containers": [{"name": "a", "tty": True}], "hostNetwork": True})

@@ -1,4 +1,4 @@
-"""`Wait` and `WaitV2`: until conditions on objects hold, as Kanister's blueprints write them."""
+"""`Wait` and `WaitV2`: wait until conditions on objects hold, as in Kanister's blueprints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIRST, _MOST = 0.1, 2.0
 
 @dataclass(frozen=True, slots=True)
 class WaitCondition:
-    """A template that says true when it holds, and the object that it is about."""
+    """A template that renders `true` when the condition holds, and its object."""
 
     condition: str
     reference: Annotated[dict[str, Any], Alias("objectReference")]
@@ -34,7 +34,7 @@ class WaitCondition:
 
 @dataclass(frozen=True, slots=True)
 class WaitConditions:
-    """Conditions of which all, or any, have to hold."""
+    """Conditions of which all, or any, must hold."""
 
     any_of: Annotated[list[WaitCondition], Alias("anyOf")] = field(default_factory=list)
     all_of: Annotated[list[WaitCondition], Alias("allOf")] = field(default_factory=list)
@@ -52,7 +52,7 @@ _MINUTES = Duration("10m")
 
 
 class _WaitTimeout(PolyverError):
-    """Conditions that did not hold in time."""
+    """Conditions did not hold in time."""
 
 
 @register("Wait", idempotent=True, outputs=[])
@@ -90,7 +90,7 @@ async def wait_v2(ctx: AsyncContext, conditions: OfObject, timeout: Timeout = _M
 
 
 def _values(path: str, obj: Object) -> str:
-    """What is at a path, as it can stand inside of quotation marks in a template."""
+    """Return the values at a path, escaped for a quoted string in a template."""
     found = parse_path(path if path.startswith((".", "[")) else f".{path}").find(obj)
     shown = " ".join(each if isinstance(each, str) else json.dumps(each) for each in found)
     return json.dumps(shown)[1:-1].replace("{", "\\u007b")

@@ -54,7 +54,7 @@ def check_promotion(
 def _with_lineage(
     known: Functions, function: KnownFunction, lineage: Lineage, catalogue: FunctionCatalogue
 ) -> Functions:
-    """The functions as they are with that catalogue; what it does not list stays a candidate."""
+    """Return the functions with that catalogue; versions that it does not list stay candidates."""
     unlisted = [each for each in function.lineage if lineage.get(each.version) is None]
     releases = Lineage(lineage.name, [*lineage, *unlisted])
     moved = replace(function, lineage=releases, catalogue=catalogue)
@@ -71,7 +71,7 @@ def _new_errors(
 
 
 def _changed_arguments(function: KnownFunction, after: Lineage) -> list[str]:
-    """Required arguments that are new, and arguments that are gone, in sentences."""
+    """Return sentences about new required arguments, and removed arguments."""
     old, new = _stable(function, function.lineage), _stable(function, after)
     if old is None or new is None:
         return []

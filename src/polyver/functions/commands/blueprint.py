@@ -1,4 +1,4 @@
-"""`polyver blueprint`: what is wrong with blueprints, before anything runs."""
+"""`polyver blueprint`: validates blueprints without running them."""
 
 from __future__ import annotations
 

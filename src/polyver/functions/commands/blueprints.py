@@ -31,7 +31,7 @@ def documents_in(names: Sequence[str]) -> list[Document]:
 
 
 def blueprints_among(documents: Sequence[Document]) -> list[Blueprint]:
-    """The blueprints among manifests; one that cannot be read is left out with a warning."""
+    """Return the blueprints among manifests; an invalid one is left out with a warning."""
     found: list[Blueprint] = []
     for document, blueprint, findings in blueprints_in(documents):
         if blueprint is None:
@@ -42,5 +42,5 @@ def blueprints_among(documents: Sequence[Document]) -> list[Blueprint]:
 
 
 def known_blueprints(names: Sequence[str]) -> list[Blueprint]:
-    """The blueprints that were named."""
+    """Return the blueprints in these files, folders and clusters."""
     return blueprints_among(documents_in(names))

@@ -1,4 +1,4 @@
-"""`polyver catalogue`: the clock of a catalogue of functions."""
+"""`polyver catalogue`: releases of a catalogue of functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Catalogues in files, read and edited: shown as a diff, or written as a whole or not at all."""
+"""Catalogue files: read, and edited with a diff or an atomic write."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BOM = "\ufeff"
 
 
 def catalogue_files(given: Sequence[str] | None) -> list[str]:
-    """The catalogues that were named, else those of the project, else one that is here."""
+    """Return the given catalogues, else those of the project, else the one in this folder."""
     if given:
         return [*given]
     folder, said = project_names("catalogues")
@@ -42,7 +42,7 @@ def catalogue_files(given: Sequence[str] | None) -> list[str]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file that nobody named may be a catalogue of functions: others have the name."""
+    """Report whether a file may be a catalogue of functions: others use that file name too."""
     try:
         return b"functions" in path.read_bytes()
     except OSError:
@@ -50,7 +50,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def load_listed(names: Sequence[str]) -> Iterator[FunctionCatalogue]:
-    """The catalogues in files; a file that is none is an error."""
+    """Yield the catalogues in files; raise an error for a file that is not a catalogue."""
     for name in dict.fromkeys(names):
         documents = read_manifests([name])
         if not documents:
@@ -59,7 +59,7 @@ def load_listed(names: Sequence[str]) -> Iterator[FunctionCatalogue]:
 
 
 def version_of(text: str, at: str) -> SemVer:
-    """A version that was typed."""
+    """Parse a version from the command line."""
     try:
         return SemVer.complete(text)
     except InvalidVersion as error:
@@ -67,7 +67,7 @@ def version_of(text: str, at: str) -> SemVer:
 
 
 def holder_of(name: str, given: Sequence[str] | None) -> str:
-    """The catalogue that lists a function; with one alone, that says itself whether it does."""
+    """Return the catalogue that lists a function; a single catalogue without checking."""
     files = catalogue_files(given)
     if not files:
         raise Misused("there is no catalogue", hint=_NONE)
@@ -83,7 +83,7 @@ def holder_of(name: str, given: Sequence[str] | None) -> str:
 
 
 def only_catalogue(given: Sequence[str] | None) -> str:
-    """The catalogue, where there has to be one."""
+    """Return the only catalogue; raise Misused if there are none or several."""
     files = catalogue_files(given)
     if len(files) != 1:
         fact = (
@@ -103,10 +103,10 @@ def edit_catalogue(
     force: bool = False,
     check: Callable[[FunctionCatalogue], None] | None = None,
 ) -> None:
-    """Make an edit in a file, or only show it; a refusal leaves the file as it is.
+    """Make an edit in a file, or only show it; a refusal leaves the file unchanged.
 
-    With `users`, which are files with blueprints, none of them may lose a version by it, unless
-    it is forced. `check` may refuse the catalogue that the edit makes.
+    `users` are files with blueprints: an edit that takes a version from one of them is refused,
+    unless forced. `check` may refuse the resulting catalogue.
     """
     text = _text(file)
     mark = _BOM if text.startswith(_BOM) else ""
@@ -137,7 +137,7 @@ def edit_catalogue(
 def _check_users(
     users: Sequence[str], before: str, after: str, source: str, *, force: bool
 ) -> None:
-    """Refuse what takes a version away from a blueprint, and name those that it is taken from."""
+    """Raise RequestRefused if blueprints would lose a version, with their names."""
     from polyver.functions.blueprints import losses_between
     from polyver.functions.commands.blueprints import known_blueprints
     from polyver.functions.registering import known_functions
@@ -160,7 +160,7 @@ def _check_users(
 
 
 def _text(file: str) -> str:
-    """A file as it is, line ends and all."""
+    """Return the content of a file, with its line endings."""
     try:
         return Path(file).read_bytes().decode()
     except OSError as error:

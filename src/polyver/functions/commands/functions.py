@@ -1,4 +1,4 @@
-"""`polyver functions`: what blueprints can call, and the lives of its versions."""
+"""`polyver functions`: the functions that blueprints can call, and their stages."""
 
 from __future__ import annotations
 

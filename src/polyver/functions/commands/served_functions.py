@@ -1,7 +1,7 @@
 """The functions of a control plane, read from `GET /functions`.
 
-The embedded server has this document. On a cluster the API server has not; every replica of polyver
-has it, behind the Service of the installation.
+The embedded server has this document. On a cluster the API server does not have it; every replica
+of polyver does, behind the Service of the installation.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def asked_functions(
 
 
 def functions_on(context: str) -> ServedFunctions:
-    """Return the functions that the control plane reports; raise Unreadable if it fails."""
+    """Return the functions that the control plane reports; raise UnreadableInput if it fails."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -94,7 +94,7 @@ def functions_on(context: str) -> ServedFunctions:
 
 
 def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
-    """Say which functions are others here than on the server."""
+    """Warn about functions that differ between here and the server."""
     here = {each["name"]: each for each in functions_data(known)["functions"]}
     there = {each["name"]: each for each in served.data.get("functions") or ()}
     for name in sorted(here.keys() | there.keys()):
@@ -105,7 +105,7 @@ def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
 
 
 def _versions(function: dict[str, Any] | None) -> str:
-    """The versions of a function that can be used, with their stages."""
+    """Return the usable versions of a function, with their stages."""
     versions = (function or {}).get("versions") or ()
     usable = [each for each in versions if each["stage"] != "removed"]
     return ", ".join(f"{each['version']} {each['stage']}" for each in usable)

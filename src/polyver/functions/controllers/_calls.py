@@ -1,4 +1,4 @@
-"""Calls of functions: what every way to make them offers, and calls in threads, for tests.
+"""The interface for calls of functions, and calls in threads, for tests.
 
 polyver makes calls in worker processes (`_workers`), which can be killed. A test that defines
 functions in its own process makes them in threads instead.
@@ -32,29 +32,29 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """All that one call needs."""
+    """One call of a function."""
 
     function: Function
     arguments: Mapping[str, object]
     context: FunctionContext[Any]
-    """Without client and log, which belong to the place where the call is made."""
+    """Context without client and log, which the caller adds."""
     masks: Masks
     """Values that must not be shown; a call adds those that its function reads from Secrets."""
     log: CallLog
 
 
 class FunctionCaller(Protocol):
-    """A way to make calls."""
+    """Makes calls of functions."""
 
     async def call(self, call: FunctionCall) -> dict[str, Any]:
-        """Return the output of a function; what goes wrong is a CallFailed."""
+        """Return the output of a function; raise FunctionCallFailed if the call fails."""
 
     async def close(self) -> None:
-        """Let go of what calls need."""
+        """Release the resources of calls."""
 
 
 class CallLog:
-    """The log of one call: its lines are masked, and bounded."""
+    """The log of one call: its lines are masked, and limited in size."""
 
     def __init__(self, log: Log, masks: Masks, *, most: int, about: Mapping[str, object]) -> None:
         self._log = log
@@ -76,7 +76,7 @@ class CallLog:
             self._log.warning(self._masks.mask(event), **self._shown(facts))
 
     def close(self) -> None:
-        """Report how much was left out."""
+        """Report the number of lines that were left out."""
         if self._left_out:
             fact = "a function writes more than fits the log; further lines are left out"
             self._log.warning(fact, lines=self._left_out, **self._about)
@@ -122,7 +122,7 @@ class ThreadCalls:
         return output_of(result, call.function, largest=self._limits.output)
 
     async def close(self) -> None:
-        """Threads end with the process."""
+        """Do nothing: threads end with the process."""
 
 
 async def _stop(call: ThreadCall, grace: float) -> None:
@@ -131,7 +131,7 @@ async def _stop(call: ThreadCall, grace: float) -> None:
 
 
 def deadline_in(seconds: float) -> datetime:
-    """Return when a call that begins now has to be done."""
+    """Return the deadline of a call that starts now."""
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 

@@ -1,6 +1,6 @@
 """Secrets that hold the sensitive outputs and artifacts of actions, instead of the status.
 
-Each belongs to its ActionSet by an owner reference, and is deleted with it.
+The ActionSet owns them, so they are deleted with it.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _MANAGER: Final = "polyver-actions"
 
 
 class NotKept(PolyverError):
-    """A sensitive output that cannot be kept, or is not there any more."""
+    """A sensitive output cannot be stored, or no longer exists."""
 
 
 class OutputSecrets:
-    """Writes and reads them."""
+    """Writes and reads these Secrets."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def write(self, action_set: Object, part: str, content: dict[str, Any]) -> str:
-        """Keep content for a part of an ActionSet, such as a phase; return the Secret's name."""
+        """Store content for a part of an ActionSet, such as a phase; return the Secret's name."""
         namespace, name = action_set["metadata"].get("namespace", ""), _name(action_set, part)
         try:
             await self._apply(action_set, name, namespace, content)
@@ -70,7 +70,7 @@ class OutputSecrets:
         await self._client.apply(_SECRETS, secret, manager=_MANAGER, force=True)
 
     async def read(self, name: str, namespace: str) -> dict[str, Any]:
-        """Return what a Secret holds."""
+        """Return the content of a Secret."""
         found = await find(self._client, _SECRETS, name, namespace)
         encoded = ((found or {}).get("data") or {}).get(_KEY)
         if encoded is None:

@@ -1,4 +1,4 @@
-"""State in memory of ActionSets that run: their calls, and what their templates may see."""
+"""In-memory state of running ActionSets: their calls, and data for their templates."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["RunningActionSet", "RunningCall"]
 
 @dataclass(slots=True)
 class RunningCall:
-    """A call that is under way here."""
+    """A call that runs in this process."""
 
     place: int
     task: asyncio.Task[None]
     reason: str = ""
-    """Why it was stopped."""
+    """Reason why it was stopped."""
 
     def stop(self, reason: str) -> None:
-        """Stop it, once: a second time would interrupt its end."""
+        """Stop it, but only once: a second cancellation would interrupt its cleanup."""
         if not self.reason:
             self.reason = reason
             self.task.cancel()
@@ -32,7 +32,7 @@ class RunningCall:
 
 @dataclass(slots=True)
 class RunningActionSet:
-    """What is kept of a running ActionSet, by the number of each action."""
+    """State of a running ActionSet, by the index of each action."""
 
     key: Key
     objects: dict[int, Objects] = field(default_factory=dict)
@@ -42,4 +42,4 @@ class RunningActionSet:
     outputs: defaultdict[int, dict[int, dict[str, Any]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    """Sensitive outputs, by the place of their phase."""
+    """Sensitive outputs, by the index of their phase."""

@@ -18,7 +18,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Slots(Generic[K]):
-    """A number of slots, those who hold them, and those who wait for one.
+    """A limited number of slots, their holders, and the queue.
 
     >>> slots = Slots[str](2)
     >>> [slots.take(name, namespace) for name, namespace in (("a", "x"), ("b", "x"), ("c", "y"))]
@@ -31,7 +31,7 @@ class Slots(Generic[K]):
         self.limit = limit
         self._held: Counter[str] = Counter()
         self._waiting: dict[K, str] = {}
-        """The namespaces of those who wait, in the order in which they came."""
+        """Namespaces of waiting owners, in the order of arrival."""
 
     @property
     def free(self) -> int:
@@ -54,26 +54,26 @@ class Slots(Generic[K]):
         return True
 
     def give_back(self, namespace: str) -> None:
-        """A call of a namespace has ended."""
+        """Release a slot of a namespace after a call."""
         self._held[namespace] -= 1
         if not self._held[namespace]:
             del self._held[namespace]
 
     def leave(self, owner: K) -> None:
-        """The owner does not want a slot any longer."""
+        """Remove an owner from the queue."""
         self._waiting.pop(owner, None)
 
     def leave_all(self, chosen: Callable[[K], bool]) -> None:
-        """The same for all owners that are chosen."""
+        """Remove all matching owners from the queue."""
         for owner in [each for each in self._waiting if chosen(each)]:
             del self._waiting[owner]
 
     def place(self, owner: K) -> int:
-        """Return the place of an owner in the queue, from 1; 0 if it does not wait."""
+        """Return the position of an owner in the queue, from 1; 0 if it does not wait."""
         return next((n for n, each in enumerate(self._queue(), 1) if each == owner), 0)
 
     def due(self) -> list[K]:
-        """Return those who may take a slot now."""
+        """Return the owners that may take a slot now."""
         if not self._waiting or not self.free:
             return []
         held, free, found = Counter(self._held), self.free, []
@@ -86,7 +86,7 @@ class Slots(Generic[K]):
         return found
 
     def _queue(self) -> list[K]:
-        """Return all who wait, in the order in which slots are given to them."""
+        """Return all waiting owners, in the order in which they get slots."""
         turns, ranked = Counter(self._held), []
         for number, (owner, namespace) in enumerate(self._waiting.items()):
             ranked.append((turns[namespace], number, owner))

@@ -1,4 +1,4 @@
-"""The start of an ActionSet: what it asks for is read, and the run that it becomes is decided."""
+"""The start of an ActionSet: reads its blueprints and objects, and creates the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PASSING = (401, 408, 409, 429)
 
 
 def is_final(error: PolyverError) -> bool:
-    """Whether to ask again would bring the same answer: what is refused, and not put off."""
+    """Report whether a retry would fail again: the request is invalid, not merely delayed."""
     return not isinstance(error, ApiError) or (
         400 <= error.code < 500 and error.code not in _PASSING
     )
@@ -31,13 +31,13 @@ def is_final(error: PolyverError) -> bool:
 async def begun(
     client: Client, action_set: Object, functions: Functions, *, time: str
 ) -> ActionSetRun:
-    """The run of an ActionSet that starts now, or one that says why it must not."""
+    """Return the run of an ActionSet that starts now, or one with a refusal."""
     namespace = action_set["metadata"].get("namespace", "")
     wanted = wanted_of(action_set)
     try:
         names = {each.blueprint for each in wanted if each.blueprint}
         found = {name: await _blueprint(client, name, namespace) for name in sorted(names)}
-        # In a thread: a large one takes its time, and others need not wait for it.
+        # In a thread: a large blueprint takes time, and must not block the event loop.
         run = await asyncio.to_thread(start, wanted, found.get, functions, time=time)
         if run.refusal:
             return run
@@ -60,7 +60,7 @@ async def _blueprint(client: Client, name: str, namespace: str) -> Blueprint | N
 
 
 async def _with_workloads(client: Client, run: ActionSetRun, namespace: str) -> ActionSetRun:
-    """What actions are run on, as it is now: it counts to their end."""
+    """Add a snapshot of the actions' objects, which is used until the end of the run."""
     for number, action in enumerate(run.actions):
         reference = action.snapshot["spec"].get("object")
         if reference:

@@ -1,4 +1,4 @@
-"""Reading what the templates of an action may see: its object with its pods, and what it names."""
+"""Reads the data for the templates of an action: its object with pods, and references."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ _MOST_PODS = 500
 
 
 class NotThere(PolyverError):
-    """Something that an action is run on or needs, and that is not there."""
+    """An object that an action needs does not exist."""
 
 
 def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind | None:
-    """The kind that a reference means: by kind in any case, or by resource; group and version
-    count if they are said."""
+    """Return the kind of a reference: by kind in any case, or by resource.
+
+    Group and version only count if they are given.
+    """
     wanted = str(reference.get("kind") or reference.get("resource") or "").lower()
     wanted = _SHORT.get(wanted, wanted)
     group, version = reference.get("group"), reference.get("apiVersion") or ""
@@ -53,7 +55,7 @@ def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind 
 async def read_workload(
     client: Client, reference: Mapping[str, Any], namespace: str, *, at: str
 ) -> tuple[Object, dict[str, Any]]:
-    """The object of an action, and what templates call it by."""
+    """Return the object of an action, and its data for templates."""
     kind = kind_of(reference, await client.discover())
     name = reference.get("name") or ""
     if kind is None:
@@ -77,7 +79,7 @@ async def _get(
         if error.code != 404:
             raise
         full = f"{namespace}/{name}" if namespace else name
-        # Names that are none may hold anything, line ends too.
+        # An invalid name may contain anything, even line ends.
         odd = dns_subdomain_problems(name) or (namespace and dns_label_problems(namespace))
         shown = quoted(full) if odd else full
         raise NotThere(f"there is no {resource.plural} {shown}", at=at) from None
@@ -95,10 +97,10 @@ async def _pods(client: Client, obj: Object, namespace: str) -> list[Object]:
 
 
 def _labels(selector: Mapping[str, Any]) -> str:
-    """A selector as a query writes it."""
+    """Return a selector in the syntax of a query."""
     exact = selector.get("matchLabels") if "matchLabels" in selector else None
     if exact is None and "matchExpressions" not in selector:
-        exact = selector  # as old kinds have it
+        exact = selector  # the syntax of old kinds
     found = [f"{name}={value}" for name, value in (exact or {}).items()]
     for each in selector.get("matchExpressions") or ():
         values = f"({','.join(each.get('values') or ())})"
@@ -115,7 +117,7 @@ def _labels(selector: Mapping[str, Any]) -> str:
 async def gather(
     client: Client, action: ActionRun, namespace: str, *, at: str, masks: Masks
 ) -> Objects:
-    """All that an action names, read now; what Secrets hold is masked as soon as it is read."""
+    """Read all objects that an action names; values of Secrets are masked from then on."""
     spec: Mapping[str, Any] = action.snapshot["spec"]
     obj: Object | None = None
     if spec.get("object"):
@@ -156,7 +158,7 @@ async def _named(
 async def _of_phases(
     named: Callable[..., Awaitable[dict[str, Object]]], action: ActionRun, obj: Object | None
 ) -> dict[str, dict[str, Object]]:
-    """What the `objects` of phases name: Secrets, as in Kanister, and ConfigMaps."""
+    """Read the `objects` of phases: Secrets, as in Kanister, and ConfigMaps."""
     found: dict[str, dict[str, Object]] = {}
     spec = action.snapshot["spec"]
     params = {

@@ -1,8 +1,8 @@
-"""Calls in worker processes: each has a process of its own, which is killed at its deadline.
+"""Calls in worker processes: each has its own process, which is killed at its deadline.
 
-Workers are forked from one process that has loaded all functions (`functions.runtime.fork_server`
-explains how). That process is started with the first call and ended when no call was made for a
-while. A worker asks the API over HTTPS, with credentials that it gets for its call.
+Workers are forked from one process that has loaded all functions (see
+`functions.runtime.fork_server`). That process starts with the first call, and ends after some time
+without calls. A worker calls the API over HTTPS, with credentials for its call only.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ __all__ = ["Lend", "WorkerAccess", "WorkerCalls"]
 
 _LARGEST_ANSWER = 4 * 1024 * 1024
 _START = 300.0
-"""How long functions may take to load; a busy machine needs minutes, a hang is not waited for."""
+"""Maximum seconds for loading functions: a busy machine needs minutes, a hang must end."""
 _IDLE = 300.0
 _PIECE = 64 * 1024
 _SLOW = 0.05
-"""How long to wait before more is read from a worker that has written more than it may."""
+"""Pause before reading more from a worker that has exceeded its log limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerAccess:
-    """How the worker of one call reaches the API."""
+    """Access of one call's worker to the API."""
 
     access: ClusterAccess
     runs_pods: bool = True
 
 
 Lend = Callable[[], AbstractContextManager[WorkerAccess]]
-"""Gives credentials to one call, and takes them back when it has ended."""
+"""Lends credentials to one call, and revokes them after it."""
 
 
 class WorkerCalls:
@@ -67,7 +67,7 @@ class WorkerCalls:
     def __init__(
         self, origin: Origin, lend: Lend, command: Sequence[str], limits: CallLimits | None = None
     ) -> None:
-        """`command` starts the process that workers are forked from."""
+        """Create a caller; `command` starts the process that workers are forked from."""
         self._lend = lend
         self._limits = limits or CallLimits()
         self._workers = _Workers(origin, command)
@@ -130,7 +130,7 @@ def _request(call: FunctionCall, lent: WorkerAccess, limits: CallLimits) -> Work
 
 
 def _ended(function: Function, code: int | None) -> str:
-    """Return why there is no answer: the process has ended before it could give one."""
+    """Return why there is no answer: the process ended too early."""
     fact = f"{function.label}: its worker process"
     if code is None:
         return f"{fact} is gone"
@@ -142,7 +142,7 @@ def _ended(function: Function, code: int | None) -> str:
 
 
 class _Worker:
-    """One worker process, as polyver sees it."""
+    """A worker process, seen from polyver."""
 
     def __init__(self, messages: _Stream, output: _Stream, ended: asyncio.Future[int | None]):
         self._messages = messages
@@ -156,17 +156,17 @@ class _Worker:
         self._messages.writer.write(line)
 
     def follow(self, call: FunctionCall) -> None:
-        """Read what the worker reports and prints from now on."""
+        """Start to read the worker's messages and output."""
         reading = (self._read_messages(call), self._read_output(call.log))
         self._tasks = [asyncio.create_task(each) for each in reading]
 
     async def stop(self, grace: float) -> None:
-        """Ask the function to end, and kill it if it does not."""
+        """Ask the function to end, and wait for the grace period."""
         self.send(encode_line({"stop": True}))
         await asyncio.wait({self._ended}, timeout=grace)
 
     async def end(self, grace: float) -> None:
-        """Wait for the process to end, kill it if need be, and read what it printed last."""
+        """Wait for the process to end, kill it if necessary, and read the rest of its output."""
         try:
             if not self._ended.done():
                 await asyncio.wait({self._ended}, timeout=grace if self.answered.done() else 0)
@@ -200,7 +200,7 @@ class _Worker:
                 self.answered.set_result(answer)
 
     async def _read_output(self, log: CallLog) -> None:
-        """Log what the function prints; one that prints without end is slowed down."""
+        """Log the function's output; a function that prints endlessly is slowed down."""
         rest = b""
         with suppress(ConnectionError):
             while piece := await self._output.reader.read(_PIECE):
@@ -215,7 +215,7 @@ class _Worker:
 
 
 def _taken(answer: WorkerMessage, call: FunctionCall) -> WorkerMessage | None:
-    """Take note of what a worker reports; the answer itself is returned."""
+    """Record a worker's message; return it if it is the result, else None."""
     for each in answer.secrets:
         call.masks.add(each)
     if answer.level:
@@ -226,7 +226,7 @@ def _taken(answer: WorkerMessage, call: FunctionCall) -> WorkerMessage | None:
 
 
 _OURS = ("event", "level", "timestamp")
-"""What a line of the log has anyway."""
+"""Fields that each log line has already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class _Stream:
 
 
 class _Workers:
-    """Starts workers; the process that they are forked from is started when it is needed."""
+    """Starts workers; the process that they are forked from is started on demand."""
 
     def __init__(self, origin: Origin, command: Sequence[str]) -> None:
         self._origin = origin
@@ -259,7 +259,7 @@ class _Workers:
         try:
             async with self._starting:
                 if self._server is not None and self._server.is_gone:
-                    await self._server.close()  # so that the process does not stay as a zombie
+                    await self._server.close()  # reap it: it would stay a zombie
                     self._server = None
                 if self._server is None:
                     self._server = await _ForkServer.start(self._origin, self._command)
@@ -295,7 +295,7 @@ class _Workers:
 
 
 class _ForkServer:
-    """The process that workers are forked from, as polyver sees it."""
+    """The process that workers are forked from, seen from polyver."""
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         self._process = process
@@ -310,7 +310,7 @@ class _ForkServer:
     async def start(cls, origin: Origin, command: Sequence[str]) -> _ForkServer:
         ours, theirs = socket.socketpair()
         with theirs:
-            # In a session of its own: an interrupt from the terminal is for polyver.
+            # In its own session: an interrupt from the terminal is for polyver.
             process = subprocess.Popen(  # noqa: S603 - the command is our own
                 [*command, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
@@ -333,7 +333,7 @@ class _ForkServer:
         return server
 
     async def _load(self, origin: Origin) -> None:
-        """Have functions loaded; nothing else is read from the process before that."""
+        """Load the functions; nothing else is read from the process before that."""
         wanted = {
             "names": origin.names,
             "folder": origin.folder,
@@ -354,7 +354,7 @@ class _ForkServer:
         self._loop.add_reader(self._control.fileno(), self._read)
 
     async def fork(self) -> tuple[_Worker, asyncio.Future[int | None]]:
-        """Return a new worker, and what becomes the exit code of its process."""
+        """Return a new worker, and a future for its exit code."""
         number = next(self._numbers)
         ended = self._ended[number] = self._loop.create_future()
         (messages, theirs), (output, printed) = socket.socketpair(), socket.socketpair()
@@ -399,7 +399,7 @@ class _ForkServer:
             ended.set_result(code)
 
     def _gone(self) -> None:
-        """The process has ended, and its workers with it."""
+        """Record that the process has ended, and its workers with it."""
         if not self.is_gone:
             self.is_gone = True
             self._loop.remove_reader(self._control.fileno())

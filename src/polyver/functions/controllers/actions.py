@@ -1,4 +1,4 @@
-"""ActionSets, run: what the state machine says is stored first, then done, then stored again."""
+"""Controller of ActionSets, which stores each step of the state machine before it performs it."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ _TOO_LARGE = "what it and others have returned is too large to be recorded in th
 _UNTAKEN = (400, 413, 422)
 _LOOK_AGAIN = 5.0
 _LOOK_AGAIN_EACH = 0.05
-"""How often an action that waits looks at its place: the more wait, the less often."""
+"""Seconds between two looks at the queue: the minimum, and per waiting action."""
 _Owner = tuple[str, int]
-"""An action that wants a slot: the uid of its ActionSet, and its number there."""
+"""An action that wants a slot: the uid of its ActionSet, and its index there."""
 
 
 class ActionSetController(Controller[Key]):
@@ -98,7 +98,7 @@ class ActionSetController(Controller[Key]):
         return [Watch(kinds=exactly(_ACTION_SETS), observe=_observe, keep=_state)]
 
     async def close(self) -> None:
-        """Let calls end within the grace; what is not over then is left to the next controller."""
+        """Let calls end within the grace period; the next controller handles the rest."""
         tasks = {alive.task for each in self._known.values() for alive in each.alive.values()}
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self._limits.grace)
@@ -108,7 +108,8 @@ class ActionSetController(Controller[Key]):
         await self._calls.close()
 
     async def reconcile(self, key: Key) -> Requeue | None:
-        # Before it is read: a call that ends in between stores that, which wakes us again.
+        # Before the read: a call that ends in between stores its result, which wakes this key
+        # again.
         alive = {
             uid: {number: each.place for number, each in known.alive.items()}
             for uid, known in self._known.items()
@@ -137,14 +138,14 @@ class ActionSetController(Controller[Key]):
         return None
 
     def _abandon(self, uids: Sequence[str], *, but: str) -> None:
-        """Stop the calls of ActionSets that are gone, though a finalizer should have held them."""
+        """Stop the calls of ActionSets that were deleted in spite of the finalizer."""
         for uid in uids:
             if uid != but:
                 for alive in self._known.pop(uid).alive.values():
                     alive.stop("the ActionSet is gone")
                 self._leave(uid)
 
-    # The start.
+    # Start.
 
     async def _start(self, action_set: Object) -> None:
         time = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -173,12 +174,12 @@ class ActionSetController(Controller[Key]):
             message = f"ActionSet {about} is complete"
             await self._events.tell(action_set, "ActionSetComplete", message)
 
-    # The phases.
+    # Phases.
 
     async def _advance(
         self, written: _Written, known: RunningActionSet, alive: Mapping[int, int]
     ) -> bool:
-        """Go on with every action; whether there was room for all calls that are due."""
+        """Advance every action; return False if a call has to wait for a slot."""
         cancelled, room = _cancelled(written.action_set), True
         for number, action in enumerate(written.run.actions):
             wants = machine.decide(action, alive=alive.get(number), cancelled=cancelled)
@@ -202,7 +203,7 @@ class ActionSetController(Controller[Key]):
     async def _recover(
         self, written: _Written, number: int, place: int, known: RunningActionSet
     ) -> bool:
-        """Go on after a call of which nobody knows how far it got."""
+        """Continue after a call whose progress is unknown."""
         action = written.run.actions[number]
         function = self._function(action, place)
         if function is not None and function.idempotent:
@@ -214,7 +215,7 @@ class ActionSetController(Controller[Key]):
     async def _call(
         self, written: _Written, number: int, place: int, known: RunningActionSet
     ) -> bool:
-        """Call a phase, or store why that cannot be done; False if it has to wait for a slot."""
+        """Call a phase, or store why that fails; return False if it has to wait for a slot."""
         owner = written.uid, number
         if not self._slots.take(owner, written.namespace):
             await self._store_waiting(written, number)
@@ -232,7 +233,7 @@ class ActionSetController(Controller[Key]):
         return True
 
     async def _store_waiting(self, written: _Written, number: int) -> None:
-        """Have the status report that an action waits, and where in the queue."""
+        """Set the status of an action that waits, with its position in the queue."""
         place = self._slots.place((written.uid, number))
         action, slots = written.run.actions[number], self._slots
         if action.waiting is not None and action.waiting.place == place:
@@ -252,7 +253,7 @@ class ActionSetController(Controller[Key]):
         self._wake_due()
 
     def _leave(self, uid: str) -> None:
-        """Take all actions of an ActionSet out of the queue."""
+        """Remove all actions of an ActionSet from the queue."""
         self._slots.leave_all(lambda owner: owner[0] == uid)
         self._wake_due()
 
@@ -282,7 +283,7 @@ class ActionSetController(Controller[Key]):
             await written.store_action(number, machine.failed(action, place, reason))
             return None
         await written.store_action(number, machine.called(action, place))
-        # Only now, and whatever happens next: it is known that it was called.
+        # Only now: the stored state shows the call, whatever happens next.
         context = self._context(written, number, place, params)
         masks, about = known.masks[number], {"actionset": written.name, "action": action.name}
         log = CallLog(
@@ -323,14 +324,14 @@ class ActionSetController(Controller[Key]):
         return FunctionContext(self._client, params, log, phase, now, inside, key, self._allows)
 
     async def _perform(self, written: _Written, call: _Due, known: RunningActionSet) -> None:
-        """Call a function, and store what came of it."""
+        """Call a function, and store the result."""
         own, masks = asyncio.current_task(), call.call.masks
         assert own is not None
         try:
             change = await self._ended(call, own, known)
             await self._store_end(written, call.number, change, masks)
         except Exception as error:
-            # Somebody has to be told, or nobody would ever look at it again.
+            # Without a stored result nothing would ever wake this ActionSet again.
             trace = masks.mask("".join(traceback.format_exception(error)))
             self._log.warning("a phase has ended by a bug", actionset=written.name, trace=trace)
             bug = partial(_without_output, reason=f"this is a bug in polyver: {error!r}")
@@ -342,12 +343,12 @@ class ActionSetController(Controller[Key]):
                 del known.alive[call.number]
 
     async def _ended(self, due: _Due, own: asyncio.Task[None], known: RunningActionSet) -> _Change:
-        """Make a call; return how it changes its action."""
+        """Make a call; return the change of its action."""
         call, place = due.call, due.place
         try:
             output = await self._calls.call(call)
         except FunctionCallFailed as failure:
-            # Masked before it is cut: a part of a value would not be found.
+            # Mask before truncating: a part of a value would not be found.
             reason = _short(call.masks.mask(failure.fact))
             if failure.trace:
                 trace = call.masks.mask(failure.trace)
@@ -357,7 +358,7 @@ class ActionSetController(Controller[Key]):
             alive = known.alive.get(due.number)
             stopped = alive.reason if alive is not None and alive.task is own else ""
             if not stopped:
-                raise  # the controller ends: how far this got is for the next one to find out
+                raise  # the controller ends: the next one recovers the call
             own.uncancel()
             return _always(due.number, lambda action: machine.failed(action, place, stopped))
         return partial(self._returned, due, output, known)
@@ -365,7 +366,7 @@ class ActionSetController(Controller[Key]):
     async def _returned(
         self, due: _Due, output: Mapping[str, Any], known: RunningActionSet, written: _Written
     ) -> ActionRun:
-        """Keep sensitive outputs in a Secret; the status only has what anybody may see."""
+        """Store sensitive outputs in a Secret, so that the status does not have them."""
         action, place, call = written.run.actions[due.number], due.place, due.call
         shown, hidden = machine.split_output(action, place, call.function, output, call.masks)
         secret = ""
@@ -379,7 +380,7 @@ class ActionSetController(Controller[Key]):
     async def _store_end(
         self, written: _Written, number: int, change: _Change, masks: Masks
     ) -> None:
-        """Store what came of a call, however long the API takes to answer."""
+        """Store the result of a call, with retries until the API accepts it."""
         failures = 0
         while True:
             try:
@@ -407,7 +408,7 @@ class ActionSetController(Controller[Key]):
             else:
                 return
 
-    # The end.
+    # End.
 
     async def _conclude(
         self, written: _Written, number: int, known: RunningActionSet, cancelled: str
@@ -427,7 +428,8 @@ class ActionSetController(Controller[Key]):
         ended = machine.concluded(action, artifacts, error=error, cancelled=cancelled)
         if self._is_too_large(written.run.with_action(number, ended)):
             ended = machine.concluded(action, error=_TOO_LARGE, cancelled=cancelled)
-        # Told before it is stored: told twice is told once, and what is over is not looked at.
+        # Report before storing: repeated events are merged, but an ended ActionSet is not
+        # reconciled.
         await self._tell_end(written.action_set, written.run.with_action(number, ended))
         await written.store_action(number, ended)
 
@@ -438,7 +440,7 @@ class ActionSetController(Controller[Key]):
         artifacts: dict[str, Any] | None,
         known: RunningActionSet,
     ) -> tuple[ActionRun, dict[str, Any] | None]:
-        """Mask artifacts that hold values from Secrets; the whole of them is kept in a Secret."""
+        """Mask artifacts with values from Secrets; store the complete ones in a Secret."""
         action, masks = written.run.actions[number], known.masks[number]
         if artifacts is None or not masks.is_in(artifacts):
             return action, artifacts
@@ -458,7 +460,7 @@ class ActionSetController(Controller[Key]):
         return len(encode_json(status_of(run, now=""))) > self._limits.status
 
     async def write(self, action_set: Object, run: ActionSetRun) -> Object:
-        """Store how far a run is, if nobody was faster."""
+        """Store the state of a run; a concurrent write causes a conflict."""
         status = status_of(run, now=self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
         content = {**action_set, "status": {**(action_set.get("status") or {}), **status}}
         return await self._client.update(_ACTION_SETS, content, subresource="status")
@@ -466,7 +468,7 @@ class ActionSetController(Controller[Key]):
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A call, and the phase that it is for."""
+    """A call, and its action and phase."""
 
     number: int
     place: int
@@ -475,7 +477,7 @@ class _Due:
 
 @dataclass(slots=True)
 class _Written:
-    """An ActionSet and its run as they are stored, kept up to date with what is written."""
+    """An ActionSet and its run as stored, updated with each write."""
 
     controller: ActionSetController
     action_set: Object
@@ -507,11 +509,11 @@ def _about(action_set: Object) -> str:
 
 
 _Change = Callable[[_Written], Awaitable[ActionRun]]
-"""Returns an action as a call leaves it, made from the state that is stored now."""
+"""Returns an action after a call, from the state that is stored now."""
 
 
 def _always(number: int, change: Callable[[ActionRun], ActionRun]) -> _Change:
-    """Return a change that needs nothing but the action."""
+    """Return a change that depends only on the action."""
 
     async def changed(written: _Written) -> ActionRun:
         return change(written.run.actions[number])
@@ -526,7 +528,7 @@ def _is_untaken(error: PolyverError) -> bool:
 
 
 def _next_place(action: ActionRun) -> int:
-    """Return the place of the phase that is called next, or again."""
+    """Return the index of the phase to call next, or again."""
     open_ones = [n for n, call in enumerate(action.calls) if not call.state.is_over]
     return open_ones[0] if open_ones else action.last
 
@@ -536,7 +538,7 @@ def _uid(action_set: Object) -> str:
 
 
 def _without_output(action: ActionRun, *, reason: str) -> ActionRun:
-    """A call that has ended with what cannot be kept."""
+    """Return the action with its running phase failed, because its output cannot be stored."""
     running = [n for n, call in enumerate(action.calls) if call.state is machine.RunState.RUNNING]
     return machine.failed(action, running[0], _short(reason)) if running else action
 
@@ -546,7 +548,7 @@ def _short(reason: str) -> str:
 
 
 def _cancelled(action_set: Object) -> str:
-    """Why nothing further is wanted; empty if it is."""
+    """Return the reason to cancel an ActionSet; empty if there is none."""
     metadata = action_set["metadata"]
     if "deletionTimestamp" in metadata:
         return "it was cancelled: the ActionSet was deleted"

@@ -1,4 +1,4 @@
-"""Ways to make calls of functions: in worker processes, and in threads for tests."""
+"""Implementations of calls: in worker processes, and in threads for tests."""
 
 from polyver.functions.controllers._calls import FunctionCaller, ThreadCalls
 from polyver.functions.controllers._workers import Lend, WorkerAccess, WorkerCalls

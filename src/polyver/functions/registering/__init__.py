@@ -1,4 +1,4 @@
-"""Functions that are written in Python: registered, with arguments that are checked, and found."""
+"""Functions in Python: registration, validation of arguments, and lookup."""
 
 from polyver.functions.registering._discovery import function_data, functions_data
 from polyver.functions.registering._duration import Duration, InvalidDuration

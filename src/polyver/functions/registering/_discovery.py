@@ -1,4 +1,4 @@
-"""What there is to call, as plain data: the answer of `GET /functions`, and of the command line."""
+"""Functions as plain data, for `GET /functions` and the command line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["function_data", "functions_data"]
 
 
 def functions_data(functions: Functions) -> dict[str, Any]:
-    """Every function, its versions, arguments, stages and dates."""
+    """Return every function with its versions, arguments, stages and dates."""
     return {"functions": [function_data(known) for known in functions]}
 
 
 def function_data(known: KnownFunction) -> dict[str, Any]:
-    """One function; its versions are told from the lowest to the highest."""
+    """Return one function; its versions are in ascending order."""
     found: dict[str, Any] = {"name": known.name}
     try:
         found["default"] = resolve(known.lineage, UNSPECIFIED, FUNCTIONS).release.name
@@ -69,7 +69,7 @@ def _argument(argument: ArgumentField) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """What JSON does not have, as text."""
+    """Return a string for a value that JSON does not have."""
     if isinstance(value, Enum):
         return value.value
     return str(value)

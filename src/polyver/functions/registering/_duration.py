@@ -1,6 +1,6 @@
-"""Lengths of time as blueprints write them, and as functions get them: seconds, which is a number.
+"""Durations in blueprints, which functions get as a number of seconds.
 
-A function passes one on to whatever waits, and nobody converts it twice.
+A function can pass one to anything that takes seconds, without a conversion.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _NANOS = 1_000_000_000
 
 
 class InvalidDuration(PolyverError):
-    """A text that is no length of time."""
+    """A string that is not a duration."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f'"{text}" is not a duration', hint="write one as 90s, 1m30s or 2h")
@@ -22,7 +22,7 @@ class InvalidDuration(PolyverError):
 
 
 class Duration(float):
-    """A length of time in seconds, made from a number of them or from a text as Go writes it.
+    """A duration in seconds, from a number of seconds or a string in Go's syntax.
 
     >>> Duration("1m30s") + 1, str(Duration("1m30s"))
     (91.0, '1m30s')

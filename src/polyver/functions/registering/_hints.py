@@ -1,4 +1,4 @@
-"""From type hints to the types of arguments: of a signature, and of the models that it names."""
+"""Translation of type hints into argument types, for signatures and models."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ __all__ = [
 ]
 
 REQUIRED: Any = inspect.Parameter.empty
-"""In place of a default, where there is none."""
+"""Stands for a missing default."""
 
 
 class InvalidFunction(PolyverError):
-    """A function that cannot be registered, and where that was tried."""
+    """A function cannot be registered; the error has the place of the registration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """What blueprints call an argument whose name is none in Python.
+    """Name of an argument in blueprints, if it is not a valid name in Python.
 
     >>> from typing import Annotated
     >>> Header = Annotated[str, Alias("x-trace")]
@@ -62,7 +62,7 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Unrendered:
-    """Beside a type: the function gets the argument with its templates, to render them itself.
+    """Marks an argument that the function gets unrendered, to render its templates itself.
 
     >>> from typing import Annotated
     >>> Condition = Annotated[str, Unrendered()]
@@ -93,7 +93,7 @@ _WRAPPERS = (typing.Required, typing.NotRequired, typing.Final)
 
 
 def type_of(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
-    """The type that a hint stands for; `at` says whose it is, `names` what it may name."""
+    """Return the type of a hint; `at` is its place for errors, `names` its namespace."""
     if _is_key(hint) and hint in _SCALARS:
         return _SCALARS[hint]
     same = getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)
@@ -113,7 +113,7 @@ def _class(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
 
 
 def _wrapped(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
-    """Annotated[…], Required[…] and the like, which say nothing of the type."""
+    """Unwrap Annotated[…], Required[…] and the like, which do not affect the type."""
     return type_of(get_args(hint)[0], at, names)
 
 
@@ -168,7 +168,7 @@ def _takes_none(hint: Any) -> bool:
 def field_of(
     python: str, hint: Any, default: Any, at: str, names: Mapping[str, Any]
 ) -> ArgumentField:
-    """An argument, or a field of a model; one that may be None may be left out."""
+    """Return an argument, or a field of a model; one that may be None is optional."""
     place = f"{at}, argument {python}"
     marks = _marks(hint)
     alias = next((each.name for each in marks if isinstance(each, Alias)), "")
@@ -194,13 +194,13 @@ def _marks(hint: Any) -> tuple[Any, ...]:
 
 
 def _plain(name: str) -> str:
-    """Python's own words cannot be arguments, so `from_` stands for `from`."""
+    """Return the name without the suffix of `from_`, because keywords cannot be arguments."""
     word = name.removesuffix("_")
     return word if keyword.iskeyword(word) else name
 
 
 def _default(default: Any, kind: ArgumentType, *, at: str) -> object:
-    """A default as the function gets it: `"1m"` is as good as a Duration."""
+    """Return a default as the function gets it: `"1m"` becomes a Duration."""
     if default is None:
         return None
     if isinstance(default, Enum) or _is_model(type(default)):
@@ -212,7 +212,7 @@ def _default(default: Any, kind: ArgumentType, *, at: str) -> object:
     return found
 
 
-# Models: classes that say what fields a mapping has.
+# Models: classes that declare the fields of a mapping.
 
 
 def _is_model(hint: Any) -> bool:
@@ -226,7 +226,7 @@ def _is_model(hint: Any) -> bool:
 
 
 def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[ArgumentField, ...]:
-    """The fields of a dataclass, a Struct or a TypedDict."""
+    """Return the fields of a dataclass, a Struct or a TypedDict."""
     if not _is_model(model):
         fact = f"{_shown(model)} is no model"
         raise InvalidFunction(
@@ -243,7 +243,7 @@ def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[Argu
 
 
 def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """The hints of a function or a class; one from elsewhere means what its names mean there."""
+    """Return the hints of a function or a class, with names of its own module."""
     is_here = getattr(declared, "__module__", None) == names.get("__name__")
     try:
         return typing.get_type_hints(
@@ -258,7 +258,7 @@ def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _written(model: Any) -> dict[str, tuple[str, Any]]:
-    """What each field is called, and its default."""
+    """Return the name in blueprints and the default of each field."""
     if typing.is_typeddict(model):
         needed = _needed(model)
         names = (*model.__required_keys__, *model.__optional_keys__)
@@ -276,7 +276,7 @@ def _written(model: Any) -> dict[str, tuple[str, Any]]:
 
 
 def _needed(model: Any) -> set[str]:
-    """The keys that have to be there; hints that are texts hide NotRequired from Python."""
+    """Return the required keys; hints as strings hide NotRequired from Python."""
     hints = model.__annotations__
     hidden = {name for name, hint in hints.items() if "NotRequired[" in str(hint)}
     return {*model.__required_keys__} - hidden
@@ -290,7 +290,7 @@ def _made(default: Any, factory: Any) -> Any:
 
 
 def maker_of(model: Any) -> Callable[[dict[str, object]], object]:
-    """What makes an object of a model from its fields; keys that may be missing then are."""
+    """Return a function that makes a model from its fields; a TypedDict omits optional keys."""
     if typing.is_typeddict(model):
         needed = _needed(model)
         return lambda found: {

@@ -1,7 +1,7 @@
-"""Where functions are put when they are registered: a value, which whoever loads functions reads.
+"""Registries of functions, which are values: nothing is global.
 
-`register` on the module keeps a registry in the module that calls it, so that what is known
-depends on what was loaded, and on nothing that is global.
+The module-level `register` stores a registry in the calling module, so that the known functions
+depend only on the modules that were loaded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = 253
 
 
 class Registry:
-    """Functions in the order in which they were registered.
+    """Functions in the order of their registration.
 
     >>> registry = Registry()
     >>> @registry.register("Greet")
@@ -59,7 +59,7 @@ class Registry:
         model: type | None = None,
         outputs: Iterable[str | EllipsisType] | None = None,
     ) -> Callable[[F], F]:
-        """Register what is below as a version of a function; see `register`."""
+        """Register the decorated function as a version; see the module-level `register`."""
         said = _Said(name, version, stable, idempotent, sensitive, model, outputs)
         return self._registers(sys._getframe(1), said)
 
@@ -86,10 +86,10 @@ class Registry:
 
     @classmethod
     def of(cls, module: ModuleType) -> Registry:
-        """What a module offers.
+        """Return the functions that a module offers.
 
-        That is what is registered in it, in the modules below it that were imported, and what it
-        names: registered functions and registries that it imports from elsewhere.
+        These are the functions registered in it and in imported submodules, and the registered
+        functions and registries that it imports from elsewhere.
         """
         below = f"{module.__name__}."
         inside = [each for name, each in [*sys.modules.items()] if name.startswith(below)]
@@ -111,14 +111,14 @@ def register(
     model: type | None = None,
     outputs: Iterable[str | EllipsisType] | None = None,
 ) -> Callable[[F], F]:
-    """Register what is below as a version of a function that blueprints may call.
+    """Register the decorated function as a version of a function that blueprints may call.
 
-    Without a version it is v0.0.0. `stable` says that this version is the stable one, unless a
-    catalogue says otherwise; `idempotent`, that it may be called again after a call that was cut
-    off. `sensitive` names outputs that are kept in a Secret instead of the status, or is True for
-    all of them. With a `model` it takes its context and an object of that class. `outputs` are the
-    keys of what it returns, with `...` if there may be others: a blueprint whose templates read
-    another one is refused before anything runs.
+    The default version is v0.0.0. `stable` declares this version the stable one, unless a catalogue
+    says otherwise; `idempotent` declares that it may be called again after an interrupted call.
+    `sensitive` names outputs that are stored in a Secret instead of the status, or is True for all
+    of them. With a `model`, the function takes its context and an object of that class. `outputs`
+    are the keys that it returns, with `...` if there may be others: a blueprint whose templates
+    read another one is refused before it runs.
     """
     frame = sys._getframe(1)
     registry: Registry = frame.f_globals.setdefault(_KEPT, Registry())
@@ -127,7 +127,7 @@ def register(
 
 
 class _Said(NamedTuple):
-    """What a function is registered as."""
+    """The options of a registration."""
 
     name: str
     version: str | None
@@ -180,7 +180,7 @@ def _version(text: str | None, place: str) -> SemVer:
 
 
 def _mark(code: object, function: Function) -> None:
-    """Leave word on the code, for modules that import it; some things cannot hold one."""
+    """Mark the code as registered, for modules that import it; some objects take no mark."""
     try:
         marks = vars(code).setdefault(_MARK, [])
     except (AttributeError, TypeError):

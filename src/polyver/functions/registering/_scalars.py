@@ -1,4 +1,4 @@
-"""Single values that arguments may be: texts, numbers, booleans and lengths of time."""
+"""Scalar argument types: strings, numbers, booleans and durations."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["ANYTHING", "DURATION", "FLAG", "NUMBER", "TEXT", "WHOLE"]
 
 @dataclass(frozen=True, slots=True)
 class _Scalar:
-    """A type of single values."""
+    """A scalar type."""
 
     words: str
     schema: dict[str, Any]
     fits: Callable[[object], bool]
     convert: Callable[[object], object]
-    """Makes it from a value that does not fit; raises ValueError, with a hint in it."""
+    """Converts a value of another type; raises ValueError with a hint."""
 
     def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
         if reading.may_be_anything(value):
@@ -45,7 +45,7 @@ def _is_number(value: object) -> bool:
 
 
 def _text(value: object) -> str:
-    """A number as it is written; what YAML takes for true or false was seldom meant."""
+    """Convert a number to a string; a boolean is refused, because it was probably unquoted text."""
     if _is_number(value):
         return f"{value}"
     raise ValueError("put it in quotes" if isinstance(value, bool) else "")
@@ -77,7 +77,7 @@ _FLAGS = {
 
 
 def _flag(value: object) -> bool:
-    """A text as Go reads a boolean."""
+    """Parse a boolean like Go does."""
     if isinstance(value, str) and value in _FLAGS:
         return _FLAGS[value]
     raise ValueError("write true or false")

@@ -1,4 +1,4 @@
-"""What arguments may be beyond single values: choices, lists, mappings and models."""
+"""Composite argument types: choices, lists, mappings and models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["ArgumentField", "ChoiceType", "ListOf", "MapOf", "OneOf", "Record", 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceType:
-    """One of some values; `made` is what the function gets for each."""
+    """One of some values; `made` has the function's value for each."""
 
     made: Mapping[Any, Any]
 
@@ -53,7 +53,7 @@ class ChoiceType:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list, every item of one type."""
+    """A list whose items have one type."""
 
     item: ArgumentType
 
@@ -80,7 +80,7 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """A mapping with any keys, every value of one type."""
+    """A mapping with any keys, whose values have one type."""
 
     value: ArgumentType
 
@@ -113,7 +113,7 @@ def _plural(kind: ArgumentType) -> str:
 
 
 def _written_as(value: object, kind: type) -> object:
-    """A text that holds a list or a mapping in YAML or JSON, as that; else the value itself."""
+    """Parse a string that holds a list or a mapping in YAML or JSON; else return the value."""
     if not isinstance(value, str):
         return value
     try:
@@ -126,7 +126,7 @@ def _written_as(value: object, kind: type) -> object:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Any of several types: the one that a value is of, else the first that it can be made into."""
+    """Any of several types: the one that fits the value, else the first that can convert it."""
 
     members: tuple[ArgumentType, ...]
 
@@ -150,29 +150,28 @@ class OneOf:
             found = member.read(value, path, attempt)
             if not attempt.wrong:
                 return found
-        if len(fitting) == 1:  # it is known what was meant, so say what is wrong with it
+        if len(fitting) == 1:  # the intended type is known: report its problem
             return fitting[0].read(value, path, reading)
         return reading.refuse(path, f"expected {self.words}, found {found_words(value)}")
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentField:
-    """One named value: an argument, or a field of a model."""
+    """A named value: an argument, or a field of a model."""
 
     name: str
-    """What blueprints call it."""
+    """Its name in blueprints."""
     python: str
-    """What the code calls it."""
+    """Its name in the code."""
     type: ArgumentType
     required: bool
     default: object = None
     description: str = ""
     nullable: bool = False
     unrendered: bool = False
-    """Whether the function gets it with its templates, and renders them itself."""
+    """True if the function gets it unrendered, and renders its templates itself."""
     renders: frozenset[str] | None = None
-    """Of one that is unrendered, the keys that see something else than what templates usually see;
-    None if all of it does."""
+    """Keys of an unrendered argument that see other data than usual; None if all of it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +221,7 @@ def read_fields(
     what: str,
     further: ArgumentType | None = None,
 ) -> dict[str, object]:
-    """What is given for each field, by its name in the code; null is as good as not given."""
+    """Return the value of each field, by its name in the code; null counts as missing."""
     known = {each.name: each for each in fields}
     found: dict[str, object] = {}
     for name, value in given.items():

@@ -1,7 +1,7 @@
-"""The reading of arguments: what is found wrong on the way, and what every type has to offer.
+"""Reading of arguments: the interface of types, and collected problems.
 
-Before templates are rendered, a text that holds one may become anything; afterwards it is a text
-like any other, and a text is read as the number, list or mapping that is wanted.
+Before rendering, a string with a template may become anything; afterwards it is converted to the
+number, list or mapping that the type requires.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = [
 
 Path = tuple[str | int, ...]
 UNKNOWN: Final = object()
-"""What a value is that cannot be told: it holds a template, or it is wrong."""
+"""Stands for a value that is unknown: it has a template, or is invalid."""
 
 
 def is_template(value: object) -> bool:
-    """Whether a value is a text that is still to be rendered."""
+    """Report whether a value is a string that has a template."""
     return isinstance(value, str) and "{{" in value
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentProblem:
-    """Something that is wrong with an argument: the place below the arguments, and why."""
+    """A problem of an argument, with its path below the arguments."""
 
     path: Path
     fact: str
@@ -46,7 +46,7 @@ class ArgumentProblem:
 
 @dataclass(slots=True)
 class ArgumentReader:
-    """The reading of one set of arguments, and what was found wrong on the way."""
+    """Reads one set of arguments, and collects the problems."""
 
     before_rendering: bool
     wrong: list[ArgumentProblem] = field(default_factory=list)
@@ -64,21 +64,21 @@ class ArgumentType(Protocol):
 
     @property
     def words(self) -> str:
-        """What it is called in sentences."""
+        """Its name in messages."""
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The same as a JSON schema."""
+        """Its JSON schema."""
 
     def fits(self, value: object) -> bool:
-        """Whether a value is of the type as it stands."""
+        """Report whether a value has this type without a conversion."""
 
     def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
-        """The value as a function gets it."""
+        """Return the value as a function gets it."""
 
 
 def found_words(value: object) -> str:
-    """What was found, as sentences name it."""
+    """Return a description of a value for messages."""
     match value:
         case None:
             return "null"

@@ -1,4 +1,4 @@
-"""One version of a function as its author wrote it: its code, its arguments, where it stands."""
+"""One version of a function: its code, arguments and place of registration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _P = inspect.Parameter
 
 
 class InvalidArguments(PolyverError):
-    """Arguments that a function does not take; `wrong` is all that is wrong with them."""
+    """Arguments that a function does not accept; `wrong` has all problems."""
 
     def __init__(self, function: str, wrong: tuple[ArgumentProblem, ...]) -> None:
         facts = "; ".join(map(str, wrong))
@@ -36,22 +36,22 @@ class InvalidArguments(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a function takes beside its context."""
+    """The arguments of a function, besides its context."""
 
     fields: tuple[ArgumentField, ...]
     further: ArgumentType | None = None
-    """What arguments that it does not name may be; None if there may be none."""
+    """Type of other arguments; None if they are not allowed."""
     make: Callable[[dict[str, object]], object] | None = None
-    """Makes the model of them, for a function that takes one."""
+    """Makes the model from the arguments, if the function takes one."""
 
     def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
-        """What is wrong with arguments whose templates are still to be rendered."""
+        """Return the problems of arguments before their templates are rendered."""
         reading = ArgumentReader(before_rendering=True)
         self._read(given, reading)
         return tuple(reading.wrong)
 
     def bind(self, given: Mapping[str, object], reading: ArgumentReader) -> dict[str, object]:
-        """Rendered arguments by their names in the code, those that are left out filled in."""
+        """Return rendered arguments by their names in the code, with defaults."""
         found = self._read(given, reading)
         left_out = [each for each in self.fields if given.get(each.name) is None]
         return found | {each.python: copy.deepcopy(each.default) for each in left_out}
@@ -66,7 +66,7 @@ class FunctionOutputs:
 
     names: tuple[str, ...]
     others: bool = False
-    """Whether there may be further keys."""
+    """True if there may be further keys."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,16 +78,16 @@ class Function:
     code: Callable[..., Any]
     arguments: Arguments
     place: str
-    """Where it is registered: `backup.py:12`."""
+    """Place of its registration: `backup.py:12`."""
     said: bool = False
-    """Whether its version was said; one that was not is v0.0.0."""
+    """True if it was registered with a version; otherwise the version is v0.0.0."""
     stable: bool = False
     idempotent: bool = False
-    """Whether it may be called again when nobody knows how far the last call got."""
+    """True if it may be called again when the progress of the last call is unknown."""
     sensitive: tuple[str, ...] = ()
     """Outputs that must not be shown; `*` for all of them."""
     outputs: FunctionOutputs | None = None
-    """What it returns; None if its author does not say."""
+    """Declared outputs; None if its author does not declare them."""
 
     @property
     def label(self) -> str:
@@ -99,17 +99,17 @@ class Function:
 
     @property
     def is_async(self) -> bool:
-        """Whether calling it gives something to await."""
+        """True if a call returns an awaitable."""
         return inspect.iscoroutinefunction(_written(self.code))
 
     def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
-        """What is wrong with arguments as a blueprint writes them, with their templates."""
+        """Return the problems of arguments as in a blueprint, with templates."""
         return self.arguments.check(given)
 
     def call(self, ctx: object, rendered: Mapping[str, object]) -> Any:
-        """Call it with rendered arguments; an async function's answer is to be awaited.
+        """Call it with rendered arguments; an async function returns an awaitable.
 
-        Arguments that it does not take are refused before anything is called.
+        Raise InvalidArguments before the call if it does not accept them.
         """
         reading = ArgumentReader(before_rendering=False)
         found = self.arguments.bind(rendered, reading)
@@ -127,7 +127,7 @@ class Function:
 def arguments_of(
     code: Callable[..., Any], model: Any, at: str, names: Mapping[str, Any]
 ) -> Arguments:
-    """What a function takes, by its signature or by the model that it was registered with."""
+    """Return the arguments of a function, from its signature or its model."""
     try:
         parameters = list(inspect.signature(code).parameters.values())
     except (TypeError, ValueError):
@@ -174,7 +174,7 @@ def _distinct(fields: tuple[ArgumentField, ...], at: str) -> tuple[ArgumentField
 
 
 def _written(code: Callable[..., Any]) -> Any:
-    """What was written for something that is called: a partial's function, a class's method."""
+    """Return the function behind a callable: of a partial, or of an object with `__call__`."""
     told = inspect.unwrap(getattr(code, "func", code))
     if inspect.isroutine(told) or isinstance(told, type):
         return told

@@ -1,4 +1,4 @@
-"""All functions that can be called: the code that was registered, in the stages of catalogues."""
+"""All callable functions: the registered code, with the stages from catalogues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class UnknownFunction(PolyverError):
-    """A name that no function has."""
+    """There is no function of this name."""
 
     def __init__(self, name: str, functions: Functions, *, at: str = "") -> None:
         super().__init__(f"there is no function {name}", at=at, hint=functions.advice(name))
@@ -33,11 +33,11 @@ class UnknownFunction(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class KnownFunction:
-    """A function: its versions with their stages, the code of each, and what lists it."""
+    """A function: its versions with stages, the code of each, and its catalogue."""
 
     lineage: Lineage
     code: Mapping[SemVer, Function]
-    """Empty for a function that a catalogue lists and nobody registers."""
+    """Code by version; empty for a function that is only in a catalogue."""
     catalogue: FunctionCatalogue | None = None
 
     @property
@@ -45,17 +45,17 @@ class KnownFunction:
         return self.lineage.name
 
     def implementation(self, release: Release) -> Function:
-        """The code of a release that can be used."""
+        """Return the code of a usable release."""
         assert isinstance(release.version, SemVer)
         return self.code[release.version]
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How functions were loaded, so that another process can load the same."""
+    """The origin of functions, from which another process can load them."""
 
     names: tuple[str, ...] = ()
-    """Files and modules, beside installed packages and the functions that come with polyver."""
+    """Files and modules, besides installed packages and built-in functions."""
     folder: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
     """Digests of the files that register functions."""
@@ -63,26 +63,26 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """Every function by its name, and what whoever loaded them should know."""
+    """All functions by name, with warnings about loading them."""
 
     known: Mapping[str, KnownFunction]
     catalogues: tuple[FunctionCatalogue, ...] = ()
-    """Those whose clocks `at` sets forward; functions of others stay as they are now."""
+    """Catalogues that `at` advances; functions of others keep their stages."""
     warnings: tuple[str, ...] = ()
     origin: Origin | None = None
-    """None for functions that exist in this process alone, as those of a test do."""
+    """None for functions that only this process has, such as those of a test."""
 
     def __iter__(self) -> Iterator[KnownFunction]:
         return (self.known[name] for name in sorted(self.known))
 
     def get(self, name: str) -> KnownFunction:
-        """The function of that name; none that could be called is an UnknownFunction."""
+        """Return the function of that name; raise UnknownFunction if it has no code."""
         if name not in self.known or not self.known[name].code:
             raise UnknownFunction(name, self)
         return self.known[name]
 
     def advice(self, name: str) -> str:
-        """What to do about a name that is not known."""
+        """Return a hint about an unknown name."""
         listed_in = self.known[name].catalogue if name in self.known else None
         if listed_in is not None:
             return f"{listed_in.place(name)} lists it, but no code registers it"
@@ -93,7 +93,7 @@ class Functions:
         return f"known: {listed(names)}" if names else "no functions are loaded"
 
     def at(self, release: SemVer) -> Functions:
-        """The same when that release of the catalogues is out."""
+        """Return the functions as of that release of the catalogues."""
         moved = {id(each): each.at(release) for each in self.catalogues}
         known = {
             each.name: _moved(each, moved[id(each.catalogue)])
@@ -105,7 +105,7 @@ class Functions:
 
 
 def implementation(functions: Functions, name: str, version: str) -> Function | None:
-    """The code of a version that was chosen before; None if it is not there any more."""
+    """Return the code of a resolved version; None if it no longer exists."""
     known = functions.known.get(name)
     return known.code.get(SemVer.complete(version)) if known else None
 
@@ -119,9 +119,9 @@ def _moved(function: KnownFunction, catalogue: FunctionCatalogue) -> KnownFuncti
 
 
 def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Function]]:
-    """Functions by name and version; a version that is registered twice is refused.
+    """Return functions by name and version; refuse a version that is registered twice.
 
-    One that was found twice, on two ways to its module, is one.
+    The same registration that was found through two modules counts once.
     """
     found: dict[str, dict[SemVer, Function]] = {}
     for function in functions:
@@ -137,7 +137,7 @@ def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Fu
 def known_functions(
     functions: Iterable[Function], catalogues: Iterable[FunctionCatalogue] = ()
 ) -> Functions:
-    """What can be called, from all that was registered and all that catalogues say of it."""
+    """Combine registered functions and catalogues."""
     listing = tuple(catalogues)
     listings = _listings(listing)
     known: dict[str, KnownFunction] = {}
@@ -166,7 +166,7 @@ def _listings(catalogues: Iterable[FunctionCatalogue]) -> dict[str, FunctionCata
     return found
 
 
-# A function that no catalogue names.
+# Functions without a catalogue.
 
 
 def _unlisted(name: str, code: Mapping[SemVer, Function]) -> Lineage:
@@ -202,7 +202,7 @@ def _stable(name: str, code: Mapping[SemVer, Function]) -> Function:
 _FIRST = SemVer.parse("v0.0.0")
 
 
-# A function that a catalogue names.
+# Functions in a catalogue.
 
 
 def _listed(

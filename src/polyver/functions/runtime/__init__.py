@@ -1,1 +1,1 @@
-"""The processes in which functions run, and what functions are given."""
+"""The processes in which functions run, and the context of a call."""

@@ -1,8 +1,8 @@
-"""One call of a function in a thread of its own, and the output that it may return.
+"""One call of a function in its own thread, and validation of its output.
 
-An async function gets an event loop of its own in that thread, because nobody knows whether it
-blocks. A thread cannot be ended from outside: a worker process makes one call and can be killed,
-tests make calls in their own process.
+An async function gets its own event loop in that thread, because it may block. A thread cannot be
+ended from outside: a worker process makes one call and can be killed; tests make calls in their own
+process.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class CallLimits:
     """Limits for calls of functions."""
 
     at_once: int = 32
-    """How many calls may run at the same time."""
+    """Maximum number of concurrent calls."""
     seconds: float = 3600.0
-    """How long one call may take."""
+    """Timeout of a call in seconds."""
     output: int = 256 * 1024
-    """How many bytes the output of a phase may have, as JSON."""
+    """Maximum size of a phase's output as JSON, in bytes."""
     status: int = 1024 * 1024
-    """How many bytes the status may have, as JSON: servers do not take much more."""
+    """Maximum size of the status as JSON, in bytes: servers do not accept much more."""
     log: int = 256 * 1024
-    """How many bytes one call may write to the log; what comes after that is left out."""
+    """Maximum size of a call's log in bytes; further lines are left out."""
     grace: float = 2.0
-    """How long calls may go on when they are stopped, or the controller ends."""
+    """Shutdown grace period of calls in seconds."""
 
 
 class FunctionCallFailed(PolyverError):
-    """A call that did not return: what its function raised, or that it took too long."""
+    """A call failed: its function raised an exception, or took too long."""
 
     def __init__(self, fact: str, *, trace: str = "") -> None:
         super().__init__(fact)
@@ -70,20 +70,20 @@ class ThreadCall:
     over: threading.Event = field(default_factory=threading.Event)
     cancel: Callable[[], None] = lambda: None
     asked: Future[Any] | None = None
-    """What a plain function waits for."""
+    """The API call that a blocking function waits for."""
 
     def __post_init__(self) -> None:
         self.done: asyncio.Future[object] = self.loop.create_future()
-        # Somebody who gave up on it does not want to hear of it.
+        # Retrieve the exception, because after a timeout nobody else does.
         self.done.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def start(self) -> None:
         name = f"polyver-{self.function.name}"
-        # Of a kind that does not keep the process from ending.
+        # A daemon thread does not keep the process from ending.
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Ask the function to end; one that does not listen goes on."""
+        """Ask the function to end; one that ignores it continues."""
         self.over.set()
         self.cancel()
         if self.asked is not None:
@@ -102,7 +102,7 @@ class ThreadCall:
             end(what)
 
     def _tell(self, what: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop has gone: nobody is there to be told
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
             self.loop.call_soon_threadsafe(what)
 
     def _plainly(self) -> object:
@@ -157,7 +157,7 @@ def _failure(function: Function, error: BaseException) -> FunctionCallFailed:
 
 
 def output_of(result: object, function: Function, *, largest: int) -> dict[str, Any]:
-    """Return what a function returned as plain data; CallFailed if it cannot be kept."""
+    """Return a function's result as plain data; raise FunctionCallFailed if it is invalid."""
     if result is None:
         return {}
     if not isinstance(result, Mapping) or not all(isinstance(key, str) for key in result):

@@ -33,7 +33,7 @@ NO_NODES = "on polyver up nothing runs pods: this needs a cluster with nodes"
 
 
 class NoNodes(PolyverError):
-    """Something that only a cluster with nodes can do."""
+    """A feature that needs a cluster with nodes."""
 
 
 Send = Callable[[Coroutine[Any, Any, Any]], "Future[Any]"]
@@ -129,7 +129,7 @@ async def _forwarded(
 
 
 class _End(Exception):
-    """StopAsyncIteration cannot leave a coroutine."""
+    """Stands for StopAsyncIteration, which cannot leave a coroutine."""
 
 
 async def _next(events: AsyncGenerator[T, None]) -> T:
@@ -175,7 +175,7 @@ def _blocking_events(
 class BlockingClient:
     """The client for plain functions: every method waits for its answer, `watch` for each event.
 
-    A call that is made after the function's time, or after its action was cancelled, raises
+    A call after the function's deadline, or after the cancellation of its action, raises
     `Cancelled`.
     """
 

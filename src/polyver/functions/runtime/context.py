@@ -1,4 +1,4 @@
-"""What a function is told beside its arguments: the API, what templates see, its log, its time."""
+"""The context of a function call: the API, template data, log, and deadline."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ C = TypeVar("C")
 
 
 class Cancelled(PolyverError):
-    """The action was cancelled, or the function has had its time."""
+    """The action was cancelled, or the function exceeded its deadline."""
 
     def __init__(self) -> None:
         super().__init__("the call is over: its action was cancelled, or it took too long")
 
 
 class Lines(Protocol):
-    """Takes lines of a log."""
+    """Accepts lines of a log."""
 
     def info(self, event: str, **facts: object) -> None: ...
 
@@ -33,7 +33,7 @@ class Lines(Protocol):
 
 
 class FunctionLog:
-    """The log, with what a line is about: `ctx.log.info("dumped", rows=12)`."""
+    """The log of a function, with fixed fields: `ctx.log.info("dumped", rows=12)`."""
 
     def __init__(self, log: Lines | None = None, /, **about: object) -> None:
         self._log = log or Log(verbose=True)
@@ -48,35 +48,36 @@ class FunctionLog:
 
 @dataclass(frozen=True, slots=True)
 class FunctionContext(Generic[C]):
-    """One call of a function."""
+    """The context of one call of a function."""
 
     client: C
-    """The API: of an async function to be awaited, of a plain one it waits itself."""
+    """The API client: async for an async function, blocking for a plain one."""
     params: Mapping[str, Any]
-    """What templates see: Object, Options, Phases and so on."""
+    """The data of templates: Object, Options, Phases and so on."""
     log: FunctionLog
     phase: str
     """The phase that calls it."""
     deadline: datetime
-    """When it has to be done; a call that takes longer fails."""
+    """Time by which it must return; a longer call fails."""
     namespace: str = ""
-    """The namespace of the ActionSet."""
+    """Namespace of the ActionSet."""
     key: str = ""
-    """The same for every call of this phase of this ActionSet, also after a restart."""
+    """Key that is the same for every call of this phase of this ActionSet, even after a restart."""
     allows: frozenset[str] = frozenset()
-    """What whoever started the controller has allowed: `command`."""
+    """Permissions from the operator of the controller: `command`."""
     is_over: Callable[[], bool] = field(default=lambda: False, repr=False)
     mask: Callable[[str], str] = field(default=lambda text: text, repr=False)
-    """Masks values of Secrets in a text. What a function raises or logs is masked anyway: call it
-    before you cut a text, so that no part of a value is left."""
+    """Masks values of Secrets in a string. Exceptions and logs of a function are masked anyway;
+    call it before truncating a string, so that no part of a value is left.
+    """
 
     @property
     def remaining(self) -> float:
-        """How many seconds are left."""
+        """Number of seconds that are left."""
         return max((self.deadline - datetime.now(UTC)).total_seconds(), 0.0)
 
     def check(self) -> None:
-        """Raise `Cancelled` if nobody waits for this call any more."""
+        """Raise `Cancelled` if the call is cancelled or its time is over."""
         if self.is_over() or not self.remaining:
             raise Cancelled
 

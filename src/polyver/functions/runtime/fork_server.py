@@ -1,17 +1,17 @@
 """The process that worker processes are forked from.
 
-It has loaded all functions, has one thread, and calls nothing of theirs, so that a fork is quick,
-shares their memory and is safe. Each call gets a process of its own, which nobody uses again: what
-a function leaves behind (threads, changed modules, open files) ends with it.
+It has loaded all functions, has one thread, and calls none of them, so that a fork is quick, shares
+their memory and is safe. Each call gets its own process, which is not reused: whatever a function
+leaves behind (threads, changed modules, open files) ends with it.
 
-polyver and this process talk over a socket, in lines of JSON. polyver sends `{"start": ID}` with
-two sockets, one for the messages of the call and one for what the worker prints, and
-`{"kill": ID}`. This process sends `{"ended": ID, "code": CODE}`. When the socket closes, polyver is
-gone, and all workers are killed. Workers in turn get a signal when this process dies.
+polyver and this process communicate over a socket, in lines of JSON. polyver sends `{"start": ID}`
+with two sockets, one for the messages of the call and one for the worker's output, and `{"kill":
+ID}`. This process sends `{"ended": ID, "code": CODE}`. When the socket closes, polyver has ended,
+and all workers are killed. Workers in turn get a signal when this process dies.
 
-A worker leads a session of its own. What it started is killed with it, also what has left that
-session: orphans become children of this process (PR_SET_CHILD_SUBREAPER), which kills them. Only
-Linux can do that, and send a signal when a parent dies; elsewhere the socket has to do.
+A worker leads its own session. Its child processes are killed with it, even those that have left
+that session: orphans become children of this process (PR_SET_CHILD_SUBREAPER), which kills them.
+Only Linux supports that, and a signal when a parent dies; elsewhere only the socket is used.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _FDS = 16
 
 
 class ForkServer:
-    """Forks workers and reports their ends, until its socket closes."""
+    """Forks workers and reports their exit codes, until its socket closes."""
 
     def __init__(self, control: socket.socket, work: Callable[[socket.socket], None]) -> None:
-        """`work` makes one call, in the worker."""
+        """Create a server; `work` makes one call, in the worker."""
         self._control = control
         self._work = work
         self._workers: dict[int, int] = {}
@@ -61,8 +61,8 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         if self._prctl is not None:
             self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        # Objects that are here now stay: the collector of a worker need not touch, and so copy,
-        # the memory that they share.
+        # Exclude the existing objects from garbage collection: collecting them in a worker would
+        # copy the memory that they share.
         gc.collect()
         gc.freeze()
         try:
@@ -110,7 +110,7 @@ class ForkServer:
             os.close(end)
 
     def _become_worker(self, messages: int, output: int) -> None:
-        """Make one call and end; this is the new process."""
+        """Make one call and exit; this runs in the new process."""
         try:
             parent = os.getppid()
             os.setsid()
@@ -130,11 +130,11 @@ class ForkServer:
             with suppress(Exception):
                 sys.stdout.flush()
                 sys.stderr.flush()
-            # Threads that a function has left do not keep the process.
+            # Threads that a function has left must not keep the process running.
             os._exit(0)
 
     def _kill(self, pid: int) -> None:
-        """Kill a worker and its group; it is our child until it is waited for, so it is the one."""
+        """Kill a worker and its group; its process id is not reused before it is reaped."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
@@ -160,7 +160,7 @@ class ForkServer:
         self._kill_orphans()
 
     def _kill_orphans(self) -> None:
-        """Kill what workers that have ended have left behind."""
+        """Kill the processes that ended workers have left behind."""
         for pid in _children() - set(self._workers.values()):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -177,12 +177,12 @@ class ForkServer:
                 del self._workers[call]
 
     def _report(self, what: dict[str, Any]) -> None:
-        with suppress(OSError):  # polyver is gone, which the next read shows
+        with suppress(OSError):  # polyver has ended, which the next read shows
             self._control.sendall(json.dumps(what).encode() + b"\n")
 
 
 def _children() -> set[int]:
-    """Return the ids of all children of this process, as far as the system tells."""
+    """Return the ids of all children of this process, as far as the system reports them."""
     try:
         text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
     except OSError:

@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 LARGEST_LINE = 64 * 1024 * 1024
-"""Arguments and parameters hold whole objects; an answer is far smaller."""
+"""Maximum size of a line: arguments and parameters hold whole objects; an answer is far smaller."""
 
 
 class WorkerRequest(msgspec.Struct):
@@ -26,7 +26,7 @@ class WorkerRequest(msgspec.Struct):
     function: str
     version: str
     place: str
-    """Where it is registered: two packages may register the same name."""
+    """Place of registration: two packages may register the same name."""
     arguments: dict[str, Any]
     params: dict[str, Any]
     phase: str
@@ -35,25 +35,25 @@ class WorkerRequest(msgspec.Struct):
     key: str
     allows: list[str]
     cluster: msgspec.Raw
-    """The API server, as a kubeconfig has it."""
+    """The API server, as in a kubeconfig."""
     user: msgspec.Raw
-    """The credentials for it."""
+    """The credentials, as in a kubeconfig."""
     server: str
-    """What it is called in errors."""
+    """Name of the server in errors."""
     runs_pods: bool
     secrets: list[str]
     """Values that must not be shown."""
     output: int
-    """How many bytes the output may have."""
+    """Maximum size of the output in bytes."""
     log: int
-    """How many bytes the log may have."""
+    """Maximum size of the log in bytes."""
 
 
 class WorkerMessage(msgspec.Struct, omit_defaults=True):
-    """A message of a worker process: a line of the log, or at the end an output or a failure."""
+    """A message of a worker process: a log line, or at the end an output or a failure."""
 
     level: str = ""
-    """info or warning, of a line of the log."""
+    """Level of a log line: info or warning."""
     event: str = ""
     facts: dict[str, Any] = {}
     secrets: list[str] = []
@@ -63,12 +63,12 @@ class WorkerMessage(msgspec.Struct, omit_defaults=True):
     trace: str = ""
 
 
-# Made here, on one thread: msgspec prepares a type when it is used for the first time.
+# Created here, in one thread: msgspec prepares a type on its first use.
 _encode = msgspec.json.Encoder().encode_lines
 decode_request = msgspec.json.Decoder(WorkerRequest).decode
 decode_answer = msgspec.json.Decoder(WorkerMessage).decode
 
 
 def encode_line(message: WorkerRequest | WorkerMessage | dict[str, Any]) -> bytes:
-    """Return a message as one line."""
+    """Encode a message as one line."""
     return _encode([message])

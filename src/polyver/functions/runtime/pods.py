@@ -1,4 +1,4 @@
-"""What functions do in pods, and what they say where there are none that run."""
+"""Commands and logs in pods for functions, and errors where no pods run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def executed_in(
     *,
     limit: int,
 ) -> Executed:
-    """Run a command in a container, and tell how it ended."""
+    """Run a command in a container, and return its result."""
     try:
         found = await ctx.client.get(_PODS, pod, namespace)
     except ApiError as error:
@@ -45,7 +45,7 @@ def _first(pod: dict[str, Any]) -> str:
 async def logs_of(
     ctx: AsyncContext, namespace: str, pod: str, container: str, *, limit: int
 ) -> bytes:
-    """What a container has printed."""
+    """Return the output of a container."""
     return await _pods(ctx).logs(pod, namespace, container=container, limit=limit)
 
 

@@ -1,7 +1,7 @@
-"""The worker process of one call: reads the call, makes it over HTTPS, and reports what came of it.
+"""The worker process of one call: reads the call, makes it, and reports the result.
 
-polyver masks and bounds everything that comes from here: this process runs other people's code,
-and nothing that it sends is trusted.
+polyver masks and limits everything that comes from here: this process runs third-party code, and
+nothing that it sends is trusted.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from polyver.kube.objects.masking import Masks
 __all__ = ["Find", "work"]
 
 Find = Callable[[WorkerRequest], Function]
-"""Finds the function of a call; a PolyverError if there is none."""
+"""Finds the function of a call; raises PolyverError if there is none."""
 _LONGEST = 8 * 1024
 _LONGEST_TRACE = 64 * 1024
 _SECRETS = re.compile(r"/api/v1/(namespaces/[^/]+/)?secrets(/|$)")
 
 
 def work(messages: socket.socket, find: Find) -> None:
-    """Make the call that is asked for on a socket."""
+    """Make the call that is requested on a socket."""
     asyncio.run(_work(messages, find))
 
 
@@ -79,7 +79,7 @@ async def _called(
 
 
 async def _stop_when_told(reader: asyncio.StreamReader, call: ThreadCall) -> None:
-    await reader.readline()  # there is one order, and the end of polyver is the same
+    await reader.readline()  # the only order is to stop; the end of polyver means the same
     call.stop()
 
 
@@ -100,7 +100,7 @@ def _context(
 
 
 class _Reports:
-    """Sends what is to be reported; the log of a function writes here from its own thread."""
+    """Sends messages; the log of a function calls it from its own thread."""
 
     def __init__(
         self,
@@ -129,11 +129,11 @@ class _Reports:
         shown = {str(name): _plain(value, self.masks) for name, value in facts.items()}
         line = WorkerMessage(level=level, event=self.masks.mask(str(event))[:_LONGEST], facts=shown)
         self._left -= len(encode_line(line))
-        # The first line over the limit is sent: polyver then reports that lines are left out.
+        # Send the first line over the limit, too: polyver then reports that lines are left out.
         self._loop.call_soon_threadsafe(self.send, line)
 
     def note(self, obj: Object) -> None:
-        """Take note of a Secret that the function has read."""
+        """Record a Secret that the function has read."""
         known = set(self.masks.values)
         self.masks.add_secret(obj)
         new = [each for each in self.masks.values if each not in known]
@@ -158,7 +158,7 @@ def _client(
 
 
 class _WorkerClient(ClusterClient):
-    """The API as a function uses it; the values of Secrets that it reads are noted."""
+    """The API client of a function; it records the values of Secrets that are read."""
 
     def __init__(self, access: ClusterAccess, note: Callable[[Object], None]) -> None:
         super().__init__(access, agent="polyver-function")
@@ -183,7 +183,7 @@ class _WorkerClient(ClusterClient):
 
 
 class _NoPods(_WorkerClient):
-    """The same on a server that runs no pods."""
+    """A client for a server that runs no pods."""
 
     async def execute(self, *_: Any, **__: Any) -> Executed:
         raise NoNodes("commands in pods and their logs are not there", hint=NO_NODES)

@@ -1,5 +1,5 @@
-"""`polyver render`, in steps: read, choose, serve, run, print.
+"""The steps of `polyver render`: read, choose, serve, run, print.
 
-What is decided is decided by the capability, as the controllers decide it; here are files, and
-processes that end with the command.
+The decisions are those of the capability, as in the controllers; this package adds the input files,
+and processes that end with the command.
 """

@@ -1,4 +1,4 @@
-"""The functions of a pipeline, served for as long as it runs, and called."""
+"""Functions of a pipeline, served while `polyver render` runs, and called."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _UNDER_WAY = ("Building", "Starting")
 
 
 class FunctionNotServed(PolyverError):
-    """A function that cannot be called, since it does not run."""
+    """A function cannot be called, because it does not run."""
 
 
 class _Quiet(Log):
-    """What goes wrong is told as an error; nobody reads a log of one command."""
+    """Drops log messages: the command reports problems as errors."""
 
     def warning(self, event: str, **facts: object) -> None:
         del event, facts
 
 
 class FunctionServer:
-    """Serves revisions, and calls them. What needs no process starts none."""
+    """Serves revisions and calls them. It starts a process runtime only if a function needs one."""
 
     def __init__(self, folder: Path, settings: PackageSettings) -> None:
         self._folder = folder
@@ -56,10 +56,10 @@ class FunctionServer:
         self._caller = Caller()
         self._endpoints: dict[str, Endpoint] = {}
         self.answers: dict[str, Response] = {}
-        """What was answered last, by step."""
+        """The last response of each step."""
 
     async def digest(self, package: str, address: str) -> str:
-        """Of a package's content; of one that somebody else serves, of its reference."""
+        """Return the digest of a package's content; for an external one, of its reference."""
         return content_digest(package) if address else await self._processes.digest(package)
 
     @property
@@ -70,7 +70,7 @@ class FunctionServer:
         return self._runtime
 
     async def serve(self, packages: Iterable[Package]) -> None:
-        """Have all of them answer; NotServed if one does not."""
+        """Wait until all packages can be called; raise FunctionNotServed if one fails."""
         waiting = {}
         for each in packages:
             if each.known.address:
@@ -117,12 +117,12 @@ class FunctionServer:
         return reached(known.name, str(address), trust)
 
     def asking(self, seconds: float) -> _Asking:
-        """Whoever asks these functions, for so many seconds from now on."""
+        """Return a callable that calls these functions, for so many seconds from now on."""
         now = asyncio.get_running_loop().time()
         return _Asking(self._caller, self._endpoints, self.answers, seconds, now + seconds)
 
     async def close(self) -> None:
-        """End connections, and processes."""
+        """Close connections and end processes."""
         await self._caller.close()
         if self._runtime is not None:
             await self._runtime.close()
@@ -149,7 +149,7 @@ class _Asking:
 
 @asynccontextmanager
 async def functions(folder: Path, settings: PackageSettings) -> AsyncIterator[FunctionServer]:
-    """What serves functions, and ends them, whatever happens."""
+    """Yield a FunctionServer, and close it even if the task is cancelled."""
     found = FunctionServer(folder, settings)
     try:
         yield found
@@ -159,7 +159,7 @@ async def functions(folder: Path, settings: PackageSettings) -> AsyncIterator[Fu
 
 @contextmanager
 def _progress() -> Iterator[Tell]:
-    """A line on a terminal that says what is waited for, and nothing elsewhere."""
+    """Show a progress line on a terminal; print nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

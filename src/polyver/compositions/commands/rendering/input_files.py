@@ -1,4 +1,4 @@
-"""The files that a pipeline is rendered from, read and held against their kinds."""
+"""Input files of `polyver render`, read and validated against the schemas of their kinds."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LocatedObject:
-    """An object, and where it was written."""
+    """An object, and the document that holds it."""
 
     document: Document
     obj: Object
@@ -77,7 +77,7 @@ class LocatedObject:
 
 
 def located(refusal: Refusal, written: LocatedObject) -> RequestRefused:
-    """A refusal of the capability, with the line at which it is written what is refused."""
+    """Turn a refusal into an error with the file and line of the refused field."""
     _, _, field = refusal.at.rpartition(", ")
     place = written.document.place(*field_path(field))
     return RequestRefused(refusal.fact, at=place, hint=refusal.hint)
@@ -104,7 +104,7 @@ class _Observed(msgspec.Struct, rename="camel"):
 
 
 class _Any(msgspec.Struct, rename="camel"):
-    """What every object says, whatever its kind is."""
+    """Required fields of any object."""
 
     api_version: str
     kind: str
@@ -125,7 +125,7 @@ def _objects(path: str, shape: type[_Any | _Observed] = _Any) -> list[LocatedObj
         document.read(shape)
         assert isinstance(document.value, dict)
         given = document.value.get("metadata") or {}
-        # Who owns which field is nothing to compose by.
+        # Field ownership has no meaning for a render.
         metadata = {k: v for k, v in given.items() if k != "managedFields"}
         found.append(LocatedObject(document, {**document.value, "metadata": metadata}))
     return found
@@ -142,11 +142,11 @@ def _only(path: str, what: str, shape: type[_Any] = _Any) -> LocatedObject:
 
 
 def read_composite_resource(path: str) -> LocatedObject:
-    """The composite resource; what its definition says of it is looked at elsewhere."""
+    """Read the composite resource; `read_xrd` validates it against its definition."""
     return _only(path, "composite resource", _Composite)
 
 
-# What kinds say of their objects.
+# Validation by kind.
 
 
 @cache
@@ -160,7 +160,7 @@ def _schemas(kind: Kind) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _of_kind(written: LocatedObject, kinds: Collection[Kind]) -> LocatedObject:
-    """The same, held against the schema of whichever kind it has."""
+    """Return the object validated against the schema of its kind, with defaults."""
     known = {
         (version, kind.kind): each for kind in kinds for version, each in _schemas(kind).items()
     }
@@ -174,7 +174,7 @@ def _of_kind(written: LocatedObject, kinds: Collection[Kind]) -> LocatedObject:
 
 
 def read_compositions(path: str) -> list[LocatedObject]:
-    """Compositions and CompositionRevisions; there is at least one."""
+    """Read Compositions and CompositionRevisions; there must be at least one."""
     kinds = (COMPOSITIONS, COMPOSITION_REVISIONS)
     found = [_of_kind(each, kinds) for each in _objects(path)]
     if not found:
@@ -188,7 +188,10 @@ def read_compositions(path: str) -> list[LocatedObject]:
 
 
 def read_functions(path: str) -> list[LocatedObject]:
-    """Functions and FunctionRevisions. A Function that is there twice has two packages in turn."""
+    """Read Functions and FunctionRevisions.
+
+    A Function that occurs several times has that many packages, one after the other.
+    """
     found = [_of_kind(each, (FUNCTIONS, FUNCTION_REVISIONS)) for each in _objects(path)]
     for each in found:
         if each.kind == FUNCTION_REVISIONS.kind:
@@ -224,7 +227,7 @@ def _raise_first(refusals: Sequence[Refusal], written: LocatedObject) -> None:
 
 
 def read_xrd(path: str, composite: LocatedObject) -> tuple[CompositeKind, Object]:
-    """The definition of a composite resource, and this with its defaults."""
+    """Read the definition of a composite resource; return it, and the resource with defaults."""
     written = _of_kind(_only(path, "CompositeResourceDefinition"), (DEFINITIONS,))
     _raise_first(check_definition(written.obj), written)
     defined = read_definition(written.obj)
@@ -241,7 +244,7 @@ def read_xrd(path: str, composite: LocatedObject) -> tuple[CompositeKind, Object
     return defined, conformed(composite.document, kinds[version]["schema"]["openAPIV3Schema"])
 
 
-# What is there besides.
+# Other resources.
 
 
 def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
@@ -266,7 +269,7 @@ def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
 
 
 def _warn_of_owner(written: LocatedObject, composite: LocatedObject) -> None:
-    """Tell of what somebody else controls: the controller would leave it out."""
+    """Warn about a resource that another owner controls: the controller would not pass it."""
     about = composite.obj["metadata"]
     for place, owner in enumerate(written.obj["metadata"].get("ownerReferences") or ()):
         if not isinstance(owner, dict) or not owner.get("controller"):
@@ -280,7 +283,7 @@ def _warn_of_owner(written: LocatedObject, composite: LocatedObject) -> None:
 
 
 def read_required(paths: Sequence[str]) -> list[Object]:
-    """Whatever functions may want to see."""
+    """Read the resources that functions may request."""
     return [each.obj for path in paths for each in _objects(path, _Observed)]
 
 
@@ -293,7 +296,7 @@ prepare(_Secret)
 
 
 def read_credentials(path: str) -> dict[Secret, dict[str, bytes]]:
-    """Secrets, by where they are."""
+    """Read Secrets, by namespace and name."""
     found: dict[Secret, dict[str, bytes]] = {}
     for each in _objects(path, _Secret):
         if (each.obj["apiVersion"], each.kind) != ("v1", "Secret"):
@@ -314,11 +317,11 @@ def _decoded(document: Document, key: str, text: str) -> bytes:
         raise document.error("this is not base64", "data", key, hint=hint) from None
 
 
-# The context.
+# The pipeline's context.
 
 
 def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
-    """What a pipeline's context is to hold at first; values win over files."""
+    """Return the initial context of the pipeline; values take precedence over files."""
     found: Object = {}
     for text in files:
         key, path = _pair(text, "--context-files", "KEY=FILE")
@@ -339,7 +342,7 @@ def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
 
 
 def read_annotations(texts: Sequence[str]) -> dict[str, str]:
-    """Annotations that all functions are to have."""
+    """Parse the annotations that all functions get."""
     return dict(_pair(text, "--function-annotations", "KEY=VALUE") for text in texts)
 
 

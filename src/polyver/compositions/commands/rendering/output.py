@@ -1,6 +1,6 @@
-"""What came of a pipeline, as objects: the composite resource first, then what it is composed of.
+"""The output of a pipeline as objects: the composite resource, then its composed resources.
 
-In the shape that Crossplane's command has, so that what compares its output can compare this.
+The layout is that of Crossplane's command, so that tools that compare its output work here too.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from polyver.core.plain import Object
 __all__ = ["Included", "rendered"]
 
 NOW: Final = "2024-01-01T00:00:00Z"
-"""When conditions became so: the same each time, so that outputs can be compared."""
+"""`lastTransitionTime` of all conditions: constant, so that outputs can be compared."""
 _VERSION = "render.crossplane.io/v1beta1"
 
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """What is printed besides."""
+    """Optional parts of the output."""
 
     results: bool = False
     full: bool = False
@@ -37,7 +37,7 @@ class Included:
 def rendered(
     run: PipelineRun, outcome: PipelineOutcome, answers: Mapping[str, Response], included: Included
 ) -> list[Object]:
-    """All objects, with their fields in the order of names."""
+    """Return all objects, with their fields sorted by name."""
     composite = run.observed.composite.resource
     found = [_composite(composite, outcome, full=included.full)]
     found += [_composed(run, each) for each in outcome.apply]
@@ -54,7 +54,7 @@ def _composite(obj: Object, outcome: PipelineOutcome, *, full: bool) -> Object:
     metadata = obj["metadata"]
     names = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
     conditions = composite_conditions({"metadata": metadata}, outcome, now=NOW)
-    # Nothing is applied, so nobody knows whether it would be accepted.
+    # Nothing is applied, so it is unknown whether the API server would accept it.
     told = [each for each in conditions if each["type"] != "Synced"]
     if "generation" not in metadata:
         told = [{k: v for k, v in each.items() if k != "observedGeneration"} for each in told]
@@ -68,7 +68,7 @@ def _composite(obj: Object, outcome: PipelineOutcome, *, full: bool) -> Object:
 
 
 def _composed(run: PipelineRun, composed: ComposedResource) -> Object:
-    """What is to be applied; a name that depends on a uid is not known before there is one."""
+    """Return the object to apply; without a uid of the composite, a generated name is unknown."""
     about = run.observed.composite.resource["metadata"]
     metadata: Object = dict(composed.obj["metadata"])
     given = run.desired.resources[composed.name].resource.get("metadata") or {}
@@ -97,7 +97,7 @@ def _results(run: PipelineRun, answers: Mapping[str, Response]) -> list[Object]:
 
 
 def _ordered(value: Any) -> Any:
-    """Mappings in the order of their keys: functions give them in any."""
+    """Sort mappings by key: functions send them in any order."""
     if isinstance(value, Mapping):
         return {key: _ordered(value[key]) for key in sorted(value)}
     return [_ordered(each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,6 +1,6 @@
-"""What a pipeline is made of: which revision of which composition, and which of each function.
+"""Choice of the composition revision and of the function revisions of a pipeline.
 
-Files stand for what a server would have; everything is chosen as the controllers choose it.
+Input files take the place of a server's objects; the decisions are those of the controllers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ __all__ = [
 ]
 
 Digest = Callable[[str, str], Awaitable[str]]
-"""Of a package's reference and the address at which somebody serves it, if anybody does."""
+"""Returns a package's digest, from its reference and the address of an external server, if any."""
 _RUNTIME = "render.crossplane.io/runtime"
 _TARGET = "render.crossplane.io/runtime-development-target"
 _USUAL = "localhost:9443"
@@ -76,9 +76,9 @@ _SERVERS_OWN = (COMPOSITION, CONTENT)
 def composition_revision(
     composite: LocatedObject, written: Sequence[LocatedObject], defined: CompositeKind | None
 ) -> tuple[Composite, LocatedObject]:
-    """The composite resource as it is read, and the CompositionRevision that it gets.
+    """Return the composite resource as parsed, and the CompositionRevision that it gets.
 
-    If there is only one to choose, it is taken, whichever the composite resource names.
+    A single composition is used even if the composite resource names another one.
     """
     about = defined or presumed_definition(composite.obj)
     asking = read_composite(composite.obj, about)
@@ -96,7 +96,7 @@ def composition_revision(
 
 
 def _content_with(asking: Composite, revision: LocatedObject, written: LocatedObject) -> Composite:
-    """A composite resource that asks for the only composition there is; labels have to fit."""
+    """Return the composite resource with a reference to the only composition; labels must match."""
     target = revision.obj["spec"]["compositeTypeRef"]
     is_for = target["apiVersion"], target["kind"]
     if is_for != (asking.obj["apiVersion"], asking.obj["kind"]):
@@ -111,7 +111,7 @@ def _content_with(asking: Composite, revision: LocatedObject, written: LocatedOb
 
 
 def _revisions(written: Sequence[LocatedObject]) -> list[LocatedObject]:
-    """All CompositionRevisions, with those that Compositions would have."""
+    """Return all CompositionRevisions, including those that Compositions would get."""
     there = {each.name: each for each in written if each.kind == COMPOSITION_REVISIONS.kind}
     for each in written:
         if each.kind != COMPOSITION_REVISIONS.kind:
@@ -120,7 +120,7 @@ def _revisions(written: Sequence[LocatedObject]) -> list[LocatedObject]:
 
 
 def _made(composition: LocatedObject, there: Sequence[LocatedObject]) -> Iterable[LocatedObject]:
-    """The revisions of a Composition, when its content of now is one of them."""
+    """Yield the revisions that a Composition would have with its current content."""
     metadata = {"uid": "", **composition.obj["metadata"]}
     obj = {**composition.obj, "metadata": metadata}
     ours = {each.name: each for each in there if composition_of(each.obj) == composition.name}
@@ -145,7 +145,7 @@ def _numbered(obj: Object, known: KnownCompositionRevision) -> Object:
 
 
 def _candidates(revisions: Sequence[LocatedObject]) -> list[Candidate]:
-    """Compositions, as their highest revisions tell."""
+    """Return the candidate compositions, each as of its highest revision."""
     found: dict[str, Object] = {}
     for each in sorted(revisions, key=lambda each: int(each.obj["spec"]["revision"])):
         found[composition_of(each.obj)] = each.obj
@@ -162,7 +162,7 @@ def _candidates(revisions: Sequence[LocatedObject]) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What a revision of a function is made of, and where that was written."""
+    """A function revision, its package, and the document that holds it."""
 
     known: KnownFunctionRevision
     image: str
@@ -170,7 +170,7 @@ class Package:
 
     @property
     def obj(self) -> Object:
-        """As much of a FunctionRevision as choosing takes."""
+        """The fields of a FunctionRevision that the decisions read."""
         known = self.known
         return {
             "metadata": {"name": known.name, "labels": dict(known.labels)},
@@ -184,11 +184,14 @@ class Package:
 
 
 Packages = Mapping[str, Package]
-"""By the names of revisions."""
+"""Packages by the names of their revisions."""
 
 
 def with_annotations(written: LocatedObject, given: Mapping[str, str]) -> LocatedObject:
-    """A Function or FunctionRevision that says where it is, in our words if in Crossplane's."""
+    """Return a Function or FunctionRevision whose endpoint annotation is set.
+
+    Crossplane's annotations for a running function are translated into ours.
+    """
     metadata = written.obj["metadata"]
     said = {**(metadata.get("annotations") or {}), **given}
     runtime = said.get(_RUNTIME, "")
@@ -203,7 +206,7 @@ def with_annotations(written: LocatedObject, given: Mapping[str, str]) -> Locate
 
 
 def function_named(written: LocatedObject) -> str:
-    """The function that a Function is, or that a FunctionRevision belongs to."""
+    """Return the name of a Function, or of the Function that a FunctionRevision belongs to."""
     is_revision = written.kind == FUNCTION_REVISIONS.kind
     return function_of(written.obj) if is_revision else written.name
 
@@ -211,9 +214,9 @@ def function_named(written: LocatedObject) -> str:
 async def packages_of(
     functions: Sequence[LocatedObject], revision: LocatedObject, digest: Digest
 ) -> dict[str, Package]:
-    """The revisions of the functions that a composition calls, as the package manager has them.
+    """Return the revisions of the functions that a composition calls, as if installed.
 
-    Each Function is what somebody wrote at some time, one after the other.
+    Several Functions of one name are installed one after the other.
     """
     pipeline = pipeline_of(revision.obj)
     uses = uses_in([pipeline], {pipeline.name})
@@ -232,7 +235,7 @@ async def _given(written: LocatedObject, digest: Digest) -> Package:
     if not spec.get("digest"):
         try:
             known = replace(known, digest=await digest(spec["image"], known.address))
-        except PolyverError:  # nobody may ever want to run it
+        except PolyverError:  # it may never be run
             known = replace(known, digest=content_digest(spec["image"]))
     return Package(known, spec["image"], written)
 
@@ -243,7 +246,7 @@ async def _install(
     uses: Sequence[StepFunctionUse],
     digest: Digest,
 ) -> None:
-    """Have a Function's revisions as they are when it has been installed."""
+    """Update the packages with the revisions after the installation of a Function."""
     function = read_function(written.obj)
     try:
         content = await digest(function.package, function.address)
@@ -266,7 +269,7 @@ def _owner(known: KnownFunctionRevision) -> str:
 
 
 def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> KnownFunctionRevision:
-    """With Manual, users would have activated what they want to see rendered."""
+    """Return the revision activated if the policy is Manual: the user wants to see it rendered."""
     return known if function.automatic else replace(known, active=True)
 
 
@@ -274,7 +277,7 @@ def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> Known
 
 
 def read_choices(texts: Iterable[str]) -> dict[str, str]:
-    """What `--revision` says: which revision of a function is called, whatever steps ask for."""
+    """Parse `--revision`: the revision of a function that is called, whatever the steps select."""
     found: dict[str, str] = {}
     for text in texts:
         function, _, revision = text.partition("=")
@@ -288,7 +291,7 @@ def read_choices(texts: Iterable[str]) -> dict[str, str]:
 def steps_of(
     revision: LocatedObject, asking: Composite, packages: Packages, choices: Mapping[str, str]
 ) -> tuple[ResolvedStep, ...]:
-    """The steps of a pipeline, each with the revision that it calls."""
+    """Return the steps of a pipeline, each with the revision that it calls."""
     known = {name: each.known for name, each in packages.items()}
     chosen = {
         function: _chosen(function, text, revision, known) for function, text in choices.items()
@@ -317,7 +320,7 @@ def _chosen(
 
 
 def _choosing(revision: Object, chosen: Mapping[str, str]) -> Object:
-    """A CompositionRevision whose steps name the revisions that were chosen."""
+    """Return a CompositionRevision whose steps name the chosen revisions."""
     if not chosen:
         return revision
     made: Object = fresh(revision)

@@ -1,4 +1,4 @@
-"""Composite resources: pipelines of functions run, and what comes of them applied."""
+"""Controller of composite resources: runs pipelines of functions, and applies their results."""
 
 from polyver.compositions.controllers.composites._controller import CompositeController
 from polyver.compositions.controllers.composites._dependents import CompositeKey

@@ -1,4 +1,4 @@
-"""The condition `Adopted` of Compositions and Functions, where their authors look."""
+"""The condition `Adopted` of Compositions and Functions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from polyver.kube.objects.conditions import find_condition, set_conditions
 __all__ = ["AdoptionReport"]
 
 _EVERY: Final = 1.0
-"""Seconds between two counts of the same: many composite resources move at the same time."""
+"""Minimum seconds between two counts for one object: many composite resources move at once."""
 _RESOURCES: Final = {"Composition": COMPOSITIONS, "Function": FUNCTIONS}
 
 
 class AdoptionReport:
-    """Counts followers, and reports the counts."""
+    """Counts the composite resources that follow each revision, and reports the counts."""
 
     def __init__(
         self, client: Client, clock: Clock, events: Events, adopting: AdoptionCounter
@@ -39,7 +39,7 @@ class AdoptionReport:
 
     @staticmethod
     def key(kind: str, name: str) -> CompositeKey:
-        """The key of a Composition or a Function among those of composite resources."""
+        """Return the work queue key of a Composition or a Function."""
         return CompositeKey(_RESOURCES[kind].group, kind, "", name)
 
     @staticmethod
@@ -47,7 +47,7 @@ class AdoptionReport:
         return key.kind in _RESOURCES and key.group == _RESOURCES[key.kind].group
 
     async def report(self, key: CompositeKey) -> Requeue | None:
-        """Have a Composition or a Function say who follows its revisions."""
+        """Set the condition `Adopted` of a Composition or a Function, and emit events."""
         left = self._counted.get(key, -_EVERY) + _EVERY - self._clock.time()
         if left > 0:
             return Requeue(left)
@@ -73,7 +73,7 @@ class AdoptionReport:
             return
         conditions = set_conditions(obj, [fact], now=timestamp(self._clock))
         status = {**(obj.get("status") or {}), "conditions": conditions}
-        # With its resourceVersion: the controllers of these kinds write conditions as well.
+        # With the resourceVersion: other controllers write conditions of these objects as well.
         await self._client.update(
             resource, {**obj, "status": status}, subresource="status", manager=MANAGER
         )

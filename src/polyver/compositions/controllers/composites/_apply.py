@@ -1,6 +1,6 @@
-"""What came of a pipeline brought to the server: old resources removed, wanted ones applied.
+"""Applies the result of a pipeline: removes old resources, applies desired ones.
 
-What was applied before and is as it was is not applied again.
+An object that is still as it was applied is not applied again.
 """
 
 from __future__ import annotations
@@ -39,27 +39,28 @@ __all__ = [
 ]
 
 MANAGER: Final = "polyver-composites"
-"""The field manager of composite resources themselves, and the family of those of what they are
-composed of: each composite resource has one of its own."""
+"""Field manager of composite resources themselves, and prefix of the field managers of their
+composed resources: each composite resource has its own.
+"""
 
 
 def manager_of(composite: Object) -> str:
-    """The field manager under which a composite resource applies what it is composed of."""
+    """Return the field manager under which a composite resource applies its composed resources."""
     return manager_for(MANAGER, composite["kind"], composite["metadata"]["uid"])
 
 
 @dataclass(frozen=True, slots=True)
 class CompositeApplyProblem:
-    """Why a resource could not be applied or removed."""
+    """Reason why a resource could not be applied or removed."""
 
     name: str
-    """What it is called in the pipeline."""
+    """Its name in the pipeline."""
     reason: str
     message: str
     unserved: bool = False
-    """Whether its kind is not there, and may come."""
+    """True if its kind is not served yet."""
     taken: bool = False
-    """Whether the object belongs to somebody else."""
+    """True if the object belongs to another owner."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.message})"
@@ -67,19 +68,19 @@ class CompositeApplyProblem:
 
 @dataclass(slots=True)
 class CompositeApplyResult:
-    """What became of the resources of a composite resource."""
+    """Result of applying the resources of a composite resource."""
 
     problems: list[CompositeApplyProblem] = field(default_factory=list)
     kept: list[dict[str, str]] = field(default_factory=list)
-    """References to what could not be removed."""
+    """References to objects that could not be removed."""
     changed: bool = False
-    """Whether functions would see something else now than before."""
+    """True if functions would observe something else now than before."""
     later: float = 0.0
-    """In how many seconds what others changed is put back."""
+    """Seconds until changes of others are reverted; 0 if there are none."""
 
 
 class _Last(NamedTuple):
-    """What was applied, and which object it was."""
+    """Digest of the applied object, its uid, and the fields that we own in it."""
 
     wanted: str
     uid: str
@@ -87,7 +88,7 @@ class _Last(NamedTuple):
 
 
 class CompositeApplier:
-    """Applies by the server, and tells `outputs` what came of it."""
+    """Applies and deletes composed resources, and records the results in `outputs`."""
 
     def __init__(
         self, client: Client, kinds: Kinds, outputs: ComposedOutputs, clock: Clock
@@ -100,7 +101,7 @@ class CompositeApplier:
             clock, Backoff(first=1.0, most=300.0), quiet=600.0
         )
         self.count = 0
-        """How many objects were applied so far."""
+        """Number of objects applied so far."""
 
     def forget(self, key: CompositeKey) -> None:
         self._last.pop(key, None)
@@ -109,7 +110,7 @@ class CompositeApplier:
     async def remove(
         self, composite: Object, removed: Iterable[RemovedResource]
     ) -> CompositeApplyResult:
-        """Delete what is wanted no longer, if the composite resource controls it."""
+        """Delete resources that are no longer desired, if the composite resource controls them."""
         found, owner = CompositeApplyResult(), composite["metadata"]["uid"]
         for each in removed:
             if controller_of(each.obj) != owner:
@@ -125,9 +126,9 @@ class CompositeApplier:
         metadata = obj["metadata"]
         kind = self._kinds.nearest(obj["apiVersion"], obj["kind"])
         if kind is None or "deletionTimestamp" in metadata:
-            return  # it is gone, or goes
+            return  # it is gone, or is being deleted
         namespace = metadata.get("namespace", "")
-        # Its end is no news.
+        # Its deletion must not trigger a reconcile.
         self._outputs.note(AppliedObject(kind.group, kind.kind, namespace, metadata["name"]), None)
         await delete_owned(self._client, GroupVersionResource.of(kind), obj, owner)
 
@@ -138,7 +139,7 @@ class CompositeApplier:
         composed: Sequence[ComposedResource],
         there: Mapping[AppliedObject, Object],
     ) -> CompositeApplyResult:
-        """Have all as they are wanted; one that is refused does not keep others back."""
+        """Apply all resources; a refused one does not stop the others."""
         manager = manager_of(composite)
         self._outputs.use({part_of(each.obj)[:2] for each in composed})
         found, before = CompositeApplyResult(), self._last.get(key, {})
@@ -198,7 +199,10 @@ class CompositeApplier:
         return _last(wanted, made, manager)
 
     async def _check_free(self, each: ComposedResource, kind: ResourceKind) -> None:
-        """Do not try what the API server would refuse, if a watch has seen another controller."""
+        """Raise AlreadyOwned if another controller owns the object, which the server would refuse.
+
+        Only a watch that has seen another owner causes a read.
+        """
         part, owner = part_of(each.obj), controller_of(each.obj)
         seen = self._outputs.of(part)
         if seen is None or seen.owner in ("", owner):
@@ -213,7 +217,7 @@ def _last(wanted: str, obj: Object, manager: str) -> _Last:
 
 
 def _unfit(composed: ComposedResource, kind: ResourceKind | None) -> CompositeApplyProblem | None:
-    """Why nothing can be applied at such a place."""
+    """Return the problem with an object's kind or namespace, or None."""
     obj = composed.obj
     if kind is None:
         fact = f"no {obj['apiVersion']} {obj['kind']} is served"

@@ -1,6 +1,7 @@
-"""What composite resources choose from, as watches tell it: of each object what choosing needs.
+"""Cache of the objects from which composite resources choose, filled by watches.
 
-Whole CompositionRevisions are read when they are used, and some of them kept.
+It holds only the fields that the choice needs. Whole CompositionRevisions are read when they are
+used; some of them are cached.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _KEPT: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class CachedCompositionRevision:
-    """Of a CompositionRevision, what choosing it and following its functions needs."""
+    """The fields of a CompositionRevision that choosing it and following its functions needs."""
 
     obj: Object
     pipeline: CompositionPipeline
@@ -56,24 +57,24 @@ class CachedCompositionRevision:
 
     @property
     def target(self) -> tuple[str, str]:
-        """The group and the kind that it is for."""
+        """Group and kind of the composite resources that it is for."""
         target = self.obj["spec"]["compositeTypeRef"]
         return target["apiVersion"].rpartition("/")[0], target["kind"]
 
 
 def allowing(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The annotation that lets a release delete objects, if it is there."""
+    """Return the annotation that lets a release delete objects, as metadata; empty without it."""
     said = (metadata.get("annotations") or {}).get(ALLOW_DELETION)
     return {"annotations": {ALLOW_DELETION: said}} if said is not None else {}
 
 
 def noted_in(kind: ResourceKind, obj: Object) -> CachedCompositionRevision:
-    """What is kept of a CompositionRevision."""
+    """Return the cached part of a CompositionRevision."""
     del kind
     metadata, spec = obj["metadata"], obj["spec"]
     about = {name: metadata[name] for name in ("name", "uid", "generation") if name in metadata}
     labels = metadata.get("labels") or {}
-    # Its digits are worked out while all of it is here.
+    # Compute the content digest now: the cache does not hold the whole spec.
     content = labels.get(CONTENT) or known_composition_revision(obj).content
     light = {name: spec[name] for name in ("revision", "compositeTypeRef")}
     about |= allowing(metadata)
@@ -82,19 +83,19 @@ def noted_in(kind: ResourceKind, obj: Object) -> CachedCompositionRevision:
 
 
 def defined_in(kind: ResourceKind, obj: Object) -> tuple[CompositeKind | None]:
-    """What a definition says; nothing while there is something wrong with it."""
+    """Return the kind that a definition defines, or None while the definition is invalid."""
     del kind
     return (None if check_definition(obj) else read_definition(obj),)
 
 
 def candidate_in(kind: ResourceKind, obj: Object) -> Candidate:
-    """What is kept of a Composition."""
+    """Return the cached part of a Composition."""
     del kind
     return candidate_of(obj)
 
 
 def function_revision_in(kind: ResourceKind, obj: Object) -> Object:
-    """What is kept of a FunctionRevision."""
+    """Return the cached part of a FunctionRevision."""
     del kind
     metadata, spec = obj["metadata"], obj["spec"]
     about = ("name", "labels", "deletionTimestamp")
@@ -108,7 +109,7 @@ def function_revision_in(kind: ResourceKind, obj: Object) -> Object:
 
 
 class CompositionCache:
-    """All of it, at any moment."""
+    """Definitions, Compositions and revisions as the watches have reported them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -120,11 +121,11 @@ class CompositionCache:
         self._installed: FunctionLineages | None = None
         self._contents: OrderedDict[tuple[str, str, int], Object] = OrderedDict()
 
-    # What is asked.
+    # Queries.
 
     @property
     def kinds(self) -> dict[tuple[str, str], CompositeKind]:
-        """The kinds of composite resources, by group and name."""
+        """Kinds of composite resources, by group and name."""
         return {named: self._chosen(each) for named, each in self._defined.items()}
 
     def defined(self, group: str, kind: str) -> CompositeKind | None:
@@ -133,17 +134,17 @@ class CompositionCache:
 
     @staticmethod
     def _chosen(definitions: dict[str, CompositeKind]) -> CompositeKind:
-        """Two for one kind cannot both be served; it is that which is first by name."""
+        """Return the first definition by name: two for one kind cannot both be served."""
         return definitions[min(definitions)]
 
     def candidates(self, defined: CompositeKind, *names: str) -> Iterator[Candidate]:
-        """The compositions for a kind, and those of these names, whatever they are for."""
+        """Yield the compositions for a kind, and those of these names, whatever their kind."""
         for each in self._compositions.values():
             if each.fits(defined) or each.name in names:
                 yield each
 
     def revisions(self, composition: str, *names: str) -> list[Object]:
-        """The revisions of a composition, and those of these names."""
+        """Return the revisions of a composition, and those of these names."""
         found = dict(self._revisions.get(composition, {}))
         found |= {name: self._named[name] for name in names if name in self._named}
         return [each.obj for each in found.values()]
@@ -157,14 +158,14 @@ class CompositionCache:
 
     @property
     def installed(self) -> FunctionLineages:
-        """All functions as they are at this moment; what comes later is in another one."""
+        """All functions at this moment; a later change creates a new object."""
         if self._installed is None:
             every = (each for some in self._functions.values() for each in some.values())
             self._installed = FunctionLineages(every)
         return self._installed
 
     def installed_as(self, revisions: Collection[str]) -> FunctionLineages:
-        """Functions as if these revisions were all there are."""
+        """Return the functions as if these revisions were the only ones."""
         every = (each for some in self._functions.values() for each in some.values())
         return FunctionLineages(each for each in every if each["metadata"]["name"] in revisions)
 
@@ -176,7 +177,7 @@ class CompositionCache:
         return {*labels.items()} <= {*(noted.obj["metadata"].get("labels") or {}).items()}
 
     async def content(self, revision: str) -> Object | None:
-        """A CompositionRevision as a whole; None if it is not there any more."""
+        """Return a whole CompositionRevision, or None if it no longer exists."""
         noted = self._named.get(revision)
         if noted is None:
             return None
@@ -193,10 +194,10 @@ class CompositionCache:
                 self._contents.popitem(last=False)
         return found
 
-    # What is told.
+    # Updates.
 
     def define(self, change: Change[tuple[CompositeKind | None]]) -> set[tuple[str, str]]:
-        """Take note of a definition; the kinds that it is about."""
+        """Record a change of a definition; return the kinds that it concerns."""
         touched = set()
         for told in (change.before, change.after):
             if told is not None and told[0] is not None:
@@ -211,7 +212,7 @@ class CompositionCache:
         return touched
 
     def compose(self, change: Change[Candidate]) -> None:
-        """Take note of a Composition."""
+        """Record a change of a Composition."""
         if change.after is None:
             self._compositions.pop(change.key.name, None)
         else:
@@ -220,7 +221,7 @@ class CompositionCache:
     def revise(
         self, change: Change[CachedCompositionRevision]
     ) -> dict[str, tuple[Lineage, Lineage]]:
-        """Take note of a CompositionRevision; its compositions' revisions before and after."""
+        """Record a change of a CompositionRevision; return its lineages before and after."""
         told = [each for each in (change.before, change.after) if each is not None]
         names = {each.composition for each in told}
         before = {name: self.lineage(name) for name in names}
@@ -235,7 +236,7 @@ class CompositionCache:
         return {each: (before[each], self.lineage(each)) for each in names}
 
     def install(self, change: Change[Object]) -> dict[str, tuple[Lineage, Lineage]]:
-        """Take note of a FunctionRevision; its functions' revisions before and after."""
+        """Record a change of a FunctionRevision; return its lineages before and after."""
         told = [each for each in (change.before, change.after) if each is not None]
         names = {function_of(each) for each in told}
         before = {name: self._function(name) for name in names}

@@ -1,12 +1,12 @@
 """Concurrency limits for calls of each revision, so that a slow one occupies few workers.
 
-Each revision has a limit, here called a lane. If the lane is full, a composite resource waits for
-a moment while calls complete; otherwise it is parked, and its key is woken when there is room. So
-no worker waits for a revision that does not answer.
+If a revision's limit (a `lane` in the code) is reached, a composite resource waits for a moment
+while calls complete; otherwise it is parked, and its key is woken when there is room. So no worker
+waits for a revision that does not answer.
 
-Some inputs make a function exit or hang. When a function exits, all calls under way are lost, and
-the input that caused it is unknown. So each key that lost a call is a suspect, and its next call
-is made alone, with no other call of the revision under way:
+Some inputs make a function exit or hang. When a function exits, all calls in flight are lost, and
+the input that caused it is unknown. So each key that lost a call is a suspect, and its next call is
+made alone, with no other call of the revision in flight:
 
 - It is answered: the suspicion was wrong.
 - It is lost, and the function has answered others since it lost the call before: the input is the
@@ -15,8 +15,8 @@ is made alone, with no other call of the revision under way:
 - It is lost, and no key got an answer since: the function may fail for all keys. The key remains a
   suspect.
 
-A call that ends with its deadline while others are answered need not be made alone. Three of these
-in a row lead to a quarantine: one or two may be the fault of a function that has too much to do.
+A call that exceeds its deadline while others are answered need not be made alone. Three of these in
+a row lead to a quarantine: one or two may be caused by an overloaded function.
 
 The quarantine ends with an answer, or when the input changes.
 """
@@ -41,12 +41,12 @@ _HUNG_AT_LEAST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class LostCall:
-    """A call that a function may have seen, and did not answer."""
+    """A call that a function may have received, and did not answer."""
 
     input: str
-    """A digest of all that the call depends on."""
+    """Digest of all inputs of the call."""
     hung: bool
-    """Whether the deadline ended it; else the connection broke, as when a function exits."""
+    """True if it exceeded its deadline; else the connection broke, as when a function exits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +55,31 @@ class _Suspect:
 
     input: str
     since: float
-    """When that was."""
+    """Time of the loss."""
     times: int
-    """How many were lost in a row."""
+    """Number of lost calls in a row."""
     strikes: int
-    """How many of these were its own fault."""
+    """Number of these that the key itself caused."""
     due: float
-    """When it may be tried again, if it is quarantined."""
+    """Time of the next try, if the key is quarantined."""
     alone: bool
-    """Whether nobody else may call the revision at the same time."""
+    """True if no other key may call the revision at the same time."""
 
 
 @dataclass(slots=True)
 class _ConcurrencyLimit(Generic[K]):
     inside: dict[K, float] = field(default_factory=dict)
-    """Since when each is in it."""
+    """Keys that call the revision, and the time since which they do."""
     parked: OrderedDict[K, None] = field(default_factory=OrderedDict)
-    """Those that were sent away."""
+    """Keys that found no room and wait to be woken."""
     called: set[K] = field(default_factory=set)
-    """Those that were called back, and are not here yet."""
+    """Keys that were woken, and have not entered yet."""
     failing: bool = False
-    """Whether the last one to leave had no answer: then one at a time is enough to find out."""
+    """True if the last key that left got no answer: then one call at a time is enough to probe."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
     suspects: dict[K, _Suspect] = field(default_factory=dict)
     answered: float = -1.0
-    """When somebody was answered last."""
+    """Time of the last answer."""
 
     @property
     def is_needless(self) -> bool:
@@ -101,7 +101,7 @@ class _ConcurrencyLimit(Generic[K]):
 
 
 class ConcurrencyLimits(Generic[K]):
-    """The lanes of all revisions."""
+    """The concurrency limits of all revisions."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class ConcurrencyLimits(Generic[K]):
         self._called: dict[K, set[str]] = {}
 
     async def enter(self, key: K, revisions: Iterable[str]) -> bool:
-        """Whether there is room in all lanes, now or in a moment; else the key is woken later."""
+        """Return True if all limits have room, now or in a moment; else the key is woken later."""
         names = sorted(set(revisions))
         until = self._clock.time() + _MOMENT
         while full := next((name for name in names if not self._has_room(name, key)), ""):
@@ -145,9 +145,9 @@ class ConcurrencyLimits(Generic[K]):
         silent: str = "",
         lost: LostCall | None = None,
     ) -> None:
-        """A key is done with its calls; which revisions answered, and which one did not.
+        """End the calls of a key, given the revisions that answered and the one that did not.
 
-        `lost` tells of the call that was not answered, if the function may have seen it.
+        `lost` describes the unanswered call, if the function may have received it.
         """
         for name in set(revisions):
             lane = self._lanes.get(name)
@@ -192,7 +192,7 @@ class ConcurrencyLimits(Generic[K]):
     def quarantined(
         self, key: K, revisions: Iterable[str], input_of: Callable[[], str]
     ) -> tuple[str, float]:
-        """The revision that must not be called for a key now, and for how many seconds."""
+        """Return the revision that must not be called for a key now, and for how many seconds."""
         for name in revisions:
             lane = self._lanes.get(name)
             suspect = lane.suspects.get(key) if lane is not None else None
@@ -205,13 +205,13 @@ class ConcurrencyLimits(Generic[K]):
         return "", 0.0
 
     def forget(self, key: K) -> None:
-        """A key is gone."""
+        """Remove a key that no longer exists."""
         for name, lane in [*self._lanes.items()]:
             if lane.suspects.pop(key, None) is not None:
                 self._call_back(name, lane)
 
     def drop(self, revision: str) -> None:
-        """A revision is gone for good."""
+        """Remove a revision that no longer exists."""
         lane = self._lanes.get(revision)
         if lane is not None:
             lane.suspects.clear()
@@ -219,7 +219,7 @@ class ConcurrencyLimits(Generic[K]):
             self._call_back(revision, lane)
 
     def settle(self, key: K) -> None:
-        """Work on a key has ended; if it was called back and did not come, others may."""
+        """End the work on a key; if it was woken and did not enter, others are woken."""
         for name in self._called.pop(key, ()):
             lane = self._lanes.get(name)
             if lane is not None:
@@ -227,7 +227,7 @@ class ConcurrencyLimits(Generic[K]):
                 self._call_back(name, lane)
 
     def open(self, revision: str) -> None:
-        """There is reason to think that a revision answers now: all who were sent away may come."""
+        """Wake parked keys, because a revision probably answers now."""
         lane = self._lanes.get(revision)
         if lane is not None:
             lane.failing = False
@@ -258,7 +258,7 @@ class ConcurrencyLimits(Generic[K]):
 
 
 async def _left(lane: _ConcurrencyLimit[K], seconds: float) -> bool:
-    """Whether somebody leaves before some time is over."""
+    """Report whether a key leaves within this time."""
     try:
         async with asyncio.timeout(seconds):
             return await lane.left.wait()

@@ -1,4 +1,4 @@
-"""Connection details, published to a secret that belongs to its composite resource alone."""
+"""Publishes connection details to a Secret that the composite resource controls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ __all__ = ["publish"]
 async def publish(
     client: Client, composite: Object, secret: Secret, details: Mapping[str, bytes]
 ) -> bool:
-    """Have details in a secret; whether there is anything new in it. Refusal if it is others'."""
+    """Write details to a secret; return True if it changed.
+
+    Raise Refusal if the secret belongs to another owner.
+    """
     data = {name: base64.b64encode(each).decode() for name, each in sorted(details.items())}
     there = await find(client, SECRETS, secret.name, secret.namespace)
     if there is not None:

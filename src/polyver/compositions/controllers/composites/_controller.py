@@ -1,6 +1,6 @@
-"""The controller of composite resources: what each gets, and what its functions want of it.
+"""The controller of composite resources.
 
-All that a run calls is resolved when it starts; what changes meanwhile is for the next one.
+A run resolves all its revisions when it starts; changes during a run are handled by the next one.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ _MOMENTS: Final = 20
 
 
 class CompositeController(Controller[CompositeKey]):
-    """One key for each composite resource of any kind.
+    """Reconciles composite resources of all kinds, one key for each of them.
 
-    `several` is the switch FunctionRevisions.
+    `several` enables the feature FunctionRevisions. Keys of Compositions and Functions set their
+    condition `Adopted`.
     """
 
     name = "composites"
@@ -116,7 +117,7 @@ class CompositeController(Controller[CompositeKey]):
         )
         self._has_begun = False
         self._waiting: set[CompositeKey] = set()
-        """Those that need a kind that is not served."""
+        """Keys that need a kind that is not served."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -130,12 +131,12 @@ class CompositeController(Controller[CompositeKey]):
         await self._calling.close()
 
     def _wake(self, key: CompositeKey) -> None:
-        self.wake(key)  # whatever the loop has made of it by now
+        self.wake(key)  # looked up now: the controller's loop may have replaced `wake`
 
     def _watch_other_kinds(self) -> None:
         self.watch_anew()
 
-    # What wakes it.
+    # Watches.
 
     @property
     def watches(self) -> Sequence[Watch[Any, CompositeKey]]:
@@ -168,13 +169,13 @@ class CompositeController(Controller[CompositeKey]):
         return waiting
 
     def _composites(self, discovery: Discovery) -> list[ResourceKind]:
-        """The kinds that definitions define, in the version in which they are composed."""
+        """Return the defined kinds, in the version in which they are composed."""
         wanted = {(each.group, each.version, each.kind) for each in self._known.kinds.values()}
         return [each for each in discovery.kinds if (each.group, each.version, each.kind) in wanted]
 
     def _state(self, kind: ResourceKind, obj: Object) -> CompositeState:
         defined = self._known.defined(kind.group, kind.kind)
-        if defined is None:  # it has just gone, and its kind with it
+        if defined is None:  # the definition was just deleted
             defined = CompositeKind("", kind.group, kind.kind, kind.version)
         named = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
         return state_of(read_composite(named, defined), number_of(obj))
@@ -191,7 +192,7 @@ class CompositeController(Controller[CompositeKey]):
         return (key,) if self._news.is_news(key, change.after.revision) else ()
 
     def _put(self, key: CompositeKey, state: CompositeState | None) -> None:
-        """Take note of a composite resource, and count anew who follows what it has."""
+        """Record a composite resource; wake the adoption counts that it may change."""
         before = self._following.get(key)
         self._following.put(key, state)
         after = self._following.get(key)
@@ -247,7 +248,7 @@ class CompositeController(Controller[CompositeKey]):
             return ()
         lineages = self._known.revise(change)
         if not self._has_begun:
-            return ()  # all are looked at when everything is known
+            return ()  # all keys are reconciled once everything is known
         told = [each for each in (change.before, change.after) if each is not None]
         for each in told:
             self._count("Composition", each.composition)
@@ -261,7 +262,7 @@ class CompositeController(Controller[CompositeKey]):
         return moved | self._allowed(change.key.name, objects)
 
     def _allowed(self, revision: str, told: Sequence[Object]) -> set[CompositeKey]:
-        """Those that may take a release because it may delete objects from now on."""
+        """Return the keys to try again if a revision's permission to delete objects changed."""
         said = [allowing(each["metadata"]) for each in told]
         return {*self._composing.allowed(revision)} if said[0] != said[-1] else set()
 
@@ -285,11 +286,11 @@ class CompositeController(Controller[CompositeKey]):
         told = [each for each in (change.before, change.after) if each is not None]
         return moved | stuck | self._allowed(change.key.name, told)
 
-    # What it does.
+    # Reconciliation.
 
     async def reconcile(self, key: CompositeKey) -> Requeue | None:
         if not await self._is_synced():
-            # What is not known yet would look as if it were not there.
+            # An object that the watches have not reported yet would look as if it did not exist.
             return Requeue(_SOON)
         if self._report.is_for(key):
             return await self._report.report(key)
@@ -300,7 +301,7 @@ class CompositeController(Controller[CompositeKey]):
             self._calling.settle(key)
 
     async def _is_synced(self) -> bool:
-        """Whether all is known, or is in a moment: thousands need not come back one by one."""
+        """Wait a moment for the watches, so that thousands of keys need not be requeued."""
         for _ in range(_MOMENTS):
             if self.synced:
                 self._has_begun = True
@@ -312,7 +313,7 @@ class CompositeController(Controller[CompositeKey]):
         defined = self._known.defined(key.group, key.kind)
         kind = self._kinds.find(defined.api_version, key.kind) if defined is not None else None
         if defined is None or kind is None:
-            return None  # there are none of them, until their kind is served
+            return None  # no objects exist until the kind is served
         resource = GroupVersionResource.of(kind)
         found = await find(self._client, resource, key.name, key.namespace)
         if found is None:
@@ -323,11 +324,12 @@ class CompositeController(Controller[CompositeKey]):
         return await self._composing.compose(work)
 
     def _noted(self, key: CompositeKey, before: Object, after: Object) -> None:
-        """What was written is no news, but what others have written before it is."""
+        """Record our own write, and wake the key if others wrote before it."""
         self._news.note(key, number_of(after))
         defined = self._known.defined(key.group, key.kind)
         if defined is not None and self._following.owner(after["metadata"]["uid"]) is not None:
-            # Known at once: who it uses must not wait for a watch to tell.
+            # Recorded at once: the users of a release must be known before a watch reports the
+            # write.
             self._put(key, state_of(read_composite(after, defined), number_of(after)))
         if others_in(before) != others_in(after):
             self._wake(key)

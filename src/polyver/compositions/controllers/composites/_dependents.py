@@ -1,6 +1,6 @@
-"""Who uses what: the composite resources that there are, and which of them some news concern.
+"""Index of composite resources: finds those that a change concerns.
 
-Only what is needed to find them is kept of each.
+It keeps only the fields that the search needs.
 """
 
 from __future__ import annotations
@@ -43,35 +43,35 @@ __all__ = ["AdoptionCounter", "CompositeIndex", "CompositeKey", "CompositeState"
 
 
 class CompositeKey(NamedTuple):
-    """Which composite resource, in whatever version."""
+    """Identifies a composite resource, independent of its version."""
 
     group: str
     kind: str
     namespace: str
-    """Empty for one that is in none."""
+    """Empty for a cluster-scoped resource."""
     name: str
 
 
 class CompositeState(Struct, frozen=True, gc=False):
-    """What is kept of a composite resource."""
+    """The indexed fields of a composite resource."""
 
     uid: str
     revision: int
     """Its resourceVersion."""
     composition: str
     used: str
-    """The CompositionRevision that is noted on it."""
+    """The CompositionRevision that its spec references."""
     dependent: Dependent
     selector: Selector
     policy: Policy
     parts: tuple[tuple[str, str], ...]
-    """The kinds of what it is composed of, by group and name."""
+    """Kinds of its composed resources, by group and name."""
     calls: tuple[tuple[str, str], ...] = ()
-    """The functions that composed it, and their revisions."""
+    """Functions that composed it, and their revisions."""
     trouble: Follower = ""
-    """What became of the release that it would move to."""
+    """The state of a release that it could not move to: "held", "failing" or empty."""
     synced: str = ""
-    """The status of its condition `Synced`."""
+    """Status of its condition `Synced`."""
 
     @property
     def followed(self) -> tuple[object, ...]:
@@ -80,7 +80,7 @@ class CompositeState(Struct, frozen=True, gc=False):
 
 
 def state_of(composite: Composite, revision: int) -> CompositeState:
-    """What is kept of a composite resource as it was read."""
+    """Return the indexed fields of a composite resource."""
     entry = composite_entry(composite, Lineage(composite.composition))
     dependent, _, selector, policy = entry
     kinds = {(each["apiVersion"].rpartition("/")[0], each["kind"]) for each in composite.resources}
@@ -113,7 +113,7 @@ def _trouble(updated: Mapping[str, Any]) -> Follower:
 
 
 class CompositeIndex:
-    """The composite resources of all kinds."""
+    """Composite resources of all kinds."""
 
     def __init__(self, known: CompositionCache) -> None:
         self._known = known
@@ -121,11 +121,11 @@ class CompositeIndex:
         self._uids: dict[str, CompositeKey] = {}
 
     def put(self, key: CompositeKey, state: CompositeState | None) -> None:
-        """Take note of a composite resource; None if it is gone."""
+        """Record a composite resource; None means that it is gone."""
         there = self._states.setdefault(key[:2], {})
         before = there.get(Key(*key[2:]))
         if before is not None and state is not None and before.revision > state.revision:
-            return  # what was written since is known already
+            return  # a later state, of our own write, is known already
         there.pop(Key(*key[2:]), None)
         if before is not None and self._uids.get(before.uid) == key:
             del self._uids[before.uid]
@@ -144,11 +144,11 @@ class CompositeIndex:
         return self._uids.get(uid)
 
     def of_kind(self, group: str, kind: str) -> list[CompositeKey]:
-        """All of a kind."""
+        """Return the keys of a kind."""
         return [CompositeKey(group, kind, *key) for key in self._states.get((group, kind), ())]
 
     def choosing(self, *told: Candidate | None) -> Iterator[CompositeKey]:
-        """Those that may choose a composition, or have it, of which there is news."""
+        """Yield the keys that use, or may choose, one of these compositions."""
         for each in filter(None, told):
             named = each.api_version.rpartition("/")[0], each.kind
             defined = self._known.defined(*named)
@@ -159,7 +159,7 @@ class CompositeIndex:
     def moved(
         self, targets: Iterable[tuple[str, str]], before: Lineage, after: Lineage
     ) -> Iterator[CompositeKey]:
-        """Those that get another revision of a composition than they have."""
+        """Yield the keys whose revision of a composition changes."""
         for named in targets:
             defined = self._known.defined(*named)
             there: dict[Key, CompositeState] = self._states.get(named, {})
@@ -172,7 +172,7 @@ class CompositeIndex:
                 yield CompositeKey(*named, *keys[each.dependent.name])
 
     def calling(self, before: Lineage, after: Lineage) -> Iterator[CompositeKey]:
-        """Those that get another revision of a function."""
+        """Yield the keys whose revision of a function changes."""
         moved = moved_pipelines(self._known.pipelines, before, after)
         if not moved:
             return
@@ -182,19 +182,19 @@ class CompositeIndex:
                     yield CompositeKey(*named, *key)
 
     def _wanted(self, state: CompositeState) -> str:
-        """The CompositionRevision that one would have if it could."""
+        """Return the CompositionRevision that its selector resolves to; empty if there is none."""
         return _target(self._known.lineage(state.composition), state.selector, state.policy)
 
 
 class AdoptionCounter:
-    """Counts who follows the releases of Compositions and Functions."""
+    """Counts the composite resources that follow each release of a Composition or a Function."""
 
     def __init__(self, following: CompositeIndex, known: CompositionCache) -> None:
         self._following = following
         self._known = known
 
     def composition(self, name: str) -> dict[str, Adoption]:
-        """The adoption of the revisions of a Composition."""
+        """Return the adoption of each revision of a Composition."""
         lineage = self._known.lineage(name)
 
         def followers() -> Iterator[tuple[str, Follower]]:
@@ -207,7 +207,7 @@ class AdoptionCounter:
         return adoption_of(followers())
 
     def function(self, name: str) -> dict[str, Adoption]:
-        """The adoption of the revisions of a Function."""
+        """Return the adoption of each revision of a Function."""
         lineage = self._known.installed.lineage(name)
         pipelines = {each.name: each for each in self._known.pipelines}
 

@@ -1,4 +1,4 @@
-"""Calls of the functions of pipelines, so that one that does not answer costs only its users."""
+"""Calls of the functions of pipelines; a function that does not answer delays only its users."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ __all__ = ["CompositeLimits", "PipelineCalls", "RevisionCaller"]
 
 @dataclass(frozen=True, slots=True)
 class CompositeLimits:
-    """What composing may take."""
+    """Limits of the composition of composite resources; times are in seconds."""
 
     seconds: float = 10.0
-    """How long one call of a function may take."""
+    """Timeout of one call of a function."""
     workers: int = 64
-    """How many composite resources are worked on at a time."""
+    """Number of composite resources that are reconciled concurrently."""
     lane: int = 16
-    """How many of them may call the same revision."""
+    """Number of composite resources that may call the same revision concurrently."""
     resync: float = 600.0
-    """After how many seconds one is looked at again, although nothing has changed."""
+    """Interval after which a composite resource is reconciled without any change."""
     shortest: float = 1.0
-    """The least time that a function may say its answer holds."""
+    """Lower bound of the time to live that a function may set for its response."""
     quiet: float = 15.0
-    """How long a function may be silent before those that were fine say so: it may just start."""
+    """Time for which an unanswered call is not reported: the function may be starting."""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
-    """When what failed is tried again."""
+    """Back-off of failed reconciles."""
     quarantine: Backoff = field(default_factory=lambda: Backoff(first=60.0, most=1800.0))
-    """When one whose input makes a function exit or hang is tried again."""
+    """Back-off of a resource whose input makes a function exit or hang."""
 
 
 @dataclass(slots=True)
@@ -47,13 +47,13 @@ class PipelineCalls:
     calling: RevisionCaller
     key: CompositeKey
     input_of: Callable[[], str]
-    """Tells a digest of all that the calls depend on."""
+    """Returns a digest of all inputs of the calls."""
     answered: set[str] = field(default_factory=set)
-    """The revisions that did, whatever they answered."""
+    """Revisions that answered, even with an error."""
     silent: str = ""
-    """The revision that did not."""
+    """The revision that did not answer."""
     lost: LostCall | None = None
-    """The call that it did not answer, if it may have seen it."""
+    """The unanswered call, if the revision may have received it."""
 
     async def ask(self, step: ResolvedStep, request: Request) -> Response:
         try:
@@ -70,7 +70,7 @@ class PipelineCalls:
 
 
 class RevisionCaller:
-    """Calls revisions, and knows who waits for one to answer."""
+    """Calls revisions, and knows which keys wait for one to answer."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class RevisionCaller:
             wake, clock, width=limits.lane, quarantine=limits.quarantine
         )
         self._stuck: dict[str, set[CompositeKey]] = {}
-        """Those that could not be composed because of a revision."""
+        """Keys that could not be composed, by the revision that prevented it."""
         self._endpoints: dict[str, str] = {}
         self._forgetting: set[asyncio.Task[None]] = set()
 
@@ -105,30 +105,30 @@ class RevisionCaller:
             fact = f"cannot be reached: {error}"
             unreachable = CallFailure.UNREACHABLE
             raise FunctionFailed(unreachable, fact, revision=step.revision) from None
-        # A suspect would make the function exit twice.
+        # A suspect that is sent twice could make the function exit twice.
         resend = not self._lanes.is_suspect(key, step.revision)
         return await self.caller.call(endpoint, request, within=self._seconds, resend=resend)
 
     def quarantined(
         self, key: CompositeKey, revisions: Iterable[str], input_of: Callable[[], str]
     ) -> tuple[str, float]:
-        """The revision that must not be called for a key now, and for how many seconds."""
+        """Return the revision that must not be called for a key now, and for how many seconds."""
         return self._lanes.quarantined(key, revisions, input_of)
 
     async def enter(self, key: CompositeKey, revisions: Iterable[str]) -> bool:
-        """Whether a run may begin now; else its key is woken when it may."""
+        """Return True if a run may begin now; else its key is woken when it may."""
         return await self._lanes.enter(key, revisions)
 
     def leave(self, key: CompositeKey, revisions: Iterable[str], asking: PipelineCalls) -> None:
-        """A run has ended."""
+        """End a run, and wake the keys that waited for its revisions."""
         silent, lost = asking.silent, asking.lost
         self._lanes.leave(key, revisions, answered=asking.answered, silent=silent, lost=lost)
-        # It may wait for another release that it could not take.
+        # The key may have been waiting for another release that it could not move to.
         self._free(key, revisions)
         if silent and not self.quarantined(key, [silent], asking.input_of)[0]:
             self.stick(key, silent)
         for name in asking.answered - {asking.silent}:
-            # Whoever could not be composed because of it may try again.
+            # Keys that could not be composed because of it may try again.
             for other in self._stuck.pop(name, ()):
                 self._wake(other)
 
@@ -136,7 +136,7 @@ class RevisionCaller:
         self._lanes.settle(key)
 
     def stick(self, key: CompositeKey, revision: str) -> None:
-        """A composite resource waits for a revision."""
+        """Record that a key waits for a revision."""
         self._stuck.setdefault(revision, set()).add(key)
 
     def forget(self, key: CompositeKey) -> None:
@@ -144,7 +144,7 @@ class RevisionCaller:
         self._lanes.forget(key)
 
     def drop(self, revision: str) -> None:
-        """A revision is gone for good."""
+        """Remove a revision that no longer exists."""
         self._stuck.pop(revision, None)
         self._lanes.drop(revision)
 

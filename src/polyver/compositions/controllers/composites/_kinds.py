@@ -1,4 +1,4 @@
-"""The kinds that are served, found by what objects and references call them."""
+"""Served kinds, found by the names that objects and references use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Kinds"]
 
 
 class Kinds:
-    """As discovery told them last."""
+    """Kinds as of the last discovery."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], ResourceKind] = {}
@@ -25,10 +25,10 @@ class Kinds:
         return self._kinds.get((api_version, kind))
 
     def nearest(self, api_version: str, kind: str) -> ResourceKind | None:
-        """The kind in this version, or else in another one that is served."""
+        """Return the kind in this version, or else in another served version."""
         found = self._kinds.get((api_version, kind))
         return found or self._any.get((api_version.rpartition("/")[0], kind))
 
     def is_unknown(self, api_version: str) -> bool:
-        """Whether nobody could be asked which kinds there are of an API version."""
+        """Report whether discovery of this API version failed, so that its kinds are unknown."""
         return api_version in self._discovery.failures

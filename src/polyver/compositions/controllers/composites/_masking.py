@@ -1,8 +1,8 @@
-"""Masking of secrets in what a composite resource reports.
+"""Masking of secrets in the messages that a composite resource reports.
 
-Functions get credentials and connection details, and anybody may quote them: a function in a
-result, a condition or an error, and an API server in a refusal. The fields of the status that
-functions compose are left as they are: those are wanted, and not messages.
+Functions get credentials and connection details, and may quote them in a result, a condition or an
+error; an API server may quote them in a refusal. Status fields that functions compose are not
+masked: they are desired content, not messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def hide_run(masks: Masks, run: PipelineRun) -> None:
 
 
 def hide_found(masks: Masks, found: FoundRequirements) -> None:
-    """Mask the Secrets that a function wanted to see."""
+    """Mask the Secrets among the resources that a function required."""
     for given in (found.resources, found.extra_resources):
         for each in given.values():
             _hide(masks, each)

@@ -1,7 +1,8 @@
-"""Releases that composite resources could not take, so that they are not tried again in vain.
+"""Releases that composite resources failed to move to, so that they are not tried in vain.
 
-A failed move is forgotten when the input of the composite resource changes, when somebody allows a
-release to delete objects, and after some time, because functions may look at what nobody watches.
+A failed move is forgotten when the input of the composite resource changes, when an annotation
+allows the release to delete objects, and after some time, because functions may read objects that
+are not watched.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class _Known(NamedTuple):
 
 
 class FailedMoves:
-    """By composite resource and release."""
+    """Failed moves by composite resource and release."""
 
     def __init__(self, clock: Clock, *, seconds: float) -> None:
         self._clock = clock
@@ -34,7 +35,7 @@ class FailedMoves:
         self._known: dict[CompositeKey, dict[Release, _Known]] = {}
 
     def get(self, key: CompositeKey, release: Release, given: str) -> FailedCompositeMove | None:
-        """Why a release could not be taken with this input, if that is still known."""
+        """Return the failure of a move to a release with this input, if it is still known."""
         known = self._known.get(key, {}).get(release)
         if known is None or known.input != given or known.until < self._clock.time():
             return None
@@ -43,7 +44,7 @@ class FailedMoves:
     def note(
         self, key: CompositeKey, release: Release, given: str, failed: FailedCompositeMove
     ) -> None:
-        """Take note of a failed move; of what passes nothing is remembered."""
+        """Record a failed move, unless the failure is transient."""
         if not failed.passes:
             until = self._clock.time() + self._seconds
             self._known.setdefault(key, {})[release] = _Known(given, until, failed)
@@ -52,7 +53,7 @@ class FailedMoves:
         self._known.pop(key, None)
 
     def allowed(self, revision: str) -> Iterable[CompositeKey]:
-        """Somebody allows a revision to delete objects: those that may be tried again."""
+        """Forget failures of a revision that may now delete objects; return the keys."""
         found = [key for key, some in self._known.items() if any(revision in each for each in some)]
         for key in found:
             del self._known[key]

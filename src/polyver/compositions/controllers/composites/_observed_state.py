@@ -1,4 +1,4 @@
-"""What a pipeline starts from: what is there of its resources, and the secrets that it needs."""
+"""Reads the initial state of a pipeline: existing composed resources, and Secrets."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ SECRETS = GroupVersionResource("", "v1", "secrets")
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What is there."""
+    """The observed state of a composite resource."""
 
     state: State
-    """As functions see it."""
+    """The state as functions get it."""
     objects: Mapping[AppliedObject, Object]
-    """Of what it is composed of, whole."""
+    """Its composed resources, as whole objects."""
 
 
 class CompositeObserver:
-    """Reads from an API server what no watch has told."""
+    """Reads objects that are not cached from the API server."""
 
     def __init__(self, client: Client, kinds: Kinds, outputs: ComposedOutputs) -> None:
         self._client = client
@@ -43,7 +43,7 @@ class CompositeObserver:
         self._outputs = outputs
 
     async def observe(self, composite: Composite, published: Secret | None) -> Observation:
-        """A composite resource and what it is composed of; Refusal if that cannot be told."""
+        """Read the composed resources and details; raise Refusal if one may exist unseen."""
         objects: dict[AppliedObject, Object] = {}
         for reference in composite.resources:
             part, obj = await self._referenced(reference, composite)
@@ -67,7 +67,7 @@ class CompositeObserver:
         kind = self._kinds.nearest(version, named)
         if kind is None:
             if self._kinds.is_unknown(version):
-                # It may well be there, and must not be forgotten.
+                # The object may exist, so its reference must not be dropped.
                 fact = f"nobody can tell whether {named} {name} is there: {version} does not answer"
                 raise Refusal("KindNotServed", fact, at=f"{composite.at}.resourceRefs")
             return part, None
@@ -83,12 +83,12 @@ class CompositeObserver:
         return (await self.data(secret) or {}) if secret is not None else {}
 
     async def data(self, secret: Secret) -> dict[str, bytes] | None:
-        """What is in a secret; None if there is none."""
+        """Return the data of a Secret, or None if it does not exist."""
         found = await find(self._client, SECRETS, secret.name, secret.namespace)
         return decoded(found) if found is not None else None
 
     async def credentials(self, secrets: Iterable[Secret]) -> dict[Secret, dict[str, bytes]]:
-        """Those that are there; Refusal if one must not be read."""
+        """Return the Secrets that exist; raise Refusal if reading one is forbidden."""
         known = {}
         for secret in sorted(secrets, key=str):
             try:

@@ -1,6 +1,6 @@
-"""What composite resources are composed of, as it is on the server.
+"""Composed resources, as the API server has them.
 
-Some objects are kept as a whole: as long as no watch tells of a later state, nobody needs to ask.
+Some objects are cached as a whole: they need no read until a watch reports a later state.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ _KEPT: Final = 4096
 
 
 class ObservedComposedResource(Struct, frozen=True, gc=False):
-    """What is worth knowing of a composed resource."""
+    """The indexed fields of a composed resource."""
 
     owner: str
     """The uid of its controller; empty without one."""
     revision: int
 
     def differs(self, other: ObservedComposedResource | None) -> bool:
-        """Functions see all of an object, so that any change is one."""
+        """Report whether the object changed in any field: functions get all of it."""
         return other is None or self.revision != other.revision
 
 
 def seen_in(kind: ResourceKind, obj: Object) -> ObservedComposedResource:
-    """What is kept of an object."""
+    """Return the indexed fields of an object."""
     del kind
     return ObservedComposedResource(controller_of(obj), number_of(obj))
 
 
 class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
-    """What is known of all composed resources."""
+    """Index and cache of all composed resources."""
 
     def __init__(
         self, changed: Callable[[], None], owner: Callable[[str], CompositeKey | None]
     ) -> None:
-        """`owner` knows composite resources by their uids."""
+        """Create an index; `owner` returns the key of the composite resource with a uid."""
         super().__init__(
             changed, keep=seen_in, whose=lambda seen: owner(seen.owner), labels=COMPOSITE
         )
@@ -57,11 +57,11 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
         self._awaited: dict[AppliedObject, set[CompositeKey]] = {}
 
     def await_release(self, part: AppliedObject, key: CompositeKey) -> None:
-        """Have a composite resource looked at when an object has no other controller any more."""
+        """Reconcile a composite resource when an object no longer has another controller."""
         self._awaited.setdefault(part, set()).add(key)
 
     def forget(self, key: CompositeKey) -> None:
-        """A composite resource is gone."""
+        """Remove a composite resource that no longer exists."""
         for keys in self._awaited.values():
             keys.discard(key)
         self._awaited = {part: keys for part, keys in self._awaited.items() if keys}
@@ -75,7 +75,7 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
         return found
 
     def keep(self, part: AppliedObject, obj: Object) -> None:
-        """Take note of an object as a whole, for those who need it next."""
+        """Cache a whole object for later reconciles."""
         self.note(part, obj)
         self._objects[part] = obj
         self._objects.move_to_end(part)
@@ -83,7 +83,7 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
             self._objects.popitem(last=False)
 
     def kept(self, part: AppliedObject) -> Object | None:
-        """An object as it is now, if that is known."""
+        """Return a cached object if it is still current, else None."""
         obj, seen = self._objects.get(part), self.of(part)
         if obj is None or seen is None or not self.is_followed(part):
             return None

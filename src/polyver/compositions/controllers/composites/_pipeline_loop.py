@@ -1,7 +1,7 @@
-"""A pipeline driven to its end: whatever it wants next is done, and the result given back.
+"""Runs a pipeline to its end: performs each requested effect, and passes the result back.
 
-Who calls functions and who looks for resources is passed in, so that a controller and a command
-that knows nothing but files run the same.
+The caller passes in the functions that call and look up, so that the controller and `polyver
+render`, which has only files, share this code.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from polyver.compositions.pipeline import (
 __all__ = ["Ask", "Look", "drive"]
 
 Ask = Callable[[ResolvedStep, Request], Awaitable[Response]]
-"""Calls the revision of a step; FunctionFailed if nothing comes of it."""
+"""Calls the revision of a step; raises FunctionFailed if the call fails."""
 Look = Callable[[Requirements], Awaitable[FoundRequirements]]
-"""Looks for what a function wants to see; Refusal if that cannot be looked for."""
+"""Looks up the resources that a function requires; raises Refusal if that is impossible."""
 
 
 async def drive(run: PipelineRun, ask: Ask, look: Look) -> PipelineRun:
-    """The run when it is over, whether all went well or something failed."""
+    """Return the run after its end, successful or failed."""
     while True:
         effect = decide(run)
         match effect:

@@ -1,6 +1,6 @@
-"""One composite resource brought to what its composition says, step by step.
+"""Reconciles one composite resource in steps.
 
-Whatever happens between two writes, who comes next goes on from what is there.
+Each step can be repeated: after an interruption the next reconcile continues from the stored state.
 """
 
 from __future__ import annotations
@@ -98,19 +98,19 @@ _NOT_SERVED: Final = "RevisionNotServed"
 
 @dataclass(slots=True)
 class Work:
-    """One composite resource that is worked on, as it is after each write."""
+    """The composite resource of one reconcile, updated after each write."""
 
     key: CompositeKey
     resource: GroupVersionResource
     defined: CompositeKind
     found: Object
     noted: Callable[[CompositeKey, Object, Object], None]
-    """Takes note of a write: the object before and after."""
+    """Records a write: the object before and after."""
     wait: Callable[[CompositeKey], None]
-    """Has it looked at again when other kinds are served."""
+    """Has the key reconciled again when other kinds are served."""
     warnings: list[str] = field(default_factory=list)
     masks: Masks = field(default_factory=Masks)
-    """Values of Secrets, which no message may show."""
+    """Values of Secrets, which messages must not show."""
 
     @property
     def composite(self) -> Composite:
@@ -124,12 +124,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """What a composite resource uses, as of one moment."""
+    """The composition revision and function revisions of one run."""
 
     revision: Object
     steps: tuple[ResolvedStep, ...]
     secret: Secret | None
-    """Where connection details are published."""
+    """Secret to which connection details are published."""
 
     @property
     def name(self) -> str:
@@ -141,7 +141,7 @@ class _Resolved:
 
     @property
     def calls(self) -> dict[str, str]:
-        """The revision that each step calls."""
+        """Function revision by step."""
         return {step.name: step.revision for step in self.steps}
 
     @property
@@ -151,16 +151,16 @@ class _Resolved:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """A pipeline that was run."""
+    """Result of a run."""
 
     there: Observation
     outcome: PipelineOutcome
     silent: str
-    """The revision that did not answer."""
+    """The revision that did not answer; empty if all did."""
 
 
 class Composer:
-    """Composes; all that is known is passed in."""
+    """Reconciles composite resources; all shared state is passed in."""
 
     def __init__(
         self,
@@ -188,10 +188,10 @@ class Composer:
         self._moves = FailedMoves(clock, seconds=limits.resync)
         self._failures: dict[CompositeKey, int] = {}
         self._silent: dict[CompositeKey, float] = {}
-        """Since when a function of theirs does not answer."""
+        """Time since which a function of the current release has not answered."""
         self._since: dict[CompositeKey, float] = {}
-        """Since when a release that they would move to does not answer."""
-        # What a run itself has changed is looked at again at once, unless that never ends.
+        """Time since which a release to move to has not answered."""
+        # A run's own changes are reconciled again at once, with a back-off in case this never ends.
         again = Backoff(first=0.01, most=60.0, factor=3.0)
         self._again = RevertBackoff[CompositeKey](clock, again, quiet=30.0)
         self._runs = 0
@@ -210,11 +210,11 @@ class Composer:
         self._telling.forget(key)
 
     def allowed(self, revision: str) -> Iterable[CompositeKey]:
-        """Those that a revision may be taken by, now that it may delete objects."""
+        """Return the keys to try again, now that a revision may delete objects."""
         return self._moves.allowed(revision)
 
     async def compose(self, work: Work) -> Requeue | None:
-        """Bring it to what it should be; when to look at it again."""
+        """Reconcile a composite resource; return when to reconcile it again."""
         if is_paused(work.found):
             work.wrote(await self._telling.paused(work.resource, work.found))
             return None
@@ -234,7 +234,7 @@ class Composer:
             return await self._failed(work, refused(told))
 
     async def _release(self, work: Work) -> None:
-        """It goes, and by its owner references all that it is composed of."""
+        """Remove the finalizers; garbage collection deletes the composed resources."""
         if not work.found["metadata"].get("finalizers"):
             return
         work.wrote(await self._telling.deleting(work.resource, work.found))
@@ -253,7 +253,7 @@ class Composer:
     async def _compose(
         self, work: Work, resolved: _Resolved, failed: FailedCompositeMove | None
     ) -> Requeue | None:
-        """Compose by the release that it has, or by its first one."""
+        """Compose with the current release, or with the first one."""
         input_of = self._input_of(work, resolved)
         quarantined, left = self._calling.quarantined(work.key, resolved.revisions, input_of)
         if quarantined:
@@ -271,7 +271,7 @@ class Composer:
         return self._sooner(work, result) if failed is not None and failed.passes else result
 
     async def _run(self, work: Work, resolved: _Resolved) -> _Ran | None:
-        """Run a pipeline; None if its functions have too much to do, and the key is woken later."""
+        """Run a pipeline; return None if its functions are busy: then the key is woken later."""
         if not await self._calling.enter(work.key, resolved.revisions):
             return None
         asking = PipelineCalls(self._calling, work.key, self._input_of(work, resolved))
@@ -298,7 +298,7 @@ class Composer:
     # Moves to other releases.
 
     def _pinned(self, work: Work, composition: str) -> str:
-        """The CompositionRevision that made what is there; empty if a user wants another one."""
+        """Return the CompositionRevision in use; empty if there is none, or another is wanted."""
         composite = work.composite
         if not _recorded(work.found):
             return ""
@@ -306,7 +306,7 @@ class Composer:
         return composite.revision if fits else ""
 
     async def _move(self, work: Work, composition: str, target: str, pinned: str) -> Requeue | None:
-        """Compose by the newest release that works: the newest, a newer one, or that which it has.
+        """Compose with the newest release that works: the target, newer functions, or the old one.
 
         A release that fails, or would delete objects, changes nothing.
         """
@@ -319,7 +319,7 @@ class Composer:
                 resolved = await self._resolved(work, name, installed)
             except Refusal as refusal:
                 if target == pinned and not tried:
-                    raise  # there is no other release: it is its own that cannot be called
+                    raise  # no other release: the current one cannot be called
                 failed = failed or FailedCompositeMove(name, refusal.reason, str(refusal))
                 continue
             if resolved.release in tried:
@@ -341,7 +341,7 @@ class Composer:
     async def _taken(
         self, work: Work, composition: str, resolved: _Resolved, pinned: str
     ) -> Requeue | FailedCompositeMove | None:
-        """Move to a release if it works."""
+        """Move to a release if it works; else return the failure."""
         given, installed = self._input_of(work, resolved)(), self._known.installed
         known = self._moves.get(work.key, resolved.release, given)
         if known is not None:
@@ -358,9 +358,10 @@ class Composer:
         return self._current(result, installed)
 
     def _current(self, result: Requeue | None, installed: FunctionLineages) -> Requeue | None:
-        """When to look again: at once if functions have changed since these were resolved.
+        """Return the requeue; at once if the functions have changed since they were resolved.
 
-        Until it is noted what it uses or could not take, nothing wakes it for such a change.
+        Until the status shows what the resource uses or could not move to, no watch wakes it for
+        this.
         """
         return result if self._known.installed is installed else Requeue(0.0)
 
@@ -428,7 +429,7 @@ class Composer:
         return False
 
     async def _stay(self, work: Work, failed: FailedCompositeMove) -> Requeue:
-        """Keep all as it is: the release that made it cannot be called any more."""
+        """Change nothing, because the release that composed it can no longer be called."""
         if failed.passes and self._is_early(work.key):
             return self._retry(work.key)
         masked = replace(failed, message=work.masks.mask(failed.message))
@@ -453,10 +454,10 @@ class Composer:
         again = self._retry(work.key)
         return again if result is None else Requeue(min(result.after, again.after))
 
-    # What it uses.
+    # Resolution.
 
     def _choose(self, work: Work) -> tuple[str, str]:
-        """The Composition, and the revision of it, that it asks for."""
+        """Return the Composition and the revision that the composite resource selects."""
         composite, defined = work.composite, work.defined
         names = composite.composition, defined.enforced, defined.default
         chosen = choose_composition(composite, defined, self._known.candidates(defined, *names))
@@ -466,22 +467,22 @@ class Composer:
         return chosen.composition, found.release.name
 
     async def _resolved(self, work: Work, name: str, installed: FunctionLineages) -> _Resolved:
-        """A revision as a whole, with what its steps call of these functions."""
+        """Return a whole CompositionRevision, with its steps resolved to these functions."""
         composite, defined = work.composite, work.defined
         revision = await self._known.content(name)
         if revision is None:
             fact = f"revision {name} has just been deleted"
             raise Refusal("RevisionNotFound", fact, at=f"{composite.at}.compositionRevisionRef")
         steps = resolve_steps(revision, composite, installed, several=self._several)
-        # Others than the oldest sort of kinds have no secrets of their own.
+        # Only legacy kinds have connection secrets of their own.
         secret = published_to(composite, revision) if defined.legacy else None
         return _Resolved(revision, steps, secret)
 
     async def _refer(self, work: Work, composition: str, revision: str) -> None:
-        """Note what it uses before it is used."""
+        """Record the composition and revision in the spec before they are used."""
         change = references_patch(work.composite, composition, revision)
         if change:
-            # With its resourceVersion: its user may have chosen something else meanwhile.
+            # With the resourceVersion: the user may have chosen another one meanwhile.
             very = {name: work.found["metadata"][name] for name in ("uid", "resourceVersion")}
             await self._patch(work, {**change, "metadata": very})
 
@@ -501,7 +502,7 @@ class Composer:
                 hint = "it goes on as soon as it is; the FunctionRevision says what it waits for"
                 raise Refusal(_NOT_SERVED, fact, hint=hint)
 
-    # What comes of it.
+    # Results.
 
     async def _perform(
         self, work: Work, resolved: _Resolved, there: Observation, outcome: PipelineOutcome
@@ -533,7 +534,7 @@ class Composer:
             if not _is_invalid(error):
                 raise
             refusal = Refusal("InvalidStatus", error.message, at="status")
-            # It is told all the same which revisions made what is there now.
+            # The status still reports the revisions that made the current objects.
             made = {"pipeline": outcome.status["pipeline"]}
             return await self._failed(work, replace(refused(refusal), status=made))
         work.wrote(told)
@@ -570,7 +571,7 @@ class Composer:
         after = self._limits.resync
         if outcome.ttl is not None:
             after = min(after, max(outcome.ttl, self._limits.shortest))
-        after *= 1 + chance() / 10  # so that those who came together come apart
+        after *= 1 + chance() / 10  # jitter: spreads keys that were reconciled together
         if applied.later:
             after = min(after, applied.later)
         if applied.changed:
@@ -583,7 +584,7 @@ class Composer:
         return Requeue(self._limits.backoff.delay(failures, spread=chance()))
 
     def _may_be_starting(self, work: Work) -> bool:
-        """Whether it is too early to say that a function does not answer."""
+        """Report whether a silent function of a synced resource may still be starting."""
         now = self._clock.time()
         since = self._silent.setdefault(work.key, now)
         return now - since < self._limits.quiet and is_synced(work.found)
@@ -606,13 +607,13 @@ class Composer:
 
 
 def _recorded(found: Object) -> dict[str, str]:
-    """The function revision that each step called when it was composed last."""
+    """Return the function revision that each step called last time."""
     recorded = (found.get("status") or {}).get("pipeline") or ()
     return {each["step"]: each["revision"] for each in recorded}
 
 
 def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
-    """An outcome that tells of a quarantine, if there is one."""
+    """Return an outcome that reports a quarantine, if there is one."""
     failure = outcome.failure
     if not revision or failure is None:
         return outcome
@@ -625,5 +626,5 @@ def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
 
 
 def _is_invalid(error: ApiError) -> bool:
-    """Whether a status is refused for what it says; servers call undeclared fields their fault."""
+    """Report whether a status is refused for its content; servers answer 500 to unknown fields."""
     return error.code in (400, 422) or "field not declared in schema" in error.message

@@ -1,4 +1,4 @@
-"""What functions want to see beside what they compose: resources by name or labels, and schemas."""
+"""Reads the resources and schemas that functions require besides their own."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ __all__ = ["RequiredResourceReader", "shown_to_functions"]
 
 _PAGE: Final = 500
 _MOST: Final = 5000
-"""More than a function could be sent."""
+"""Maximum number of objects; more would exceed the size of a request."""
 _AT: Final = "requirements"
 
 
 def shown_to_functions(obj: Object) -> Object:
-    """An object as functions get to see it: who owns which field is nothing to compose by."""
+    """Return an object as functions get it: without field ownership."""
     metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
     return {**obj, "metadata": metadata}
 
 
 class RequiredResourceReader:
-    """Looks on an API server."""
+    """Reads required resources from an API server."""
 
     def __init__(self, client: Client, kinds: Kinds) -> None:
         self._client = client
         self._kinds = kinds
 
     async def look(self, wanted: Requirements) -> FoundRequirements:
-        """What there is of it; Refusal if that cannot be told."""
+        """Return the resources and schemas that exist; raise Refusal if that is unknown."""
         return FoundRequirements(
             await self._all(wanted.resources, "resources"),
             await self._all(wanted.extra_resources, "extra_resources"),
@@ -86,7 +86,7 @@ class RequiredResourceReader:
         more = ""
         while True:
             page = await self._client.list(place, namespace, labels=asked, limit=_PAGE, more=more)
-            # Servers leave out of lists what is the same of all.
+            # Servers omit the kind of items in lists.
             found += [{**typed, **each} for each in page.items]
             if len(found) > _MOST:
                 fact = f"more than {_MOST:,} objects have {asked or 'any labels'}"
@@ -95,7 +95,7 @@ class RequiredResourceReader:
                 return found
 
     async def _schema(self, wanted: SchemaSelector) -> dict[str, Any]:
-        """The schema of a custom kind; of others nothing is told."""
+        """Return the schema of a custom kind; empty for other kinds."""
         kind = self._kinds.find(wanted.api_version, wanted.kind)
         if kind is None:
             return {}

@@ -1,7 +1,7 @@
-"""What a composite resource says of itself: its status, written only if it says something else.
+"""Writes the status of composite resources, if it differs.
 
-Status fields of functions and ours are applied together, by the server: what a function wants no
-longer goes, and what others have written stays.
+Status fields of functions and our own are written by one server-side apply: fields that a function
+no longer sets are removed, and fields of other managers stay.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _SYSTEM = ("Synced", "Ready")
 
 
 def is_paused(composite: Object) -> bool:
-    """Whether somebody wants that nothing is done about it."""
+    """Report whether the composite resource is paused by an annotation."""
     return (composite["metadata"].get("annotations") or {}).get(PAUSED) == "true"
 
 
 def is_synced(composite: Object) -> bool:
-    """Whether it says that all that it asks for now is composed."""
+    """Report whether `Synced` is True for the current generation."""
     conditions = (composite.get("status") or {}).get("conditions") or ()
     synced = _by_type(conditions).get("Synced", {})
     seen = synced.get("observedGeneration") == composite["metadata"].get("generation")
@@ -45,7 +45,7 @@ def is_synced(composite: Object) -> bool:
 
 
 class CompositeStatusWriter:
-    """Writes statuses and Events."""
+    """Writes statuses, and emits events."""
 
     def __init__(self, client: Client, clock: Clock, events: Events) -> None:
         self._client = client
@@ -57,7 +57,7 @@ class CompositeStatusWriter:
         self._told.pop(key, None)
 
     async def events(self, key: CompositeKey, about: Object, told: Iterable[PipelineEvent]) -> None:
-        """Tell what was not told when the composite resource was looked at last."""
+        """Emit the events that the previous reconcile did not emit."""
         now = frozenset(told)
         before = self._told.get(key, frozenset())
         for each in sorted(now - before, key=lambda each: (each.reason, each.message)):
@@ -78,7 +78,7 @@ class CompositeStatusWriter:
     async def failed(
         self, resource: GroupVersionResource, found: Object, outcome: PipelineOutcome
     ) -> Object:
-        """Nothing came of it: all but conditions, and what is told anyway, stays as it was."""
+        """Set the conditions of a failure; other fields stay, unless the outcome sets them."""
         conditions = composite_conditions(found, outcome, now=timestamp(self._clock))
         told = {"Synced", *outcome.types}
         status = {**_kept(found), **outcome.status}
@@ -100,7 +100,7 @@ class CompositeStatusWriter:
         *,
         published: bool,
     ) -> Object:
-        """What came of a pipeline; `published` if there is something new in its secret."""
+        """Set the status after a run; `published` means that its Secret changed."""
         now = timestamp(self._clock)
         status = dict(outcome.status)
         before = (found.get("status") or {}).get("connectionDetails")
@@ -118,7 +118,7 @@ class CompositeStatusWriter:
         conditions: Iterable[Object],
         told: set[str],
     ) -> Object:
-        """Have this status; of the conditions those that are told now, or were told here."""
+        """Apply this status; of the conditions those in `told`, and those that we own already."""
         fields = _owned(found)
         ours = told | _types(fields)
         status = {**status, "conditions": [each for each in conditions if each["type"] in ours]}
@@ -140,13 +140,13 @@ def _by_type(conditions: Iterable[Object]) -> dict[str, Object]:
     return {each["type"]: each for each in conditions}
 
 
-# Which fields of the status are ours.
+# Ownership of status fields.
 
 Fields = Mapping[str, Any]
 
 
 def _owned(found: Object) -> Fields:
-    """The fields of the status that were applied here before, as `managedFields` has them."""
+    """Return the status fields that we applied before, from `managedFields`."""
     for each in found["metadata"].get("managedFields") or ():
         said = each.get("manager"), each.get("operation"), each.get("subresource")
         if said == (MANAGER, "Apply", "status"):
@@ -156,13 +156,13 @@ def _owned(found: Object) -> Fields:
 
 
 def _kept(found: Object) -> Object:
-    """What was said here before, to be said again."""
+    """Return the status fields that we applied before, with their values."""
     kept = _projected(found.get("status") or {}, _owned(found))
     return kept if isinstance(kept, dict) else {}
 
 
 def _projected(value: object, fields: Fields) -> object:
-    """A value as far as these fields reach; what is not told apart inside is whole."""
+    """Return the part of a value that these fields cover; a field without subfields is whole."""
     inside = {name: each for name, each in fields.items() if name[:2] in ("f:", "k:")}
     if not inside:
         return value
@@ -180,7 +180,7 @@ def _projected(value: object, fields: Fields) -> object:
 
 
 def _types(fields: Fields) -> set[str]:
-    """The conditions that are ours."""
+    """Return the types of the conditions that we own."""
     items = fields.get("f:conditions") or {}
     return {_key(name)["type"] for name in items if name.startswith("k:")}
 
@@ -191,7 +191,7 @@ def _key(name: str) -> Mapping[str, Any]:
 
 
 def _covers(wanted: object, fields: Fields) -> bool:
-    """Whether all fields that are ours are still wanted."""
+    """Report whether the desired status still has all fields that we own."""
     for name, inside in fields.items():
         found: object = None
         if name.startswith("f:") and isinstance(wanted, Mapping):
@@ -207,7 +207,7 @@ def _covers(wanted: object, fields: Fields) -> bool:
 
 
 def _says(found: object, wanted: object) -> bool:
-    """Whether a status says all that is wanted; it may say more."""
+    """Report whether a status includes all desired fields; it may have more."""
     if isinstance(wanted, Mapping):
         there = found if isinstance(found, Mapping) else {}
         return all(

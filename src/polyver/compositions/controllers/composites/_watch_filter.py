@@ -1,6 +1,6 @@
-"""What watches tell of composite resources, without what their own controller has just written.
+"""Filter of watch events that report the controller's own writes.
 
-Of two states the one with the higher resourceVersion is later, so that nothing needs comparing.
+The state with the higher resourceVersion is later, so no content needs comparing.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ K = TypeVar("K", bound=Hashable)
 
 
 class OwnWriteFilter(Generic[K]):
-    """Which states were read or written here."""
+    """Knows which states the controller has read or written."""
 
     def __init__(self, wake: Callable[[K], None]) -> None:
         self._wake = wake
         self._noted: dict[K, int] = {}
         self._told: dict[K, int] = {}
-        """Of those that are worked on, the latest state that a watch told."""
+        """Latest state that a watch reported, for keys that are being reconciled."""
 
     def is_news(self, key: K, revision: int) -> bool:
-        """Whether a state that a watch tells has to be looked at."""
+        """Report whether a state that a watch reports needs a reconcile."""
         if key in self._told:
-            # It may be what is being written right now.
+            # It may be the write that is in progress.
             self._told[key] = max(self._told[key], revision)
             return False
         return revision > self._noted.get(key, -1)
 
     def note(self, key: K, revision: int) -> None:
-        """A state was read, or written."""
+        """Record a state that was read or written."""
         self._noted[key] = max(self._noted.get(key, -1), revision)
 
     def forget(self, key: K) -> None:
@@ -42,7 +42,7 @@ class OwnWriteFilter(Generic[K]):
 
     @contextmanager
     def working(self, key: K) -> Iterator[None]:
-        """While a key is worked on; what came meanwhile from others is looked at afterwards."""
+        """Defer watch events during a reconcile; changes of others wake the key afterwards."""
         self._told[key] = -1
         try:
             yield
@@ -52,7 +52,7 @@ class OwnWriteFilter(Generic[K]):
 
 
 def others_in(obj: Object) -> tuple[Any, ...]:
-    """Return the fields that other clients write, to tell their changes from our own."""
+    """Return the fields that other clients write, to distinguish their changes from our own."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     ours = {"compositionRef", "compositionRevisionRef", "resourceRefs"}
     inside = spec.get("crossplane")

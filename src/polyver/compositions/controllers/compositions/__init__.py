@@ -1,4 +1,4 @@
-"""Definitions of composite resources and Compositions at work: kinds served, revisions made."""
+"""Controllers of composite resource definitions and Compositions."""
 
 from polyver.compositions.controllers.compositions._compositions import CompositionController
 from polyver.compositions.controllers.compositions._definitions import CompositeDefinitionController

@@ -1,6 +1,7 @@
-"""Compositions: their revisions made, numbered, labelled and adopted, and held while in use.
+"""Controller of Compositions: creates, numbers, labels and adopts their revisions.
 
-What is to be done is decided by `composition_changes`; none is ever collected.
+`composition_changes` decides; old revisions are kept. Compositions and revisions in use get a
+finalizer.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ __all__ = ["CompositionController"]
 
 _MANAGER = "polyver"
 _LATER = 1.0
-"""When to look again where composite resources are not known yet."""
+"""Seconds until the next reconcile while composite resources are not known yet."""
 
 
 class CompositionController(Controller[str]):
-    """One key for each Composition; its revisions and those who use them wake it."""
+    """Reconciles Compositions, one key each; their revisions and the users of these wake it."""
 
     name = "compositions"
 
@@ -61,14 +62,14 @@ class CompositionController(Controller[str]):
         clock: Clock | None = None,
         log: Log | None = None,
     ) -> None:
-        """`several` is the switch FunctionRevisions."""
+        """Create a controller; `several` enables the feature FunctionRevisions."""
         self._client = client
         self._several = several
         self._composed = ClientCompositionLookup(client)
         self._events = Events(client, clock or SystemClock(), log or Log(), component="polyver")
         self._users = CompositeUsers()
         self._compositions: dict[str, str] = {}
-        """Of each revision that is known."""
+        """The Composition of each known revision."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
@@ -92,7 +93,7 @@ class CompositionController(Controller[str]):
         obj = await find(self._client, COMPOSITIONS, key)
         found = await self._composed.revisions(key)
         revisions = {each["metadata"]["name"]: each for each in found}
-        if self.synced:  # else those who use them would look as if they did not
+        if self.synced:  # else revisions in use would look unused
             obj = await self._hold(obj, revisions)
         if obj is not None and not is_going(obj):
             await self._revise(obj, revisions)
@@ -135,7 +136,7 @@ class CompositionController(Controller[str]):
                 raise
             there = await find(self._client, COMPOSITION_REVISIONS, known.name)
             if there is None or composition_of(there) == obj["metadata"]["name"]:
-                raise  # it has come or gone in between, and is looked at again
+                raise  # created or deleted meanwhile: reconcile again
             fact = f"its revision would be called {known.name}, which belongs to others"
             return [Refusal("NameTaken", fact, at="metadata.name", hint="delete that one")]
         message = f"{known.name} is revision {known.number}"
@@ -143,24 +144,24 @@ class CompositionController(Controller[str]):
         return []
 
     async def _allow_deletion(self, current: str) -> None:
-        """Copy the annotation of a Composition to the revision that is its content now."""
+        """Copy the annotation of a Composition to the revision with its current content."""
         found = await find(self._client, COMPOSITION_REVISIONS, current)
         if found is not None and not allows_deletion(found):
             await self._change(found, {"metadata": {"annotations": {ALLOW_DELETION: "true"}}})
 
     async def _change(self, obj: Object, change: Object) -> None:
         metadata = obj["metadata"]
-        # With its resourceVersion: what was decided on an old state is decided again.
+        # With the resourceVersion: a decision on an old state is made again.
         known = {name: metadata[name] for name in ("uid", "resourceVersion")}
         change = {**change, "metadata": {**change.get("metadata", {}), **known}}
         await self._client.patch(
             COMPOSITION_REVISIONS, metadata["name"], change=change, manager=_MANAGER
         )
 
-    # What is in use stays.
+    # Finalizers of objects in use.
 
     async def _hold(self, obj: Object | None, revisions: dict[str, Object]) -> Object | None:
-        """Hold what is used, and let go of what is not, or goes by force."""
+        """Add finalizers to objects in use; remove them from unused or forcibly deleted ones."""
         used = self._users.used(revisions)
         for name, each in revisions.items():
             users = {name} & used
@@ -178,12 +179,12 @@ class CompositionController(Controller[str]):
         return await add_finalizer(self._client, resource, obj, USED)
 
     async def _record(self, obj: Object, used: Iterable[str]) -> None:
-        """Tell what goes by force, before it goes: so it is recorded whatever happens then."""
+        """Emit the event about a forced deletion before it takes place, so that it is recorded."""
         if users := sorted({user for name in used for user in self._users.of(name)}):
             message = f"deleted by force, and used by {listed(users)}"
             await self._events.tell(obj, "DeletedByForce", message, type="Warning")
 
-    # What wakes it.
+    # Watches.
 
     def _observe_revision(
         self, kind: ResourceKind, change: Change[tuple[str, Any]]

@@ -1,7 +1,7 @@
-"""Definitions of composite resources: the kind of each served, as its definition says, and no more.
+"""Controller of composite resource definitions: applies a CRD for each of them.
 
-Who converts is left to a Conversion for the kind, if there is one. Nothing that others defined is
-touched, and no kind goes while it has objects, unless somebody says so.
+A Conversion for the kind takes precedence over the definition's conversion. CRDs of other owners
+are not touched, and a kind with objects is deleted only by force.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ _CONVERSIONS = GroupVersionResource(
     CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
 )
 _LATER = 10.0
-"""When to look again at what was refused, or waits for objects that cannot be watched."""
+"""Seconds until the next reconcile after a refusal, or while objects that are not watched exist."""
 _ORPHAN = "orphan"
-"""The finalizer of what was deleted without what it owns, until that is free."""
+"""Kubernetes' finalizer of an object that is deleted without its dependents."""
 
 
 class CompositeDefinitionController(Controller[str]):
-    """One key for each name, which a definition and its CustomResourceDefinition share."""
+    """Reconciles definitions; a definition and its CRD share a name, which is the key."""
 
     name = "compositeresourcedefinitions"
 
@@ -107,7 +107,7 @@ class CompositeDefinitionController(Controller[str]):
         return (change.key.name,) if changed else ()
 
     def _observe_composite(self, kind: ResourceKind, change: Change[str]) -> Iterable[str]:
-        """One that is gone may have been the last that a definition waits for."""
+        """Wake a definition that may wait for the deletion of its last object."""
         gone = change.after is None and kind.resource in self._known
         return (kind.resource,) if gone else ()
 
@@ -126,10 +126,10 @@ class CompositeDefinitionController(Controller[str]):
         await self._tell(obj, crd, refusals)
         return Requeue(_LATER) if refusals else None
 
-    # The kind as its definition says.
+    # The CRD.
 
     async def _define(self, obj: Object, crd: Object | None) -> tuple[Object | None, list[Refusal]]:
-        """The CustomResourceDefinition as it is then, and why it is not as it should be."""
+        """Apply the CRD; return it, and the reasons why it is not as desired."""
         try:
             if crd is not None and no_longer_defined(obj, crd):
                 crd, refusals = await self._drop(obj, crd)
@@ -145,11 +145,12 @@ class CompositeDefinitionController(Controller[str]):
             return crd, [Refusal("NotTaken", error.message)]
 
     async def _drop(self, obj: Object, crd: Object) -> tuple[Object, list[Refusal]]:
-        """Have no version stored that is no longer defined, if there are no objects at all."""
+        """Remove stored versions that are no longer defined, if the kind has no objects."""
         refusals = check_stored(obj, crd, await self._composed.composites(crd))
         if refusals:
             return crd, refusals
-        # Stored in the new version from here on; what came before that is seen now.
+        # From here on objects are stored in the new version; objects created before are found by
+        # the second check.
         crd = await self._apply(crd_content(obj, crd), is_there=True)
         refusals = check_stored(obj, crd, await self._composed.composites(crd))
         if refusals:
@@ -166,11 +167,11 @@ class CompositeDefinitionController(Controller[str]):
         ), []
 
     async def _apply(self, content: Object, *, is_there: bool) -> Object:
-        # By force what is ours; one that somebody else makes at this moment is not.
+        # Force only an existing CRD, which is ours; another client may be creating it right now.
         return await self._client.apply(CRDS, content, manager=APPLIER, force=is_there)
 
     async def _convert(self, obj: Object, crd: Object) -> Object:
-        """Have it converted as the definition says, unless there is a Conversion for the kind."""
+        """Set the conversion of the definition, unless there is a Conversion for the kind."""
         change = conversion_change(obj, crd)
         if change is None or await self._is_converted(crd["metadata"]["name"]):
             return crd
@@ -201,7 +202,7 @@ class CompositeDefinitionController(Controller[str]):
         for each in refusals:
             await self._events.tell(obj, each.reason, str(each), type="Warning")
 
-    # When it is deleted.
+    # Deletion.
 
     async def _remove(self, obj: Object, crd: Object | None) -> Requeue | None:
         if crd is None or not is_owned(crd, obj):
@@ -219,7 +220,7 @@ class CompositeDefinitionController(Controller[str]):
         return None
 
     async def _delete(self, obj: Object, crd: Object, there: Sequence[str]) -> None:
-        """Have the kind go, and with it the objects that it has by force alone."""
+        """Delete the CRD, and with it the remaining objects, which requires force."""
         name, uid = crd["metadata"]["name"], crd["metadata"]["uid"]
         if there:
             message = f"deleted by force, and with it {listed(there, most=3)}"

@@ -1,4 +1,4 @@
-"""Compositions, their revisions and composite resources on an API server, for whoever decides."""
+"""Reads of Compositions, revisions and composite resources from an API server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DEFINITIONS, COMPOSITIONS, COMPOSITION_REVISIONS = (
 
 
 def shown(kind: str, name: str, namespace: str = "") -> str:
-    """A composite resource in a sentence.
+    """Return a composite resource's name for messages.
 
     >>> shown("AcmeBucket", "my-bucket", "shop")
     'AcmeBucket shop/my-bucket'
@@ -43,7 +43,7 @@ def shown(kind: str, name: str, namespace: str = "") -> str:
 
 
 def state_of(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
-    """What of an object's metadata tells whether there is something to do."""
+    """Return the metadata whose change needs a reconcile."""
     del kind
     metadata = obj["metadata"]
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
@@ -51,30 +51,30 @@ def state_of(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
 
 
 class ClientCompositionLookup:
-    """What an API server has of compositions, read when somebody asks."""
+    """Reads compositions from an API server on demand."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def crd(self, definition: str) -> Object | None:
-        """The CustomResourceDefinition of a definition, whosever it is."""
+        """Return the CustomResourceDefinition of a definition, whoever owns it, or None."""
         return await find(self._client, CRDS, definition)
 
     async def revisions(self, composition: str) -> list[Object]:
-        """The CompositionRevisions of a Composition."""
+        """Return the CompositionRevisions of a Composition."""
         if not composition or label_value_problems(composition):
-            return []  # there can be none
+            return []  # not a valid label value, so there are none
         labels = f"{COMPOSITION}={composition}"
         return (await self._client.list(COMPOSITION_REVISIONS, labels=labels)).items
 
     async def composites(self, crd: Object) -> list[str]:
-        """Some of the objects of a kind, whatever version they are of; none if there are none.
+        """Return the names of some objects of a kind, in any version; empty if there are none.
 
-        Where nobody can tell, as a moment after its versions changed, that is an ApiError.
+        Raise ApiError if that is unknown, as a moment after the kind's versions changed.
         """
         spec = crd["spec"]
         if not _is_established(crd):
-            return []  # there never were any
+            return []  # never served
         namespaced = spec["scope"] == "Namespaced"
         for version in [each["name"] for each in spec["versions"] if each["served"]]:
             resource = GroupVersionResource(
@@ -83,7 +83,7 @@ class ClientCompositionLookup:
             try:
                 found = await self._client.list(resource, limit=_SOME, metadata=True)
             except ApiError as error:
-                if error.code != 404:  # which says that it is not served yet
+                if error.code != 404:  # not served yet
                     raise
             else:
                 return [_shown(spec["names"]["kind"], each) for each in found.items]
@@ -92,7 +92,7 @@ class ClientCompositionLookup:
         raise ApiError(503, "ServiceUnavailable", problem)
 
     async def users(self, revisions: Iterable[Object]) -> Mapping[str, Sequence[str]]:
-        """The composite resources that use some revisions, by the names of these."""
+        """Return the composite resources that use these revisions, by the revisions' names."""
         found: dict[str, list[str]] = {}
         wanted = {each["metadata"]["name"]: each for each in revisions}
         targets = {_target(each) for each in wanted.values()}
@@ -127,6 +127,6 @@ def _is_established(crd: Object) -> bool:
 
 
 def _target(revision: Object) -> tuple[str, str]:
-    """The group and the kind that a revision is for."""
+    """Return the group and kind that a revision is for."""
     target = revision["spec"]["compositeTypeRef"]
     return target["apiVersion"].rpartition("/")[0], target["kind"]

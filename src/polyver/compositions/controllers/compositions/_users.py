@@ -1,4 +1,4 @@
-"""Which composite resources use which revision of a composition, kept up to date."""
+"""Index of the composite resources that use each revision of a composition."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from polyver.kube.objects.kinds import ResourceKind
 __all__ = ["CompositeUsers"]
 
 _User = tuple[str, str, Key]
-"""The group and the kind of a composite resource, and which one it is."""
+"""Group, kind and key of a composite resource."""
 
 
 class CompositeUsers:
-    """Takes note of composite resources, and tells who uses a revision."""
+    """Records composite resources, and returns the users of a revision."""
 
     def __init__(self) -> None:
         self._users: dict[str, dict[_User, None]] = {}
 
     def of(self, revision: str) -> Sequence[str]:
-        """Those that use a revision, as sentences name them."""
+        """Return the users of a revision, as messages name them."""
         return [shown(kind, *reversed(key)) for _, kind, key in self._users.get(revision, ())]
 
     def observe(self, kind: ResourceKind, change: Change[str]) -> set[str]:
-        """Take note of a change; the revisions that are used from now on, or no longer."""
+        """Record a change; return the revisions that become used or unused by it."""
         user = kind.group, kind.kind, change.key
         touched = {self._drop(change.before or "", user)}
         if change.after:
@@ -35,7 +35,7 @@ class CompositeUsers:
         return touched - {""}
 
     def forget(self, kind: ResourceKind) -> set[str]:
-        """A kind is no longer served: nobody of it uses anything, as far as can be told."""
+        """Remove the users of a kind that is no longer served; return revisions now unused."""
         gone = [
             (revision, user)
             for revision, users in self._users.items()
@@ -45,7 +45,7 @@ class CompositeUsers:
         return {self._drop(*each) for each in gone} - {""}
 
     def _drop(self, revision: str, user: _User) -> str:
-        """The revision, if this was the last one that used it."""
+        """Remove a user; return the revision if this was its last user, else an empty string."""
         users = self._users.get(revision)
         if users is None or user not in users:
             return ""
@@ -56,5 +56,5 @@ class CompositeUsers:
         return revision
 
     def used(self, revisions: Iterable[str]) -> set[str]:
-        """Those of some revisions that somebody uses."""
+        """Return those of some revisions that are in use."""
         return {each for each in revisions if each in self._users}

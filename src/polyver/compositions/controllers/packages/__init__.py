@@ -1,4 +1,4 @@
-"""Functions that are installed: their revisions made and collected, and the active ones served."""
+"""Controllers of Functions and FunctionRevisions."""
 
 from polyver.compositions.controllers.packages._dependents import (
     Compositions,

@@ -1,4 +1,4 @@
-"""Who uses functions: compositions, followed as they change or read when somebody asks."""
+"""Users of functions: compositions, followed by watches or read on demand."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ _PAGE = 500
 
 
 class Users(Protocol):
-    """Those who can tell who uses functions."""
+    """Knows the users of functions."""
 
     async def uses(self, function: str) -> Sequence[StepFunctionUse]:
-        """The steps that call a function and are not to lose it."""
+        """Return the steps that call a function and must not lose it."""
         ...
 
 
 class Dependents(Users, Protocol):
-    """Those who know it all the time, for controllers."""
+    """Users of functions that are kept up to date by watches, for controllers."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
-        """What changes it; the keys are names of functions."""
+        """Watches that keep it up to date; their keys are names of functions."""
         ...
 
 
 class NoDependents:
-    """Nobody, where there are no compositions."""
+    """No users, where compositions are not served."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
@@ -100,7 +100,7 @@ class Compositions:
             self._pipelines[change.key.name] = change.after
         told = {each for each in (change.before, change.after) if each is not None}
         compositions = {each.composition for each in told}
-        # Others of the composition may be its newest now, or no longer.
+        # Another revision of the composition may have become its newest, or ceased to be.
         told |= {each for each in self._pipelines.values() if each.composition in compositions}
         return {function for each in told for function in each.functions}
 
@@ -122,7 +122,7 @@ class Compositions:
 
 
 class CompositionsOn:
-    """The same, read from an API server when somebody asks."""
+    """The same as Compositions, read from an API server on demand."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -156,7 +156,7 @@ class CompositionsOn:
 
 
 def composites(discovery: Discovery) -> list[ResourceKind]:
-    """The kinds of composite resources, by the category that all of them have."""
+    """Return the kinds of composite resources, by their common category."""
     found = preferred(discovery.kinds, verbs=("list", "watch"))
     return [kind for kind in found if _CATEGORY in kind.categories]
 
@@ -167,6 +167,6 @@ def _pipeline(kind: ResourceKind, obj: Object) -> CompositionPipeline:
 
 
 def keep_revision(kind: ResourceKind, obj: Object) -> str:
-    """What is kept of a composite resource: the revision that it uses, empty if it uses none."""
+    """Return the revision that a composite resource uses; empty if it uses none."""
     del kind
     return revision_used(obj)

@@ -1,4 +1,4 @@
-"""Digests of packages, asked for beside the loop: looking into a package may take minutes."""
+"""Digests of packages, computed in tasks: reading a package may take minutes."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ __all__ = ["DigestLimits", "DigestLookup", "DigestRequest", "Digests"]
 
 @dataclass(frozen=True, slots=True)
 class DigestLimits:
-    """What finding out digests may take, and how often it is done."""
+    """Limits for the computation of digests; times are in seconds."""
 
     seconds: float = 300.0
     at_once: int = 16
     every: float = 60.0
-    """How often it is looked whether a package is another one by now, where that is wanted."""
+    """Interval between two checks for changed content, if the pull policy is Always."""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=120.0))
-    """When to try again what failed."""
+    """Back-off after a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class DigestRequest:
-    """What is asked about."""
+    """A package whose digest is needed."""
 
     package: str
     address: str = ""
     repeated: bool = False
-    """Whether the answer may change."""
+    """True if the digest may change."""
 
 
 @dataclass(frozen=True, slots=True)
 class DigestLookup:
-    """What is known of a digest; neither digest nor problem while it is being found out."""
+    """Known state of a digest; neither digest nor problem while it is being computed."""
 
     digest: str | None = None
     problem: str = ""
     reason: str = ""
-    """One word for the problem, if there is one."""
+    """Reason of the problem as one word, if there is one."""
     again: float | None = None
-    """When to ask again, in seconds."""
+    """Seconds after which to ask again."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class _Asked:
 
 
 class Digests:
-    """Asks a runtime, and has the function looked at again when it has answered."""
+    """Asks a runtime for digests, and wakes the function when one is known."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Digests:
         self._asked: dict[str, _Asked] = {}
 
     def answer(self, function: str, question: DigestRequest) -> DigestLookup:
-        """What is known so far; what is not known yet is asked for."""
+        """Return what is known so far, and start to compute what is not."""
         asked = self._asked.get(function)
         if asked is None or asked.question != question:
             self.forget(function)
@@ -93,13 +93,13 @@ class Digests:
         return DigestLookup(asked.digest, asked.problem, asked.reason, again)
 
     def forget(self, function: str) -> None:
-        """Nobody wants to know any more."""
+        """Cancel the computation for a function, and drop its result."""
         asked = self._asked.pop(function, None)
         if asked is not None and asked.task is not None:
             asked.task.cancel()
 
     async def close(self) -> None:
-        """Ask no further."""
+        """Cancel all computations."""
         tasks = [asked.task for asked in self._asked.values() if asked.task is not None]
         for task in tasks:
             task.cancel()

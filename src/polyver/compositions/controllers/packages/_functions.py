@@ -1,6 +1,6 @@
-"""Functions: their revisions made, numbered, activated and collected as the plan says.
+"""Controller of Functions: creates, numbers, activates and collects their revisions.
 
-What is to be done is decided by `packages`; admission asks it before, and this asks it again.
+`packages` decides; admission checks the same rules before a write.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ __all__ = ["FunctionController"]
 
 _MANAGER = "polyver"
 _LATER = 1.0
-"""When to look again where those who use functions cannot be asked."""
+"""Seconds until the next reconcile while the users of functions are unknown."""
 
 
 class FunctionController(Controller[str]):
-    """One key for each function; its revisions and those who use it wake it."""
+    """Reconciles Functions, one key each; their revisions and users wake it."""
 
     name = "functions"
 
@@ -72,7 +72,7 @@ class FunctionController(Controller[str]):
         clock: Clock | None = None,
         log: Log | None = None,
     ) -> None:
-        """`several` is the switch FunctionRevisions."""
+        """Create a controller; `several` enables the feature FunctionRevisions."""
         self._client = client
         self._several = several
         self._clock: Clock = clock or SystemClock()
@@ -100,7 +100,7 @@ class FunctionController(Controller[str]):
         await self._digests.close()
 
     def _wake(self, key: str) -> None:
-        self.wake(key)  # whatever the loop has made of it by now
+        self.wake(key)  # looked up now: the controller's loop may have replaced `wake`
 
     async def reconcile(self, key: str) -> Requeue | None:
         obj = await self._installed.function(key)
@@ -131,7 +131,7 @@ class FunctionController(Controller[str]):
     def _answer(
         self, function: DesiredFunction, obj: Object, known: Sequence[KnownFunctionRevision]
     ) -> DigestLookup:
-        """The digest that is noted already for this very reference, else what the runtime says."""
+        """Return the digest recorded for this reference, else what the runtime reports."""
         status = obj.get("status") or {}
         if function.pull != "Always" and status.get("currentIdentifier") == function.package:
             for each in known:
@@ -145,7 +145,7 @@ class FunctionController(Controller[str]):
     async def _hold(
         self, obj: Object, revisions: dict[str, Object], used: Mapping[str, object]
     ) -> Object:
-        """Hold what is used, and let go of what is not."""
+        """Add finalizers to objects in use; remove them from the others."""
         for name, each in revisions.items():
             if name not in used:
                 await remove_finalizer(self._client, FUNCTION_REVISIONS, each, IN_USE)
@@ -192,7 +192,7 @@ class FunctionController(Controller[str]):
                 raise
             there = await find(self._client, FUNCTION_REVISIONS, known.name)
             if there is None or function_of(there) == obj["metadata"]["name"]:
-                raise  # it has come or gone in between, and is looked at again
+                raise  # created or deleted meanwhile: reconcile again
             fact = f"its revision would be called {known.name}, which belongs to others"
             return [Refusal("NameTaken", fact, at="metadata.name", hint="delete that one")]
         message = f"{known.name} is revision {known.number}: {obj['spec']['package']}"
@@ -201,7 +201,7 @@ class FunctionController(Controller[str]):
 
     async def _change(self, obj: Object, change: Object) -> Object:
         metadata = obj["metadata"]
-        # With its resourceVersion: what was decided on an old state is decided again.
+        # With the resourceVersion: a decision on an old state is made again.
         known = {name: metadata[name] for name in ("uid", "resourceVersion")}
         change = {**change, "metadata": {**change.get("metadata", {}), **known}}
         return await self._client.patch(
@@ -253,7 +253,7 @@ def _troubles(
 def _seen(
     obj: Object, answer: DigestLookup, plan: FunctionPlan, revisions: Mapping[str, Object]
 ) -> FunctionPackageState:
-    """What is known; of the revision that was current as long as none else is."""
+    """Return the state of the package, with the current revision, or the last known one."""
     current = plan.current or (obj.get("status") or {}).get("currentRevision", "")
     asking = answer.digest is None and not answer.problem
     reason = answer.reason or UNPACKING

@@ -1,4 +1,4 @@
-"""FunctionRevisions: the active ones served, each at an endpoint of its own, the others not."""
+"""Controller of FunctionRevisions: serves the active ones, each at its own endpoint."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _MANAGER = "polyver"
 
 
 class FunctionRevisionController(Controller[str]):
-    """One key for each revision; what its runtime has to tell wakes it, too.
+    """Reconciles FunctionRevisions, one key each; the runtime wakes it, too.
 
-    The runtime is its own: it is closed with the controller.
+    The controller owns the runtime, and closes it.
     """
 
     name = "functionrevisions"
@@ -55,7 +55,7 @@ class FunctionRevisionController(Controller[str]):
         await self._runtime.close()
 
     def _wake(self, name: str) -> None:
-        self.wake(name)  # whatever the loop has made of it by now
+        self.wake(name)  # looked up now: the controller's loop may have replaced `wake`
 
     async def reconcile(self, key: str) -> Requeue | None:
         obj = await find(self._client, FUNCTION_REVISIONS, key)
@@ -100,13 +100,13 @@ class FunctionRevisionController(Controller[str]):
                 manager=_MANAGER,
             )
         except ApiError as error:
-            if error.code != 404:  # the last finalizer may just have gone
+            if error.code != 404:  # the last finalizer may just have been removed
                 raise
             return obj
 
 
 def _is_wanted(obj: Object) -> bool:
-    """Whether it is to be served: also while it goes, as long as somebody uses it."""
+    """Report whether it must be served: also during its deletion, while it is in use."""
     metadata = obj["metadata"]
     held = has_finalizer(obj, IN_USE)
     active = obj["spec"]["desiredState"] == "Active"

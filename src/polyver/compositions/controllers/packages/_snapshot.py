@@ -1,4 +1,4 @@
-"""What is installed on an API server, for whoever has to decide about it."""
+"""Reads of Functions and FunctionRevisions from an API server."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class ClientFunctionLookup:
         self._users = users or NoDependents()
 
     async def function(self, name: str) -> Object | None:
-        """A Function, if there is one of that name."""
+        """Return a Function, or None if there is none of that name."""
         return await find(self._client, FUNCTIONS, name) if name else None
 
     async def revisions(self, function: str) -> list[Object]:
-        """The FunctionRevisions of a function."""
+        """Return the FunctionRevisions of a function."""
         if not function or label_value_problems(function):
-            return []  # there can be none
+            return []  # not a valid label value, so there are none
         labels = f"{PACKAGE}={function}"
         return (await self._client.list(FUNCTION_REVISIONS, labels=labels)).items
 
     async def uses(self, function: str) -> Sequence[StepFunctionUse]:
-        """The steps of compositions that call a function."""
+        """Return the steps of compositions that call a function."""
         return await self._users.uses(function)

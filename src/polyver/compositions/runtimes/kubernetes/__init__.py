@@ -1,4 +1,4 @@
-"""Revisions served by Deployments on a cluster."""
+"""Runtime that serves revisions by Deployments on a cluster."""
 
 from polyver.compositions.runtimes.kubernetes._runtime import KubernetesRuntime
 

@@ -1,4 +1,4 @@
-"""The certificates of functions on a cluster: all replicas share the authorities in a Secret."""
+"""Certificates of functions on a cluster: all replicas share the authorities in a Secret."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["AUTHORITIES", "ClusterCertificates"]
 
 AUTHORITIES = "polyver-functions"
-"""The Secret that holds the authorities."""
+"""Name of the Secret with the authorities."""
 _KEY = "authorities.json"
 _TRIES = 5
 _READ_EVERY = 60.0
@@ -25,11 +25,11 @@ _MANAGER = "polyver"
 
 
 class _UnreadableSecret(PolyverError):
-    """A Secret that holds something else."""
+    """A Secret with unexpected content."""
 
 
 class ClusterCertificates:
-    """Issues certificates for revisions, and for whoever calls them."""
+    """Issues certificates for revisions and for their caller."""
 
     def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
         self._client = client
@@ -41,7 +41,7 @@ class ClusterCertificates:
         self._one_at_a_time = asyncio.Lock()
 
     async def fitting(self, revision: str, before: IssuedCertificate | None) -> IssuedCertificate:
-        """The certificates for a revision: those that it has, unless they are to be replaced."""
+        """Return the certificates of a revision: the existing ones, unless they need renewal."""
         authorities, now = await self._authorities(), self._clock.now()
         names = server_names(revision, namespace=self._namespace)
         if before is not None and not renewal(before, authorities, names, now):
@@ -49,14 +49,14 @@ class ClusterCertificates:
         return authorities.server(names, now)
 
     async def trust(self, revision: str) -> Trust:
-        """What is shown to a revision, and believed of it."""
+        """Return the certificates for calls of a revision."""
         authorities, now = await self._authorities(), self._clock.now()
         if self._caller is None or renewal(self._caller, authorities, (), now):
             self._caller = authorities.client(now)
         return Trust(self._caller.bundle, self._caller.pair, revision)
 
     async def _authorities(self) -> Authorities:
-        """The authorities as of now, kept before anyone hears of them."""
+        """Return the authorities as of now; changes are stored before anyone uses them."""
         async with self._one_at_a_time:
             age = self._clock.time() - self._read_at
             if self._known is not None and age < _READ_EVERY:
@@ -70,7 +70,7 @@ class ClusterCertificates:
             raise _UnreadableSecret(fact)
 
     async def _advanced(self, now: datetime) -> Authorities | None:
-        """One try; None if somebody else was quicker."""
+        """Try once to advance the stored authorities; return None after a write conflict."""
         kept = await find(self._client, SECRETS, AUTHORITIES, self._namespace)
         before = self._decoded(kept) if kept else Authorities()
         after = before.advanced(now)

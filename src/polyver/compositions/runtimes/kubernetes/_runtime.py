@@ -1,4 +1,4 @@
-"""Revisions served by Deployments, each behind a Service of its own, from OCI images."""
+"""Runtime that serves revisions by Deployments, each behind its own Service, from OCI images."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ __all__ = ["KubernetesRuntime"]
 
 _MANAGER = "polyver"
 _LOOK_EVERY = 600.0
-"""Seconds after which what nobody has told of is put right, and certificates are looked at."""
+"""Seconds between two reconciles without a watch event, which also renew certificates."""
 _BACKOFF = Backoff(first=0.5, most=60.0)
 
 
 class NotOurs(PolyverError):
-    """An object of that name that somebody else has made."""
+    """An object of that name has another owner."""
 
 
 @dataclass(eq=False)
 class _Served:
-    """A revision that is wanted."""
+    """A desired revision."""
 
     wanted: DesiredRevision
     served: ServingStatus = field(default_factory=ServingStatus)
@@ -104,7 +104,7 @@ class KubernetesRuntime:
         known = self._revisions.pop(name, None)
         if known is not None:
             await self._stop(known)
-        # Its pods may finish what is under way: they are told to end, and given time for it.
+        # Deletion ends its pods with a grace period, in which calls in flight may finish.
         for resource in (DEPLOYMENTS, SERVICES, SECRETS):
             await self._delete(resource, name)
 
@@ -119,7 +119,7 @@ class KubernetesRuntime:
             yield Figures(name, up=each.served.healthy)
 
     async def close(self) -> None:
-        """What serves on the cluster goes on: whoever comes next finds it."""
+        """Stop reconciling; the objects on the cluster stay for the next process."""
         for known in self._revisions.values():
             await self._stop(known)
         self._revisions.clear()
@@ -128,7 +128,7 @@ class KubernetesRuntime:
             await asyncio.wait([self._watching])
             self._watching = None
 
-    # What goes on.
+    # Reconciliation.
 
     async def _keep(self, known: _Served) -> None:
         failures = 0
@@ -163,13 +163,14 @@ class KubernetesRuntime:
                 each.cancel()
 
     async def _brought_about(self, wanted: DesiredRevision) -> ServingStatus:
-        """Apply what serves a revision, and tell what its Deployment says."""
+        """Apply the objects of a revision, and return the status of its Deployment."""
         secret = await self._ours(SECRETS, wanted.name)
         issued = await self._certificates.fitting(wanted.name, issued_in(secret))
         applied: Object | None = None
         for resource, content in objects_of(wanted, self._namespace, issued):
             found = await self._ours(resource, wanted.name)
-            # By force what is ours; what somebody else makes at this moment is not.
+            # Force only an existing object, which is ours; another client may be creating it right
+            # now.
             uid = {"uid": found["metadata"]["uid"]} if found is not None else {}
             wholly = {**content, "metadata": {**content["metadata"], **uid}}
             applied = await self._client.apply(
@@ -178,7 +179,7 @@ class KubernetesRuntime:
         return served_of(applied, wanted.name, self._namespace)
 
     async def _ours(self, resource: GroupVersionResource, name: str) -> Object | None:
-        """What is there of that name; NotOurs if it was not made here."""
+        """Return the object of that name, or None; raise NotOurs if polyver did not create it."""
         found = await find(self._client, resource, name, self._namespace)
         if found is not None and not is_ours(found, name):
             fact = f"{resource.plural} {self._namespace}/{name} is somebody else's"

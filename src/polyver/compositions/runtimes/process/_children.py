@@ -1,4 +1,4 @@
-"""The children of one revision: started with certificates, asked whether they are well, ended."""
+"""Child processes of one revision: started with certificates, probed, ended."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LONGEST_BETWEEN = 1.0
 
 @dataclass(eq=False)
 class ProcessRuntimeContext:
-    """What all revisions share."""
+    """Settings and resources that all revisions share."""
 
     certificates: CertificateFolder
     logs: Path
@@ -48,12 +48,12 @@ class ProcessRuntimeContext:
     log: Log
     aside: DaemonThreadPool
     ports: set[int] = field(default_factory=set)
-    """Those of children: gRPC lets two processes listen at one, and each would get half."""
+    """Ports of children: two gRPC servers can listen at one port, and would share its calls."""
 
 
 @dataclass(eq=False)
 class Child:
-    """A process that is to serve a revision."""
+    """A process that serves a revision."""
 
     program: Supervised
     port: int
@@ -67,7 +67,7 @@ class Child:
 
 
 class Children:
-    """Starts, asks and ends the children of a revision."""
+    """Starts, probes and ends the children of a revision."""
 
     def __init__(self, revision: str, surroundings: ProcessRuntimeContext) -> None:
         self._revision = revision
@@ -75,7 +75,7 @@ class Children:
         self._certificates: FunctionCertificates | None = None
 
     async def start(self, environment: FunctionEnvironment) -> Child:
-        """Have another child started."""
+        """Start another child."""
         certificates, port = await self._issued(), _free_port(self._at.ports)
         work = self._at.work / f"{self._revision}-{port}"
         address = f"{LOOPBACK}:{port}"
@@ -101,7 +101,7 @@ class Children:
         return Child(program, port, certificates, work, Life(self._at.clock.time()))
 
     async def _issued(self) -> FunctionCertificates:
-        """The same certificates for one start after the other, as long as they are good."""
+        """Return certificates that are reused for each start while they are valid."""
         known, now = self._certificates, self._at.clock.now()
         if known is None or self._at.certificates.renewal(known, now=now):
             issue = self._at.certificates.issue
@@ -110,11 +110,11 @@ class Children:
         return known
 
     def renewal(self, child: Child) -> str:
-        """Why a child needs other certificates, and so a successor; nothing if it does not."""
+        """Return the reason why a child needs new certificates; empty if it does not."""
         return self._at.certificates.renewal(child.certificates, now=self._at.clock.now())
 
     async def first_answer(self, child: Child) -> Outlook:
-        """Ask until there is an answer, or it is too late for one."""
+        """Probe until there is an answer, or until the start takes too long."""
         pause = self._at.timing.ask_while_starting
         while True:
             await self._ask(child)
@@ -125,13 +125,13 @@ class Children:
             pause = min(pause * 1.5, _LONGEST_BETWEEN)
 
     async def next_answer(self, child: Child, *others: asyncio.Task[Any]) -> Outlook:
-        """Ask again after a while, or as soon as others have something to tell."""
+        """Probe again after a pause, or as soon as one of the other tasks completes."""
         await self._pause(child, self._at.timing.ask_every, others)
         await self._ask(child)
         return outlook(child.life, self._at.timing, self._at.clock.time())
 
     async def end(self, child: Child) -> Ending:
-        """Have a child end, by itself or else by force; to be cancelled is to force it."""
+        """End a child, by force if it does not end itself; cancellation forces it at once."""
         try:
             return await child.program.end()
         except asyncio.CancelledError:
@@ -139,14 +139,14 @@ class Children:
             await child.program.wait()
             raise
         finally:
-            child.program.kill()  # it has ended: this lets go of its supervisor
+            child.program.kill()  # it has ended: this releases its supervisor
             self._at.ports.discard(child.port)
             await self._at.aside.run(lambda: shutil.rmtree(child.work, ignore_errors=True))
 
     async def _pause(
         self, child: Child, seconds: float, others: Iterable[asyncio.Task[Any]] = ()
     ) -> None:
-        """Wait, but not for a child that has ended."""
+        """Wait, but not longer than the child runs."""
         waits = [
             asyncio.ensure_future(sleep(self._at.clock, seconds)),
             asyncio.ensure_future(child.program.wait()),
@@ -158,7 +158,7 @@ class Children:
                 each.cancel()
 
     async def _ask(self, child: Child) -> None:
-        """Ask a child whether it is well, unless it has ended before it answers."""
+        """Probe a child, and record the result unless the child ends first."""
         if not child.program.runs:
             return
         asked = asyncio.ensure_future(self._problem(child))
@@ -182,7 +182,7 @@ class Children:
 
 
 def _variables(environment: FunctionEnvironment, work: Path) -> dict[str, str]:
-    """What every child gets: nothing that polyver knows is in it."""
+    """Return the environment variables of a child; none of polyver's own except PATH."""
     path = os.environ.get("PATH", os.defpath)
     if environment.programs is not None:
         path = f"{environment.programs}{os.pathsep}{path}"

@@ -1,7 +1,7 @@
-"""The content of a folder: which files belong to it, their digest, and a copy that has it.
+"""The content of a folder: its files, their digest, and a copy that has this digest.
 
-Two folders with the same files have the same digest, wherever they are and in whatever order a
-disk tells of them; what tools leave behind is no content.
+Two folders with the same files have the same digest, wherever they are and in whatever order the
+file system lists them; files that tools leave behind are not content.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MOST_BYTES = 512 << 20
 
 
 def is_content(name: str) -> bool:
-    """Whether a file or a folder of this name belongs to the content of what it is in.
+    """Report whether a file or a folder of this name is part of the content.
 
     >>> is_content("main.py"), is_content("__pycache__"), is_content("x.egg-info")
     (True, False, False)
@@ -41,30 +41,30 @@ def is_content(name: str) -> bool:
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
-    """The digest of a content: of its paths, and of the SHA-256 of each file's bytes.
+    """Return the digest of a content: of its paths, and of the SHA-256 of each file's bytes.
 
     >>> digest_of({"a": b"1" * 32, "b": b"2" * 32}) == digest_of({"b": b"2" * 32, "a": b"1" * 32})
     True
     """
     whole = hashlib.sha256(b"polyver folder 1\n")
     for path, content in sorted((os.fsencode(path), content) for path, content in files.items()):
-        # Lengths in front: no path can be taken for a part of something else.
+        # The length in front keeps a path from being mistaken for part of something else.
         whole.update(len(path).to_bytes(8, "big") + path + content)
     return f"sha256:{whole.hexdigest()}"
 
 
 def folder_digest(folder: Path) -> str:
-    """The digest of what is in a folder now."""
+    """Return the digest of a folder's current content."""
     return _digest_and_copy(folder, None)
 
 
 def copy_folder(folder: Path, to: Path) -> str:
-    """Copy the content of a folder; the digest is that of the copy, whatever happens meanwhile."""
+    """Copy the content of a folder; return the digest of the copy, even if the folder changes."""
     return _digest_and_copy(folder, to)
 
 
 def file_digest(file: Path) -> str:
-    """The digest of one file."""
+    """Return the digest of one file."""
     try:
         with file.open("rb") as opened:
             return f"sha256:{hashlib.file_digest(opened, 'sha256').hexdigest()}"
@@ -114,9 +114,9 @@ def _files(root: Path, folder: Path, inside: str) -> Iterator[tuple[str, Path]]:
 
 
 def _followed(root: Path, path: Path, name: str) -> Path:
-    """The file that is read: a link may lead to another file of the folder, and nowhere else."""
+    """Return the file to read: a link may only lead to another file of the folder."""
     if path.is_symlink():
-        target = Path(os.path.realpath(path))  # a loop of links is no error in it
+        target = Path(os.path.realpath(path))  # raises no error for a loop of links
         if not target.is_relative_to(root.resolve()):
             raise PackageUnusable(f"the link {name} leads out of the folder {root}")
         if target.is_dir():
@@ -126,9 +126,9 @@ def _followed(root: Path, path: Path, name: str) -> Path:
 
 
 def _read(file: Path, to: Path | None, most: int) -> tuple[bytes, int]:
-    """The digest of a file's bytes and how many there are; they are written to the copy, too."""
+    """Return the digest and the size of a file's bytes, and write them to the copy, if any."""
     whole, size = hashlib.sha256(), 0
-    # A pipe would be waited for.
+    # Without O_NONBLOCK, opening a pipe would block.
     with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
         mode = os.fstat(opened.fileno()).st_mode
         if not stat.S_ISREG(mode):

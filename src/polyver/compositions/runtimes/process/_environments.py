@@ -1,7 +1,7 @@
-"""An environment for each digest, built once and kept: what its function runs in.
+"""Environments in which functions run: one for each digest, built once and kept.
 
-Whatever a crash leaves behind is no environment: one counts when its record is written, which
-comes last. A lock on a file says who builds, uses or removes it, in this process or in another.
+An environment counts as complete when its record exists, which is written last; a crash leaves only
+incomplete ones. A lock on a file protects building, using and removing it, across processes.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor} of {sys.base_prefi
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """An environment that is complete."""
+    """Record of a complete environment."""
 
     at: str
     """Its folder; environments cannot be moved."""
     python: str
-    """What it was made with; empty if nothing was installed."""
+    """Python that created it; empty if nothing was installed."""
     command: FunctionCommand
 
 
@@ -56,7 +56,7 @@ _record = msgspec.json.Decoder(_Record)
 
 @dataclass(frozen=True, slots=True)
 class FunctionEnvironment:
-    """What a function runs in, held for as long as it is used."""
+    """The environment of a function, locked while it is used."""
 
     folder: Path
     command: FunctionCommand
@@ -64,18 +64,18 @@ class FunctionEnvironment:
 
     @property
     def source(self) -> Path | None:
-        """A copy of the folder that says itself how it is run: its command runs there."""
+        """Copy of a folder that has its own command, which runs there."""
         found = self.folder / "source"
         return found if found.is_dir() else None
 
     @property
     def programs(self) -> Path | None:
-        """Where the programs are that were installed, if any were."""
+        """Folder with the installed programs, or None."""
         found = bin_of(_installed(self.folder))
         return found if found.is_dir() else None
 
     def release(self) -> None:
-        """It is not used any more."""
+        """Unlock it after use."""
         self._lock.release()
 
 
@@ -92,9 +92,9 @@ class Environments:
         self._builds = asyncio.Semaphore(_AT_A_TIME)
 
     async def take(self, digest: str, source: Path | None) -> FunctionEnvironment | None:
-        """The environment for a digest, built if need be; None if there is nothing to build from.
+        """Return the environment for a digest, built if necessary; None without a source.
 
-        Whoever asks while it is built waits for that.
+        A concurrent caller waits until it is built.
         """
         while True:
             if (found := self._use(digest)) is not None:
@@ -121,7 +121,7 @@ class Environments:
             lock.release()
             return None
         with suppress(OSError):
-            os.utime(self._record_of(digest))  # those that nobody asks for go first
+            os.utime(self._record_of(digest))  # the least recently used are removed first
         return FunctionEnvironment(Path(record.at), record.command, lock)
 
     def _lock_of(self, digest: str) -> Path:
@@ -131,7 +131,7 @@ class Environments:
         return self._folder / f"{hex_of(digest)}.json"
 
     def _record(self, digest: str) -> _Record | None:
-        """What is noted of an environment that can be used here and now."""
+        """Return the record of an environment that is usable here and now, or None."""
         try:
             found = _record.decode(self._record_of(digest).read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -145,7 +145,7 @@ class Environments:
         folder = self._folder / f"{hex_of(digest)}.{secrets.token_hex(4)}"
         log = self._logs / f"build-{hex_of(digest)[:12]}.log"
         try:
-            # What somebody left who was killed while building.
+            # Leftovers of a process that was killed during a build.
             await self._aside.run(lambda: self._remove_folders(digest))
             private_folder(folder)
             command, is_python = await self._filled(folder, source, log)
@@ -167,7 +167,7 @@ class Environments:
             return project.command, False
         environment, what = _installed(folder), source
         if not is_wheel:
-            # Building leaves things behind, and not in what is kept.
+            # Building creates files, which must not end up in the stored copy.
             what = folder / "build"
             await self._aside.run(lambda: shutil.copytree(source, folder / "build"))
         await self._installer.make(environment, log)
@@ -177,7 +177,7 @@ class Environments:
         return project.command or _command_in(environment, what), True
 
     async def tidy(self, *, keep: int, sources: Path) -> None:
-        """Remove what is not complete, and what nobody uses but for the last few."""
+        """Remove incomplete environments, and unused ones except the last few."""
         await self._aside.run(lambda: self._tidy(keep, sources))
 
     def _tidy(self, keep: int, sources: Path) -> None:
@@ -202,7 +202,7 @@ class Environments:
         return max(times)
 
     def _tidied(self, digest: str) -> bool:
-        """Whether nobody uses an environment; what is left of others like it goes at once."""
+        """Remove incomplete environments of a digest; return True if it is unused."""
         lock = FileLock.take(self._lock_of(digest), shared=False)
         if lock is None:
             return False
@@ -239,7 +239,7 @@ def _remove(folder: Path) -> None:
 
 
 def _command_in(environment: Path, installed: Path) -> FunctionCommand:
-    """How the distribution is run that was installed from a folder or a wheel."""
+    """Return the command of the distribution that was installed from a folder or a wheel."""
     libraries = libraries_of(environment)
     has_module = (libraries / "function" / "main.py").is_file()
     found = next((each for each in _local(libraries) if _origin(each) == installed), None)
@@ -256,7 +256,7 @@ def _local(libraries: Path) -> Iterator[Distribution]:
 
 
 def _origin(distribution: Distribution) -> Path | None:
-    """Where a distribution came from, if it was not an index."""
+    """Return the path that a distribution was installed from; None for one from an index."""
     try:
         found = _direct.decode(distribution.read_text("direct_url.json") or "")
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""Locks on files, which end with the process that holds them, however it ends."""
+"""File locks, which end with the process that holds them, however it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["FileLock"]
 
 
 class FileLock:
-    """One lock that is held: by one alone, or by many together."""
+    """A held lock, exclusive or shared."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
@@ -19,7 +19,7 @@ class FileLock:
 
     @classmethod
     def take(cls, path: Path, *, shared: bool) -> FileLock | None:
-        """A lock, if it can be had now."""
+        """Return the lock if it is available now, else None."""
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -33,7 +33,7 @@ class FileLock:
                 raise
             if _is(path, descriptor):
                 return cls(path, descriptor)
-            os.close(descriptor)  # whoever held it has removed the file
+            os.close(descriptor)  # the previous holder has removed the file
 
     def release(self) -> None:
         if self._descriptor >= 0:
@@ -41,7 +41,7 @@ class FileLock:
             self._descriptor = -1
 
     def remove(self) -> None:
-        """Let go of it, and of the file that it is on; only for who holds it alone."""
+        """Release an exclusive lock, and remove its file."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
         self.release()

@@ -1,7 +1,7 @@
-"""What a package reference stands for: which folder, wheel or requirement, and who allowed it.
+"""Packages: the folder, wheel or requirement of a reference, if it is allowed.
 
-A Function object must not be able to execute code by itself: whoever runs polyver names the
-packages that may be run, or allows those that references name.
+A Function object must not be able to execute code by itself: the operator of polyver lists the
+packages that may run, or allows those that references name.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _LARGEST_MAP = 1 << 20
 
 
 class PackageUnusable(PolyverError):
-    """A package that cannot be served; `reason` is the word for it in conditions."""
+    """A package that cannot be served; `reason` is its reason in conditions."""
 
     reason: ClassVar[Reason] = "NotUsable"
 
 
 class NotAllowed(PackageUnusable):
-    """A package that nobody who may has allowed to be run."""
+    """A package that the operator has not allowed."""
 
     reason = "NotAllowed"
 
@@ -64,7 +64,7 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A distribution in a package index, in one version.
+    """A distribution in a package index, pinned to one version.
 
     >>> Requirement.read("function-greet == 1.2.3").text
     'function-greet==1.2.3'
@@ -75,7 +75,7 @@ class Requirement:
 
     @classmethod
     def read(cls, text: str) -> Requirement:
-        """A pinned requirement; nothing else may reach the installer."""
+        """Parse a pinned requirement; nothing else may reach the installer."""
         found = _REQUIREMENT.fullmatch(text.strip())
         if found is None:
             hint = "write name==1.2.3"
@@ -92,21 +92,21 @@ Source = Folder | Wheel | Requirement
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """What may be run."""
+    """Packages that may run."""
 
     named: Mapping[str, Source] = field(default_factory=dict)
-    """By reference: what `--packages` says."""
+    """Packages by reference, from the file of `--packages`."""
     allows_others: bool = False
-    """Whether `file:` and `pypi:` references are run that nobody named: `--allow-packages`."""
+    """True if other `file:` and `pypi:` references may run: `--allow-packages`."""
     base: Path = field(default_factory=Path.cwd)
-    """Where relative paths in references begin."""
+    """Base of relative paths in references."""
 
     def find(self, reference: str) -> Source:
-        """A package that is there; a PackageUnusable if it may not be run, or if there is none."""
+        """Return an existing package; raise PackageUnusable if it is missing or not allowed."""
         return _there(self.locate(reference))
 
     def locate(self, reference: str) -> Source:
-        """Where a package should be; NotAllowed if it may not be run."""
+        """Return the location of a package; raise NotAllowed if it may not run."""
         if reference in self.named:
             return self.named[reference]
         scheme, found, rest = reference.partition(":")
@@ -121,7 +121,7 @@ class Packages:
 
 
 def read_packages(file: Path) -> Mapping[str, Source]:
-    """What the file of `--packages` says: a mapping from references to where they are."""
+    """Read the file of `--packages`: a mapping from references to locations."""
     documents = load_manifests(_text(file), str(file))
     if len(documents) > 1:
         raise documents[1].error("there is a second document", hint="one mapping is expected")
@@ -157,7 +157,7 @@ def _named(document: Document, reference: str, base: Path) -> Source:
 
 
 def _local(text: str, base: Path) -> Source:
-    """A path, or what a file: reference says behind its colon."""
+    """Parse a path, or the part of a file: reference after the colon."""
     if text.startswith("//"):
         host, slash, path = text[2:].partition("/")
         if host not in ("", "localhost"):
@@ -168,13 +168,13 @@ def _local(text: str, base: Path) -> Source:
         raise PackageUnusable("it has no path", hint="name a folder or a wheel")
     try:
         found = (base / text).resolve()
-    except (OSError, ValueError, RuntimeError):  # too long, no UTF-8, links in a circle
+    except (OSError, ValueError, RuntimeError):  # too long, invalid UTF-8, or a loop of links
         raise PackageUnusable(f"there is no folder {text!r}") from None
     return Wheel(found) if found.suffix == ".whl" else Folder(found)
 
 
 def _there(source: Source) -> Source:
-    """The same, if it is where it is said to be."""
+    """Return the source if it exists, else raise PackageUnusable."""
     match source:
         case Folder(path) if not _is(path, Path.is_dir):
             if _is(path, Path.exists):
@@ -188,5 +188,5 @@ def _there(source: Source) -> Source:
 def _is(path: Path, what: Callable[[Path], bool]) -> bool:
     try:
         return what(path)
-    except OSError:  # a name that is too long, or a folder that nobody may look into
+    except OSError:  # name too long, or no permission
         return False

@@ -1,4 +1,4 @@
-"""The installer: pip, run beside this process, and what it says when it fails."""
+"""The installer: pip, run as a child process, and its error messages."""
 
 from __future__ import annotations
 
@@ -29,50 +29,50 @@ _QUIET = ("--disable-pip-version-check", "--no-input", "--no-color", "--progress
 
 
 class InstallFailed(PackageUnusable):
-    """Something that could not be installed; another try may go better."""
+    """An installation failed; another try may succeed."""
 
     reason = "BuildFailed"
 
 
 def bin_of(environment: Path) -> Path:
-    """Where an environment has its programs."""
+    """Return the folder with an environment's programs."""
     return environment / "bin"
 
 
 def libraries_of(environment: Path) -> Path:
-    """Where an environment has its Python code."""
+    """Return the folder with an environment's Python code."""
     found = {"base": str(environment), "platbase": str(environment)}
     return Path(sysconfig.get_path("purelib", "venv", found))
 
 
 class EnvironmentInstaller:
-    """Makes environments and installs into them."""
+    """Creates virtual environments, and installs into them."""
 
     def __init__(self, folder: Path, *, timeout: float) -> None:
-        """The folder is for what it needs itself."""
+        """Create an installer; the folder is for its own files."""
         self._folder = folder
         self._timeout = timeout
 
     async def make(self, environment: Path, log: Path) -> None:
-        """A virtual environment with nothing in it."""
+        """Create an empty virtual environment."""
         argv = [sys.executable, "-m", "venv", "--without-pip", str(environment)]
         await self._run(argv, log, "no environment can be made")
 
     async def install(self, environment: Path, what: str, log: Path) -> None:
-        """Install a folder or a wheel with all that it needs."""
+        """Install a folder or a wheel with its dependencies."""
         python = str(bin_of(environment) / "python")
         argv = [*await self._pip(log), "--python", python, "install", *_QUIET]
         await self._run([*argv, "--no-warn-script-location", what], log, "it cannot be installed")
 
     async def download(self, requirement: str, to: Path, log: Path) -> None:
-        """Fetch the wheel of a requirement, without what it needs."""
+        """Download the wheel of a requirement, without its dependencies."""
         argv = [*await self._pip(log), "download", *_QUIET, "--no-deps", "--only-binary=:all:"]
         await self._run(
             [*argv, "--dest", str(to), requirement], log, f"{requirement} cannot be fetched"
         )
 
     async def _pip(self, log: Path) -> Sequence[str]:
-        """The pip that comes with this interpreter, or else one in an environment of its own."""
+        """Return the command of this interpreter's pip, or of one in its own environment."""
         if importlib.util.find_spec("pip"):
             return [sys.executable, "-m", "pip"]
         own = self._folder / f"pip-{sys.version_info.major}.{sys.version_info.minor}"
@@ -103,7 +103,7 @@ class EnvironmentInstaller:
 
 
 def _environment() -> dict[str, str]:
-    """Where the installer finds its index and its settings; nothing else of ours."""
+    """Return the environment variables that pip needs for its index and settings, and no others."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -121,7 +121,10 @@ def _failed(failing: str, ending: Ending) -> InstallFailed:
 
 
 def essence(ending: Ending) -> str:
-    """What went wrong inside of what pip ran, or what it calls errors, or else its last lines.
+    """Return the essential lines of pip's output.
+
+    These are the output of a failed subprocess, else the lines that begin with ERROR, else the last
+    lines.
 
     >>> said = "failed:\\n [1 lines of output]\\n no compiler\\n [end of output]\\nnote: x"
     >>> essence(Ending(1, said=said)).splitlines()[-1]

@@ -1,4 +1,4 @@
-"""How the function in a package is run: what its folder says, or else what is installed of it."""
+"""The command of the function in a package, from its folder or its installed distribution."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ _USUAL = ("--address", "{address}", "--tls-certs-dir", "{tls}")
 
 
 class FunctionCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `polyver-function.yaml` says, and what is noted of each environment."""
+    """Content of `polyver-function.yaml`, which is also recorded for each environment."""
 
     command: list[str]
-    """The program and its arguments; {address} and {tls} stand for where it is to listen and for
-    the folder with its certificates, {python} for the Python that runs polyver."""
+    """The program and its arguments. {address} is replaced by the address to listen at, {tls} by
+    the folder with its certificates, {python} by the Python that runs polyver.
+    """
     env: dict[str, str] = {}
-    """Variables beside the few that every child gets; the same places are filled in."""
+    """Additional environment variables, with the same replacements."""
 
 
 prepare(FunctionCommand)
@@ -39,16 +40,16 @@ prepare(FunctionCommand)
 
 @dataclass(frozen=True, slots=True)
 class FunctionProject:
-    """What a folder holds."""
+    """The kind of a folder's content."""
 
     command: FunctionCommand | None = None
-    """What it says itself."""
+    """Its own command, if it has one."""
     is_python: bool = False
-    """Whether there is something to install."""
+    """True if there is a Python project to install."""
 
 
 def read_project(folder: Path) -> FunctionProject:
-    """What a folder says of how it is run."""
+    """Return the kind of a folder's content; raise PackageUnusable without a way to run it."""
     is_python = any((folder / name).is_file() for name in _PYTHON)
     if (folder / FILE).is_file():
         return FunctionProject(_read(folder / FILE), is_python)
@@ -82,7 +83,7 @@ def _read(file: Path) -> FunctionCommand:
 
 
 def _check_arguments(document: Document) -> None:
-    """In YAML {address} is a mapping, which nobody would guess from what it is complained of."""
+    """Raise an error with a hint if an argument is a mapping, which {address} is in YAML."""
     value = document.value if isinstance(document.value, dict) else {}
     arguments = value.get("command")
     for number, each in enumerate(arguments if isinstance(arguments, list) else ()):
@@ -92,7 +93,7 @@ def _check_arguments(document: Document) -> None:
 
 
 def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> FunctionCommand:
-    """How an installed distribution is run: as Crossplane's template has it, or by its script.
+    """Return the command of an installed distribution: Crossplane's template, or its script.
 
     >>> command_of("greet", ["greet"], has_module=False).command
     ['greet']
@@ -113,7 +114,9 @@ def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> Func
 def filled(
     command: FunctionCommand, *, address: str, tls: str
 ) -> tuple[Sequence[str], Mapping[str, str]]:
-    """The arguments and variables of one start; what names no place gets the usual flags.
+    """Return the arguments and variables of one start.
+
+    A command without {address} and {tls} gets the usual flags.
 
     >>> filled(FunctionCommand(["run"]), address="127.0.0.1:1", tls="/tls")[0]
     ['run', '--address', '127.0.0.1:1', '--tls-certs-dir', '/tls']

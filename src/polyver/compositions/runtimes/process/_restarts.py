@@ -1,4 +1,4 @@
-"""What becomes of a child: pure decisions on times, answers and ends, for whoever acts on them."""
+"""Decisions about child processes, from times, answers and exits."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _SAID = 600
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long things may take, in seconds."""
+    """Timeouts and intervals, in seconds."""
 
     start: float = 60.0
-    """From the start of a child to its first answer."""
+    """Maximum time from the start of a child to its first answer."""
     ask_every: float = 10.0
     ask_while_starting: float = 0.1
     answer: float = 10.0
-    """For one answer to the question whether it is well."""
+    """Timeout of one health probe."""
     silence: float = 60.0
-    """Without any answer after which a child hangs: a function that computes may be busy."""
+    """Time without any answer after which a child counts as hung; a busy function may be slow."""
     stable: float = 30.0
-    """Of service after which earlier failures are forgotten."""
+    """Time of service after which earlier failures are forgotten."""
     drain: float = 30.0
-    """In which calls under way may finish after the endpoint has moved or gone."""
+    """Time for calls in flight after the endpoint has changed or ended."""
     grace: float = 10.0
-    """In which a child may end by itself when it is told to."""
+    """Shutdown grace period of a child."""
     build: float = 900.0
     restarts: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
     rebuilds: Backoff = field(default_factory=lambda: Backoff(first=10.0, most=600.0))
@@ -51,17 +51,17 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a program ended: its exit code, or the negative number of a signal."""
+    """The end of a program: its exit code, or the negative number of a signal."""
 
     code: int
     why: str = ""
-    """What we know beyond that."""
+    """Further knowledge about the cause."""
     said: str = ""
-    """Its last words."""
+    """The end of its output."""
 
     @property
     def fact(self) -> str:
-        """One sentence.
+        """The cause as one sentence.
 
         >>> Ending(3).fact, Ending(-11).fact, Ending(-9, "took too much").fact
         ('ended with exit code 3', 'was ended by SIGSEGV', 'took too much')
@@ -77,7 +77,7 @@ class Ending:
 
     @property
     def last_lines(self) -> str:
-        """The last lines that it printed, not many and not long."""
+        """The last lines of its output, limited in number and length."""
         lines = [line.rstrip() for line in self.said.splitlines() if line.strip()]
         return "\n".join(lines[-_LINES:])[-_SAID:]
 
@@ -88,13 +88,13 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A child that runs, as far as its answers tell."""
+    """A running child, and the results of its probes."""
 
     started: float
     answered: float | None = None
-    """When it last did."""
+    """Time of its last answer."""
     problem: str = ""
-    """Why it did not, the last time that it was asked."""
+    """Problem of the last probe; empty if it was answered."""
 
     @property
     def served_for(self) -> float:
@@ -102,7 +102,7 @@ class Life:
         return 0.0 if self.answered is None else self.answered - self.started
 
     def heard(self, problem: str, now: float) -> Life:
-        """After a question that was answered, if there is no problem."""
+        """Return the state after a probe, which was answered if there is no problem."""
         return replace(self, problem=problem, answered=self.answered if problem else now)
 
 
@@ -110,7 +110,7 @@ Outlook = Literal["wait", "serve", "overdue", "hung"]
 
 
 def outlook(life: Life, timing: Timing, now: float) -> Outlook:
-    """What to do about a child that runs.
+    """Return the decision about a running child.
 
     >>> timing = Timing(start=10, silence=60)
     >>> outlook(Life(0), timing, 9), outlook(Life(0), timing, 10)
@@ -125,15 +125,15 @@ def outlook(life: Life, timing: Timing, now: float) -> Outlook:
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """Failures in a row, of children or of builds."""
+    """Number of consecutive failures, of children or of builds."""
 
     failures: int = 0
 
     def after(self, served: float, timing: Timing) -> FailureCount:
-        """One more has failed, after so many seconds of service.
+        """Return the count after another failure, which followed so many seconds of service.
 
         >>> FailureCount(4).after(29, Timing()), FailureCount(4).after(30, Timing())
-        (Tries(failures=5), Tries(failures=1))
+        (FailureCount(failures=5), FailureCount(failures=1))
         """
         return FailureCount(1 if served >= timing.stable else self.failures + 1)
 
@@ -141,7 +141,7 @@ class FailureCount:
 def ended(
     life: Life, why: Outlook, ending: Ending, timing: Timing, *, again: float
 ) -> ServingStatus:
-    """What is told of a child that is no longer there."""
+    """Return the status of a revision whose child has ended."""
     next_step = f"it is started again in {again:.0f} s"
     if why == "overdue":
         said = f": {life.problem}" if life.problem else ""
@@ -159,7 +159,7 @@ def _told(fact: str, ending: Ending, next_step: str) -> str:
 
 
 def without_again(message: str) -> str:
-    """What is told of a revision by whoever does not try again.
+    """Return a status message without the time of the next try.
 
     >>> without_again("it ended; it is started again in 3 s; its last lines: no")
     'it ended; its last lines: no'

@@ -1,7 +1,7 @@
-"""One revision that is to be served: its environment, the child that serves it, and its successor.
+"""One served revision: its environment, its child process, and the child's successor.
 
-Everything is decided elsewhere; here it is done, in one task for each revision, so that none of
-them is held up by another.
+The decisions are made elsewhere; this module carries them out in one task per revision, so that no
+revision delays another.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Serving"]
 
 
 class Serving:
-    """A revision from the moment that it is wanted until it is not."""
+    """A revision from the moment that it is desired until it is not."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Serving:
         self._task = asyncio.create_task(self._run())
 
     async def end(self, *, drain: float) -> None:
-        """Serve no longer: after some time in which calls may finish."""
+        """Stop serving, after a time in which calls may finish."""
         tasks = [each for each in (self._task, self._successor) if each is not None]
         for task in tasks:
             task.cancel()
@@ -62,7 +62,7 @@ class Serving:
             self._environment.release()
 
     async def _left(self) -> None:
-        """Wait until the last child has gone; whoever cannot wait has them end at once."""
+        """Wait until all children have ended; cancellation ends them at once."""
         try:
             while self._leaving:
                 await asyncio.wait(self._leaving)
@@ -72,7 +72,7 @@ class Serving:
             await asyncio.wait(self._leaving)
             raise
 
-    # What goes on.
+    # The task.
 
     async def _run(self) -> None:
         tries = FailureCount()
@@ -94,7 +94,7 @@ class Serving:
         await sleep(self._at.clock, delay)
 
     async def _once(self, tries: FailureCount) -> FailureCount:
-        """Serve until the child has ended, and wait for as long as is due then."""
+        """Serve until the child has ended, and wait for the restart's back-off."""
         if self._environment is None:
             self._tell(ServingStatus(reason="Building", message="what it runs in is being made"))
             self._environment = await self._make(self.wanted)
@@ -102,7 +102,7 @@ class Serving:
             self._child = await self._children.start(self._environment)
         child, why = await self._attend(self._child)
         if why in ("overdue", "hung"):
-            child.program.kill()  # it would not hear that it should end
+            child.program.kill()  # it would not react to a request to end
         ending = await self._children.end(child)
         self._child = None
         tries = tries.after(child.life.served_for, self._at.timing)
@@ -117,7 +117,7 @@ class Serving:
         return tries
 
     async def _attend(self, child: Child) -> tuple[Child, Outlook]:
-        """Watch over a child, and over those that take its place, until one is of no use."""
+        """Monitor a child and its successors until one has ended or hangs."""
         while True:
             if child.life.answered is None:
                 self._tell(ServingStatus(reason="Starting", message="it is started"))
@@ -130,10 +130,10 @@ class Serving:
             self._tell(ServingStatus(child.address, "Serving", f"it answers at {child.address}"))
             child = self._child = self._renewed(child)
 
-    # Functions read their certificates once: other certificates need another child.
+    # Functions read their certificates once, so new certificates need a new child.
 
     def _renewed(self, child: Child) -> Child:
-        """Have a successor started if it is time for one; it is in place once it answers."""
+        """Start a successor if certificates must be renewed; it takes over once it answers."""
         if self._successor is not None:
             return self._succeeded(child, self._successor) if self._successor.done() else child
         if self._at.clock.time() < self._renews_at:
@@ -159,7 +159,7 @@ class Serving:
         return successor
 
     async def _tried(self) -> Child | None:
-        """A child that answers; None if it does not."""
+        """Return a successor that answers; None if it does not."""
         assert self._environment is not None
         try:
             child = await self._children.start(self._environment)
@@ -184,7 +184,7 @@ class Serving:
         return None
 
     def _leave(self, child: Child, *, drain: float) -> None:
-        """Have a child end after a while, in which calls under way may finish."""
+        """End a child after a pause, in which calls in flight may finish."""
         task = asyncio.create_task(self._drained(child, drain))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
@@ -206,7 +206,7 @@ class Serving:
 
 
 def _result(task: asyncio.Task[Child | None] | None) -> Child | None:
-    """A successor that was ready at the very moment at which it was told to go."""
+    """Return a successor that became ready at the moment of its cancellation, or None."""
     if task is None or task.cancelled() or task.exception() is not None:
         return None
     return task.result()

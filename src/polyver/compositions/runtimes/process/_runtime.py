@@ -1,4 +1,4 @@
-"""Revisions served by processes beside this one, each in an environment of its own."""
+"""Runtime that serves revisions by child processes, each in its own environment."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _LOGS_KEPT = 200
 
 
 class PackageChanged(PackageUnusable):
-    """A package whose content is no longer that of the revision."""
+    """The content of a package is no longer that of the revision."""
 
     reason = "Changed"
 
 
 class ProcessRuntime:
-    """Serves revisions from a folder that holds all that it needs for that."""
+    """Serves revisions; all its files are in one folder."""
 
     def __init__(
         self,
@@ -56,9 +56,12 @@ class ProcessRuntime:
         clock: Clock | None = None,
         log: Log | None = None,
     ) -> None:
-        """Each function may take so many bytes of `memory`, 0 for any number; by default half of
-        what the machine has. `look` is how many seconds pass from one look at it to the next. Of
-        environments that nobody uses, so many are `kept`."""
+        """Create a runtime.
+
+        Each function may use `memory` bytes, 0 for no limit; the default is half of the machine's
+        memory. `look` is the interval of memory checks in seconds. So many unused environments are
+        `kept`.
+        """
         folder = folder.absolute()
         timing = timing or Timing()
         self._packages = packages
@@ -105,7 +108,7 @@ class ProcessRuntime:
         found = Serving(wanted, self._surroundings, self._environment, self._changed)
         self._serving[wanted.name] = found
         if self._tidied is None:
-            self._tidy_soon()  # what those left who were killed
+            self._tidy_soon()  # leftovers of processes that were killed
         return found.served
 
     async def end(self, name: str) -> None:
@@ -146,7 +149,7 @@ class ProcessRuntime:
             self._tidy_soon()
 
     async def _environment(self, wanted: DesiredRevision) -> FunctionEnvironment:
-        """What a revision runs in: its own content, whatever has become of its package since."""
+        """Return the environment with a revision's own content, even if the package changed."""
         self._packages.locate(wanted.package)
         found = await self._environments.take(wanted.digest, None)
         if found is not None:
@@ -187,7 +190,7 @@ def _content(wanted: DesiredRevision) -> tuple[str, str]:
 
 
 class _Work:
-    """A folder for what children write, which goes with this process."""
+    """A folder for the files of children, which is removed with this process."""
 
     def __init__(self, folder: Path, lock: FileLock) -> None:
         self.folder = folder
@@ -216,7 +219,7 @@ _FOLDERS = ("sources", "environments", "logs", "work")
 
 
 def _remove_left(work: Path) -> None:
-    """Remove what those left who were killed."""
+    """Remove leftovers of processes that were killed."""
     for each in work.glob("*.lock"):
         lock = FileLock.take(each, shared=False)
         if lock is not None:

@@ -1,4 +1,4 @@
-"""What revisions are made from, kept by digest: what somebody edits later changes none of them."""
+"""Copies of packages by digest, so that a later edit of a package changes no revision."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNFINISHED_FOR = 3600.0
 
 
 class _Fetched(msgspec.Struct, frozen=True):
-    """Which wheel a requirement turned out to be."""
+    """The wheel that a requirement resolved to."""
 
     requirement: str
     digest: str
@@ -41,7 +41,7 @@ _fetched = msgspec.json.Decoder(_Fetched)
 
 
 def hex_of(digest: str) -> str:
-    """The part of a digest that names files."""
+    """Return the hexadecimal part of a digest, which names files."""
     algorithm, _, found = digest.partition(":")
     if algorithm != "sha256" or len(found) != 64 or set(found) - set("0123456789abcdef"):
         raise PackageUnusable(f'"{digest}" is not the digest of a folder or a wheel')
@@ -60,7 +60,7 @@ class PackageCopies:
         self._aside = aside
 
     async def keep(self, source: Source) -> str:
-        """The digest of a source as it is now; a copy of it is kept."""
+        """Store a copy of a source, and return its digest."""
         try:
             match source:
                 case Folder(path):
@@ -74,17 +74,17 @@ class PackageCopies:
             raise FolderFailed(fact) from None
 
     def kept(self, digest: str) -> Path | None:
-        """The copy with that digest: a folder, or a wheel in one."""
+        """Return the copy with that digest, a folder or a wheel, or None."""
         folder = self._folder / hex_of(digest)
         if not folder.is_dir():
             return None
         with suppress(OSError):
-            os.utime(folder)  # those that nobody asks for go first
+            os.utime(folder)  # the least recently used are removed first
         wheels = list(folder.glob("*.whl")) if not (folder / "source").is_dir() else []
         return wheels[0] if wheels else folder / "source"
 
     def tidy(self) -> None:
-        """Remove what those left who were killed, and notes on what is not kept any more."""
+        """Remove leftovers of killed processes, and records of copies that no longer exist."""
         long_ago = time.time() - _UNFINISHED_FOR
         for each in self._folder.glob(".*"):
             with suppress(OSError):
@@ -120,7 +120,7 @@ class PackageCopies:
         return digest
 
     async def _fetch(self, requirement: Requirement) -> str:
-        """The same wheel as before, as long as it is kept: an index may offer more of them."""
+        """Download a wheel, or return the stored one, even if the index offers others."""
         name = hashlib.sha256(requirement.text.encode()).hexdigest()
         record = self._folder / f"requirement-{name}.json"
         if (digest := self._fetched(record)) is not None and self.kept(digest):
@@ -155,5 +155,5 @@ class PackageCopies:
         try:
             unfinished.rename(final)
         except OSError:
-            if not final.is_dir():  # else somebody else was quicker with the same
+            if not final.is_dir():  # else another process has just stored the same
                 raise

@@ -1,4 +1,4 @@
-"""Programs beside this process, each with a supervisor that lets nothing of it outlive this one."""
+"""Child processes, each with a supervisor that ends all of it when this process ends."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _LONGEST_REPORT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec:
-    """What is to run, and what it may take."""
+    """The command to run, and its limits."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
     folder: str
     log: str
     log_bytes: int = 1 << 20
-    """Of each of the two files of its log."""
+    """Maximum size of each of the two log files."""
     grace: float = 10.0
-    """Seconds in which it may end by itself when it is told to."""
+    """Shutdown grace period in seconds."""
     memory: int = 0
-    """Bytes that it and all that it starts may take together; 0 for any number."""
+    """Maximum memory of the program and its children together, in bytes; 0 for no limit."""
     look: float = 5.0
-    """Seconds from one look at its memory to the next."""
+    """Seconds between two memory checks."""
 
 
 @dataclass(eq=False)
@@ -49,7 +49,7 @@ class Supervised:
 
     @classmethod
     async def start(cls, order: ProcessSpec) -> Supervised:
-        """Have a program started; one that cannot be has ended at once, and says why."""
+        """Start a program; one that cannot be started has ended at once, with the reason."""
         pipe = asyncio.subprocess.PIPE
         supervisor = await asyncio.create_subprocess_exec(
             *(sys.executable, "-IS", str(_SCRIPT), str(os.getpid())),
@@ -74,15 +74,15 @@ class Supervised:
 
     @property
     def runs(self) -> bool:
-        """Whether anything of it is left."""
+        """True while any of its processes is left."""
         return not self._done.done()
 
     async def wait(self) -> Ending:
-        """How it ended, as soon as nothing of it is left."""
+        """Return how it ended, as soon as none of its processes is left."""
         return await asyncio.shield(self._done)
 
     async def end(self) -> Ending:
-        """Have it end: by itself within its grace, else by force."""
+        """End it: with a grace period, then by force."""
         stdin = self._supervisor.stdin
         assert stdin
         with suppress(ConnectionError, RuntimeError):
@@ -90,7 +90,7 @@ class Supervised:
         return await self.wait()
 
     def kill(self) -> None:
-        """Have all of it ended at once."""
+        """End all its processes at once."""
         assert self._supervisor.stdin
         self._supervisor.stdin.close()
 
@@ -105,7 +105,7 @@ class Supervised:
         return Ending(int(str(report["code"])), str(report["why"]), str(report["said"]))
 
     def _abandoned(self) -> Ending:
-        """Somebody has killed the supervisor: what is left of the group goes, too."""
+        """Kill the rest of the process group after the supervisor was killed."""
         if self.pid:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -113,7 +113,7 @@ class Supervised:
 
 
 async def _report(supervisor: asyncio.subprocess.Process) -> Mapping[str, object]:
-    """What the supervisor says next; nothing if it has gone."""
+    """Return the supervisor's next report; empty if it has ended."""
     assert supervisor.stdout
     line = await supervisor.stdout.readline()
     found: Mapping[str, object] = json.loads(line) if line else {}

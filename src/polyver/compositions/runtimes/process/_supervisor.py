@@ -1,13 +1,13 @@
-"""Runs one program for as long as the process that asked for it lives, and nothing of it longer.
+"""Runs one program while the process that asked for it lives, and ends all of it afterwards.
 
-A process of its own, because nothing inside a process survives its kill -9. On Linux it inherits
-what the program's own children leave behind, so that these go as well.
+This is a separate process, because nothing inside a process survives its kill -9. On Linux it is
+the subreaper of the program's orphaned descendants, so that it can end these as well.
 
     python -IS _supervisor.py OWNER_PID
 
 The first line on stdin is the order: {"argv", "env", "folder", "log", "log_bytes", "grace",
-"memory", "look"}. Another line ends the program in an orderly way; the end of stdin, at once. What
-comes on stdout is {"pid"} when it runs, and {"code", "why", "said"} when all of it has ended.
+"memory", "look"}. Another line ends the program with the grace period; the end of stdin ends it at
+once. On stdout come {"pid"} when it runs, and {"code", "why", "said"} when all of it has ended.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(owner: int) -> None:
 
 
 class _SupervisedProgram:
-    """The program, what it prints, and all processes that come of it."""
+    """The program, its output, and all its descendants."""
 
     def __init__(self, order: dict[str, Any], log: _ProgramLog) -> None:
         self.code: int | None = None
@@ -66,7 +66,7 @@ class _SupervisedProgram:
             os.close(writing)
 
     def watch(self, owner: int, woken: int) -> None:
-        """Go on until nothing of it is left."""
+        """Run until none of its processes is left."""
         ends_at, looks_at = float("inf"), time.monotonic() + self._order["look"]
         while self.code is None and time.monotonic() < ends_at:
             ready = self._ready(woken)
@@ -85,7 +85,7 @@ class _SupervisedProgram:
         self._end_by_force()
 
     def _ready(self, woken: int) -> list[int]:
-        """What can be read within a moment; what the program prints is read already."""
+        """Return the descriptors that become readable within a moment; output is read already."""
         printing = [] if self._output is None else [self._output]
         ready, _, _ = select.select([0, woken, *printing], [], [], 0.5)
         if self._output in ready:
@@ -105,7 +105,7 @@ class _SupervisedProgram:
             os.killpg(self.pid, number)
 
     def _reap(self) -> bool:
-        """Take note of what has ended; whether anything is left."""
+        """Reap ended processes; return True if any is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -138,7 +138,7 @@ class _SupervisedProgram:
 
 
 class _ProgramLog:
-    """What the program prints, in two files of bounded size, and its end for whoever asked."""
+    """The program's output, in two files of limited size, and its end for the report."""
 
     def __init__(self, path: str, most: int) -> None:
         self._path = path
@@ -148,11 +148,11 @@ class _ProgramLog:
 
     @property
     def said(self) -> str:
-        """Its last words."""
+        """The end of its output."""
         return self._said.decode(errors="replace")
 
     def note(self, words: str) -> None:
-        """Words of our own between those of the program."""
+        """Write a line of our own between those of the program."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._append(f"--- {now} polyver: {words}\n".encode())
 
@@ -162,7 +162,7 @@ class _ProgramLog:
 
     def _append(self, text: bytes) -> None:
         text = text[-self._most :]
-        # A full disk costs the log, and not the program.
+        # A full disk must stop only the log, not the program.
         with suppress(OSError):
             if self._file is None:
                 self._file = open(self._path, "ab", buffering=0, opener=_private)
@@ -181,7 +181,7 @@ def _private(path: str, flags: int) -> int:
 def _first_line() -> bytes:
     line = b""
     while not line.endswith(b"\n"):
-        # One by one: what follows belongs to the loop.
+        # One byte at a time: the following lines belong to the main loop.
         piece = os.read(0, 1)
         if not piece:
             sys.exit()
@@ -190,7 +190,7 @@ def _first_line() -> bytes:
 
 
 def _woken_by_signals() -> int:
-    """What becomes readable when a child has ended, and when we are told to end."""
+    """Return a descriptor that becomes readable when a child ends, or when we must end."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     os.set_blocking(reading, False)
@@ -210,7 +210,7 @@ def _report(what: dict[str, object]) -> None:
 
 
 def _popen(order: dict[str, Any], output: int) -> int:
-    # preexec_fn is unsafe beside threads, and there are none here.
+    # preexec_fn is unsafe with threads, and there are none here.
     started = subprocess.Popen(
         order["argv"],
         env=order["env"],
@@ -221,12 +221,12 @@ def _popen(order: dict[str, Any], output: int) -> int:
         start_new_session=True,
         preexec_fn=_dies_with(os.getpid()),
     )
-    started.returncode = 0  # it is waited for with all others
+    started.returncode = 0  # reaped by `_reap` with all others
     return started.pid
 
 
 def _dies_with(supervisor: int) -> Callable[[], None]:
-    """Ends the program if this here is killed with -9; elsewhere than on Linux it would stay."""
+    """Return a preexec function that ends the program if this process is killed (Linux only)."""
     prctl = ctypes.CDLL(None).prctl if LINUX else None
 
     def in_the_child() -> None:
@@ -242,7 +242,7 @@ def _dies_with(supervisor: int) -> Callable[[], None]:
 
 
 def _descendants() -> Iterator[int]:
-    """All that has come of this process, as far as the system tells."""
+    """Yield the process ids of all descendants; none except on Linux."""
     if not LINUX:
         return
     children: dict[int, list[int]] = {}

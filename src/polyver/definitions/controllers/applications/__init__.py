@@ -1,4 +1,4 @@
-"""Applications that are applied: resolved, recorded, rendered, applied, and followed."""
+"""Controller of applications: resolves, records, renders, applies and follows them."""
 
 from polyver.definitions.controllers.applications._controller import ApplicationController
 

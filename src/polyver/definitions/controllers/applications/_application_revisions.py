@@ -1,4 +1,4 @@
-"""What an application is to be: which versions it uses, recorded in a revision."""
+"""The desired state of applications: resolves versions, and records them in revisions."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ _PATIENCE: Final = 5.0
 
 @dataclass(slots=True)
 class DesiredApplication:
-    """What an application is to be."""
+    """The desired state of an application."""
 
     application: Object
-    """As it is rendered."""
+    """The application as it is rendered."""
     resolutions: Sequence[Object]
     revision: Object
     """The ApplicationRevision that records it."""
     is_new: bool
-    """Whether that has to be made."""
+    """True if that revision must be created."""
     status: dict[str, Any]
-    """As far as it is known before anything is rendered."""
+    """The status as known before rendering."""
     digest: str
     options: MoveOptions | None = None
-    """What else it could be; None if there is no choice."""
+    """Alternatives; None if there is no choice."""
     taken: Collection[MoveTarget] = ()
-    """The releases that it moves to, and could do without."""
+    """Releases that it moves to, and that are optional."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveOptions:
-    """An application that moves to other releases, if they work for it."""
+    """The possible moves of an application to other releases."""
 
     application: Object
-    """With the pins that are recorded."""
+    """The application with its recorded pins."""
     newest: Object | None
     choice: ReleaseChoice
     inputs: str
-    """Of what decides whether it can."""
+    """Digest of the inputs of the moves."""
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
@@ -70,7 +70,7 @@ class MoveOptions:
 
 
 class ApplicationRecorder:
-    """Chooses versions, and keeps the revisions that say which."""
+    """Resolves versions, and stores the revisions that record them."""
 
     def __init__(
         self,
@@ -86,7 +86,10 @@ class ApplicationRecorder:
         self.revisions = ApplicationRevisionIndex()
 
     async def wanted(self, found: Object, key: Key) -> DesiredApplication | None:
-        """What an application is to be; None if it cannot be told, which its status says then."""
+        """Return the desired state of an application.
+
+        If it does not resolve, set the status and return None.
+        """
         newest = await self._newest(found, key)
         if newest is not None and is_held(found) and _resolutions(found):
             return await self._held(found, newest)
@@ -101,7 +104,7 @@ class ApplicationRecorder:
             await self._telling.tell(found, self._telling.with_conditions(status, facts, found))
             return None
         choice = ReleaseChoice(chosen)
-        # Where nothing was applied yet, or nothing can be, there is nothing to stay with.
+        # If nothing was applied yet, or nothing can be, there is no release to stay with.
         if not is_failing(found.get("status") or {}) and not unsupported_fields(found):
             choice = choice_of(chosen, self._following.homes)
         inputs = inputs_of(found, choice.targets, by=__version__)
@@ -130,7 +133,7 @@ class ApplicationRecorder:
         )
 
     async def _held(self, found: Object, newest: Object) -> DesiredApplication | None:
-        """An application that keeps what it was published with, whatever it says now."""
+        """Return the recorded state of an application that is held by its publish version."""
         content = await self._content(newest)
         if content is None:
             return None
@@ -142,7 +145,7 @@ class ApplicationRecorder:
         return DesiredApplication(shown, used, newest, False, status, digest)
 
     async def _newest(self, found: Object, key: Key) -> Object | None:
-        """The newest revision; a watch may be behind what the status knows already."""
+        """Return the newest revision; the watch may be behind the status."""
         named = ((found.get("status") or {}).get("latestRevision") or {}).get("name", "")
         if named and named not in self.revisions.names(key):
             made = await find(self._client, REVISIONS, named, key.namespace)
@@ -151,12 +154,12 @@ class ApplicationRecorder:
         return self.revisions.newest(key)
 
     async def _content(self, revision: Object) -> Object | None:
-        """A revision as a whole."""
+        """Read a whole revision."""
         metadata = revision["metadata"]
         return await find(self._client, REVISIONS, metadata["name"], metadata["namespace"])
 
     async def record(self, found: Object, wanted: DesiredApplication, key: Key) -> bool:
-        """Have the revision that records what is wanted; whether nobody knows better."""
+        """Create the revision that records the desired state; return False if another may exist."""
         if not wanted.is_new:
             return True
         name = wanted.revision["metadata"]["name"]
@@ -166,7 +169,7 @@ class ApplicationRecorder:
         wanted.is_new = False
         if not is_first:
             return True
-        # A backup may have brought revisions that the watch has not told of.
+        # A restored backup may have brought revisions that the watch has not reported.
         told = await self.revisions.told(key.namespace, name, patience=_PATIENCE)
         return told and self.revisions.names(key) == [name]
 
@@ -181,13 +184,13 @@ class ApplicationRecorder:
             self.revisions.forget(key, name)
 
     async def delete_all(self, found: Object, key: Key) -> None:
-        """Delete all of them, so that the next application of that name starts anew."""
+        """Delete all revisions, so that a new application of that name starts from 1."""
         await self._newest(found, key)
         await self.delete(self.revisions.names(key), key)
 
 
 def _untried(application: Object) -> Object:
-    """An application that has not failed to move to anything."""
+    """Return the application without its failed moves."""
     status = application.get("status") or {}
     known = status.get("resolutions") or ()
     return {**application, "status": {**status, "resolutions": [*map(used_of, known)]}}

@@ -1,4 +1,4 @@
-"""Applying what was rendered, and deleting what is not wanted any more; never what is others'."""
+"""Applies rendered objects and deletes unwanted ones, but never those of other owners."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _TRIED_AGAIN: Final = (408, 429)
 
 @dataclass(frozen=True, slots=True)
 class ApplicationApplyProblem:
-    """Why an object could not be applied."""
+    """Reason why an object could not be applied."""
 
     reason: str
     message: str
     error: Exception | None = None
-    """Of what may well be different in a moment."""
+    """The error, if it is transient."""
 
     def __str__(self) -> str:
         return self.message
@@ -37,31 +37,33 @@ class ApplicationApplyProblem:
 
 @dataclass(slots=True)
 class ApplicationApplyResult:
-    """What became of the objects of an application."""
+    """Result of applying the objects of an application."""
 
     resources: list[dict[str, str]] = field(default_factory=list)
-    """As the status has them."""
+    """Entries for the status."""
     problems: list[ApplicationApplyProblem] = field(default_factory=list)
     taken_back: list[str] = field(default_factory=list)
     """Fields that others had changed."""
     is_over: bool = True
-    """Whether nobody has changed any of them since."""
+    """False if another client has changed one of them since."""
 
 
 class ApplicationApplier:
-    """Applies by the server, and tells `outputs` what came of it."""
+    """Applies objects, and records the results in `outputs`."""
 
     def __init__(self, client: Client, outputs: ApplicationOutputs) -> None:
         self._client = client
         self._outputs = outputs
         self._locks: WeakValueDictionary[AppliedObject, asyncio.Lock] = WeakValueDictionary()
-        """All applications have one field manager, so that the API server would let the second of
-        two that name the same object take it: one at a time looks for an object and applies it."""
+        """One lock per object: all applications share one field manager, so the API server would
+        let the second of two applications with the same object take it. So finding and applying an
+        object is serialized.
+        """
         self.count = 0
-        """How many objects were applied so far."""
+        """Number of objects applied so far."""
 
     async def apply(self, application: Object, placed: Sequence[Placed]) -> ApplicationApplyResult:
-        """Have all objects as they were rendered; one that fails does not keep others back."""
+        """Apply all rendered objects; one that fails does not stop the others."""
         self._outputs.use({(each.kind.group, each.kind.kind) for each in placed})
         found = ApplicationApplyResult()
         for each in placed:
@@ -79,12 +81,12 @@ class ApplicationApplier:
     async def rehearse(
         self, application: Object, placed: Sequence[Placed]
     ) -> list[ApplicationApplyProblem]:
-        """Why the server would refuse some objects; nothing is changed."""
+        """Return why the server would refuse objects, by a dry run."""
         found = []
         made = {each.object["metadata"]["name"] for each in placed if each.kind.kind == "Namespace"}
         for each in placed:
             if each.object["metadata"].get("namespace") in made:
-                continue  # it cannot be tried before its namespace is there
+                continue  # it cannot be tried before its namespace exists
             try:
                 problem = await self._rehearse(application, each)
             except ApiError as error:
@@ -107,7 +109,7 @@ class ApplicationApplier:
                 resource, placed.object, manager=APPLIED_BY, force=True, dry_run=True
             )
         except ApiError as error:
-            # A webhook that cannot be asked without effects is asked when the object is applied.
+            # A webhook that does not support dry runs is called when the object is applied.
             if error.code != 400 or "dry run" not in error.message:
                 raise
         return None
@@ -127,7 +129,7 @@ class ApplicationApplier:
         with self._outputs.expected(part):
             made = await self._apply(resource, placed, found)
         if not is_there and others_in(made):
-            # Somebody made it since it was looked for; what was put into it is taken out again.
+            # Another client created it since the lookup: remove our fields again.
             bare = {name: placed.object[name] for name in ("apiVersion", "kind")}
             named = {"name": part.name, "namespace": part.namespace or None}
             kept = {name: text for name, text in named.items() if text}
@@ -171,7 +173,7 @@ def _taken(placed: Placed, whose: str) -> ApplicationApplyProblem:
 
 
 def problem_of(what: str, error: ApiError) -> ApplicationApplyProblem:
-    """What a refusal means for an object."""
+    """Return the problem of an object that the API server refused."""
     message = f"{what}: {error.message}"
     passing = error.code >= 500 or error.code in _TRIED_AGAIN
     return ApplicationApplyProblem(error.reason or "Refused", message, error if passing else None)

@@ -1,4 +1,4 @@
-"""The controller of applications: which versions they use, what these render, and how that does."""
+"""The controller of applications: resolves, renders and applies them, and reports their health."""
 
 from __future__ import annotations
 
@@ -92,18 +92,18 @@ _Data = Mapping[str, Any]
 _DEFINITIONS = [GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS]
 _SOON, _LATER, _SLOW = 0.05, 60.0, 1.0
 _GOING = frozenset({"Forbidden", "MethodNotAllowed", "NotFound"})
-"""How API servers refuse objects of a kind whose definition is being deleted."""
+"""Reasons with which API servers refuse objects of a kind whose CRD is being deleted."""
 _LONGEST = 4096
-"""How many characters of a failure the status reports."""
+"""Maximum number of characters of a failure in the status."""
 _MOMENTS = 20
 _SETTLING = 5.0
-"""How long watches may take to begin before objects are asked for one by one."""
+"""Seconds that watches may take to start before objects are read one by one."""
 _POLLED = 10.0
-"""How often they are then."""
+"""Seconds between two reads of an object that is not watched."""
 
 
 class ApplicationController(Controller[Key]):
-    """One key for each application."""
+    """Reconciles applications, one key each."""
 
     name = "applications"
     workers = 8
@@ -131,14 +131,14 @@ class ApplicationController(Controller[Key]):
         )
         self._kinds: dict[tuple[str, str], ResourceKind] = {}
         self._waiting: set[Key] = set()
-        """Those that need a kind that is not served."""
+        """Keys that need a kind that is not served."""
         self._trials = MoveTrials(self._rendered_objects, self._recording, self._applier)
         self._retries = RevertBackoff[Key](
             self._clock, Backoff(first=60.0, most=3600.0), quiet=7200.0
         )
-        """When moves are tried again that failed and may work by now."""
+        """Back-off of failed moves that may succeed later."""
         self._due: set[Key] = set()
-        """Those whose moves are tried again whatever they were tried with before."""
+        """Keys whose failed moves are tried again in any case."""
         self._patient_until = self._clock.time() + _SETTLING
 
     @property
@@ -185,7 +185,7 @@ class ApplicationController(Controller[Key]):
 
     async def reconcile(self, key: Key) -> Requeue | None:
         if not await self._is_synced():
-            # What is not known yet would look as if it were not there.
+            # An object that the watches have not reported yet would look as if it did not exist.
             return Requeue(_SOON)
         found = await find(self._client, RESOURCE, key.name, key.namespace)
         if found is None:
@@ -204,10 +204,10 @@ class ApplicationController(Controller[Key]):
         await self._recording.delete(self._recording.revisions.surplus(key), key)
         return result
 
-    # Whether it moves.
+    # Moves.
 
     async def _move(self, found: Object, options: MoveOptions, key: Key) -> Requeue | None:
-        """Move an application to the releases that work for it; it stays where they do not."""
+        """Move an application to the releases that work for it; it keeps the others."""
         failed: Mapping[MoveTarget, _Data] = failed_before(found, options.targets, options.inputs)
         again = self._is_due(key, failed) or len(failed) < len(options.targets)
         trial = MoveTrial()
@@ -234,7 +234,7 @@ class ApplicationController(Controller[Key]):
     def _sooner(
         self, result: Requeue | None, failed: Mapping[MoveTarget, _Data], key: Key, *, tried: bool
     ) -> Requeue | None:
-        """When an application is looked at again, at the latest when a move is tried again."""
+        """Return the earlier of the requeue and the next retry of a failed move."""
         if not any(each["reason"] in PASSING for each in failed.values()):
             return result
         if tried:
@@ -267,7 +267,7 @@ class ApplicationController(Controller[Key]):
         problems: Sequence[ApplicationApplyProblem],
         key: Key,
     ) -> Requeue | None:
-        """Return to what an application had: the server refused a part of what it was to be."""
+        """Return to the previous release: the server refused a part of the new one."""
         options, failure = wanted.options, failure_of(problems)
         assert options is not None
         assert failure is not None
@@ -276,7 +276,7 @@ class ApplicationController(Controller[Key]):
         return self._sooner(await self._bring(found, stay, key), failed, key, tried=True)
 
     async def _is_synced(self) -> bool:
-        """Whether all is known, or is in a moment: thousands need not come back one by one."""
+        """Wait a moment for the watches, so that thousands of keys need not be requeued."""
         for _ in range(_MOMENTS):
             if self.synced:
                 return True
@@ -286,7 +286,7 @@ class ApplicationController(Controller[Key]):
     async def _bring(
         self, found: Object, wanted: DesiredApplication, key: Key, *, due: bool = False
     ) -> Requeue | None:
-        """Bring what is on the server to what is wanted; without back-off if it is due."""
+        """Bring the objects to the desired state; without back-off if `due`."""
         before = found.get("status") or {}
         annotations = found["metadata"].get("annotations") or {}
         is_applied = wanted.digest == before.get("appliedDigest") == annotations.get(APPLYING)
@@ -304,7 +304,7 @@ class ApplicationController(Controller[Key]):
         finally:
             rendering.cancel()
 
-    # What is rendered.
+    # Rendering.
 
     async def _rendered_objects(
         self, wanted: DesiredApplication
@@ -343,7 +343,7 @@ class ApplicationController(Controller[Key]):
             self._waiting.add(key)
         return placed, errors
 
-    # What is applied.
+    # Applying.
 
     async def _apply(
         self,
@@ -355,14 +355,14 @@ class ApplicationController(Controller[Key]):
     ) -> Requeue | None:
         parts = [part_of(each.object) for each in placed]
         before = sorted({*noted(found), *map(part_in, applied_before(found))})
-        # Noted first: what is applied without a note would stay when it is wanted no longer.
+        # Record the objects first: an unrecorded one would stay when it is no longer wanted.
         found = await self._hold(found, [*before, *parts], wanted.digest)
-        # A move is recorded when it is made: until then the newest revision is what is applied.
+        # A move is recorded after it succeeded: until then the newest revision is the applied one.
         if not wanted.taken and not await self._recording.record(found, wanted, key):
             return Requeue(_SOON)
         applied = await self._applier.apply(found, placed)
         if any(each.reason in _GOING for each in applied.problems):
-            # A kind may have gone since it was discovered: the next discovery says so.
+            # A kind may have been removed since the discovery: the next discovery shows it.
             if not all(self._is_served(each.object) for each in placed):
                 return Requeue(_SOON)
             self._waiting.add(key)
@@ -383,7 +383,7 @@ class ApplicationController(Controller[Key]):
     async def _prune(
         self, found: Object, parts: Sequence[AppliedObject], applied: ApplicationApplyResult
     ) -> list[AppliedObject]:
-        """Delete what is wanted no longer; what could not be deleted is given back."""
+        """Delete unwanted objects; return those that could not be deleted."""
         left = []
         for part in parts:
             try:
@@ -407,9 +407,9 @@ class ApplicationController(Controller[Key]):
         )
 
     async def _release(self, found: Object, key: Key) -> Requeue | None:
-        """Let an application go, after what was applied and recorded for it.
+        """Remove the finalizer of an application, after the objects and revisions of it.
 
-        What it owns goes by itself.
+        Garbage collection deletes the objects that it owns.
         """
         if not has_finalizer(found, RECORDED):
             return None
@@ -428,10 +428,10 @@ class ApplicationController(Controller[Key]):
         await self._keeping.note(found, noted(found), finalizers=rest)
         return None
 
-    # What is told of it.
+    # Status.
 
     async def _look(self, applied: Sequence[Object]) -> None:
-        """Ask for what no watch tells of, or not yet."""
+        """Read the objects that no watch reports, or not yet."""
         for each in applied:
             part = part_in(each)
             while self._outputs.of(part) is None and self._clock.time() < self._patient_until:
@@ -448,7 +448,7 @@ class ApplicationController(Controller[Key]):
         except ApiError as error:
             if error.code != 403:
                 raise
-            return  # what was seen last is all that is known
+            return  # the last observed state is all that is known
         self._outputs.note(part, obj)
 
     async def _tell_health(
@@ -459,7 +459,7 @@ class ApplicationController(Controller[Key]):
         *,
         anew: bool = False,
     ) -> Requeue | None:
-        """All is applied: tell how it does."""
+        """Set the status after all objects were applied, with their health."""
         resources = applied.resources
         services = services_of(wanted.application, resources, self._outputs.health)
         facts = [supported_fact(())]
@@ -483,14 +483,14 @@ class ApplicationController(Controller[Key]):
     async def _tell_unrendered(
         self, found: Object, wanted: DesiredApplication, errors: Sequence[PolyverError], key: Key
     ) -> Requeue | None:
-        """It keeps what it had applied."""
+        """Set the status after a rendering error; the objects stay as they were applied."""
         found = await self._hold(found)
         if not await self._recording.record(found, wanted, key):
             return Requeue(_SOON)
         facts = [failed_fact(kind, reason_of(errors[0]), errors) for kind in ("Rendered", "Ready")]
         if not any(
             isinstance(each, RenderingTimeout) for each in errors
-        ):  # then nothing was looked at
+        ):  # nothing was rendered then
             facts.append(supported_fact(errors))
         # References are resolved and reported even if the application has unsupported fields.
         refused = any(isinstance(each, Unsupported) for each in errors)
@@ -515,9 +515,9 @@ class ApplicationController(Controller[Key]):
 
 
 def _unproven(found: Object, wanted: DesiredApplication) -> dict[str, Any]:
-    """The status of an application before what is wanted is applied.
+    """Return the status of an application before the desired state is applied.
 
-    Its resolutions are the releases whose objects are applied, as long as there are any.
+    Its resolutions are the releases whose objects are applied, if there are any.
     """
     before = found.get("status") or {}
     if not before.get("appliedDigest") or not before.get("resolutions"):

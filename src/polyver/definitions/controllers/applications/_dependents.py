@@ -1,7 +1,6 @@
-"""Who uses what, kept up to date by what is observed.
+"""Index of the applications that use each definition, kept up to date by watches.
 
-An index from each definition to its dependents tells whom a new version moves: those and nobody
-else are looked at again, at once.
+It finds the applications that a new version moves, so that only these are reconciled.
 """
 
 from __future__ import annotations
@@ -19,23 +18,23 @@ from polyver.kube.objects.kinds import ResourceKind
 __all__ = ["ComparableLineage", "DefinitionUseIndex", "published_in"]
 
 _Named = tuple[str, str]
-"""The kind and the name of a definition."""
+"""Kind and name of a definition."""
 
 
 @dataclass(slots=True)
 class _Followed:
-    """The definitions of one name, and who uses them."""
+    """The definitions of one name, and their users."""
 
     lineages: dict[str, Lineage] = field(default_factory=dict)
-    """By the namespaces that have one."""
+    """Lineages by namespace."""
     uses: dict[Key, list[DefinitionUse]] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
     failed: dict[Pin, set[Key]] = field(default_factory=dict)
-    """Who could not take which release."""
+    """Applications that failed to move to a release."""
 
 
 class DefinitionUseIndex:
-    """Who uses what, kept up to date by what is observed."""
+    """The applications that use each definition."""
 
     def __init__(self) -> None:
         self._known: dict[_Named, _Followed] = {}
@@ -56,7 +55,7 @@ class DefinitionUseIndex:
         if after is not None:
             known.lineages[namespace] = after
         if before is None or after is None or _is_legacy(before) is not _is_legacy(after):
-            # Which definition is meant may be another one, or how its versions are read.
+            # Another definition may be referenced now, or its versions are parsed in another way.
             _index(known)
             return [*known.uses]
         moves = affected(known.indexes[namespace], before, after)
@@ -71,7 +70,7 @@ class DefinitionUseIndex:
     def use(
         self, key: Key, before: Iterable[DefinitionUse], after: Iterable[DefinitionUse]
     ) -> None:
-        """Take note of what an application asks for now, and what it asked for before."""
+        """Update the references of an application from `before` to `after`."""
         for use in before:
             self._forget(use, key)
         for use in after:
@@ -111,7 +110,7 @@ def _put(known: _Followed, use: DefinitionUse) -> None:
     try:
         asked, policy = question_of(mine, lineage)
     except PolyverError:
-        return  # what nobody can read is not answered by another version either
+        return  # an invalid reference is not resolved by another version either
     known.indexes[home].put(mine.dependent, lineage.name, asked, policy)
 
 
@@ -129,7 +128,7 @@ def published_in(kind: ResourceKind, obj: Object) -> ComparableLineage:
 
 
 class ComparableLineage:
-    """A lineage that equals another with the same releases."""
+    """A lineage that equals another one with the same releases."""
 
     __slots__ = ("lineage",)
 

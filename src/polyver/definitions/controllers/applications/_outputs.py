@@ -1,6 +1,6 @@
-"""What applications have applied, as it is on the server: whether it is there, theirs, and well.
+"""Applied objects of applications, as the API server has them.
 
-The kinds that applications use are watched, and of these only what has their label.
+The kinds that applications use are watched, restricted to objects with our label.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GONE: Final = Health(False, "is not there")
 
 
 class ObservedApplicationObject(Struct, frozen=True, gc=False):
-    """What is worth knowing of an object that was applied."""
+    """The indexed fields of an applied object."""
 
     application: Key
     owner: str
@@ -38,7 +38,7 @@ class ObservedApplicationObject(Struct, frozen=True, gc=False):
     revision: int
 
     def differs(self, other: ObservedApplicationObject | None) -> bool:
-        """Whether another state means something else for the application."""
+        """Report whether another state makes a difference for the application."""
         if other is None:
             return True
         mine, theirs = ((x.uid, x.owner, x.fields, x.health) for x in (self, other))
@@ -46,7 +46,7 @@ class ObservedApplicationObject(Struct, frozen=True, gc=False):
 
 
 def seen_in(kind: ResourceKind, obj: Object) -> ObservedApplicationObject:
-    """Of an object, what is worth knowing."""
+    """Return the indexed fields of an object."""
     del kind
     metadata = obj["metadata"]
     labels: Mapping[str, str] = metadata.get("labels") or {}
@@ -61,26 +61,26 @@ def seen_in(kind: ResourceKind, obj: Object) -> ObservedApplicationObject:
 
 
 def part_in(applied: Mapping[str, Any]) -> AppliedObject:
-    """What the status of an application says was applied."""
+    """Return the identity of an entry of the status's `appliedResources`."""
     group = applied["apiVersion"].rpartition("/")[0]
     return AppliedObject(group, applied["kind"], applied.get("namespace", ""), applied["name"])
 
 
 class ApplicationOutputs(_Outputs[ObservedApplicationObject, Key]):
-    """What is known of all objects that were applied."""
+    """Index of all applied objects."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
-        """`changed` is called when other kinds have to be watched."""
+        """Create an index; `changed` is called when other kinds must be watched."""
         super().__init__(
             changed, keep=seen_in, whose=lambda seen: seen.application, labels=RENDERED
         )
 
     def health(self, applied: Mapping[str, Any]) -> Health:
-        """How something does that the status of an application names."""
+        """Return the health of an object that the status of an application names."""
         seen = self.of(part_in(applied))
         return seen.health if seen is not None else _GONE
 
     def is_as_applied(self, applied: Mapping[str, Any], key: Key) -> bool:
-        """Whether an object is there, and nobody has changed what is the application's."""
+        """Report whether an object exists, and has the fields that the application applied."""
         seen = self.of(part_in(applied))
         return seen is not None and seen.application == key and seen.fields == applied.get("fields")

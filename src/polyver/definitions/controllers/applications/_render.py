@@ -1,4 +1,4 @@
-"""Rendering beside the event loop: with a deadline, a few at a time, from what is read once."""
+"""Rendering in worker threads: with a deadline and a concurrency limit."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from polyver.kube.http.worker_threads import DaemonThreadPool
 __all__ = ["DEADLINE", "Renderer", "RenderingTimeout"]
 
 DEADLINE: Final = 20.0
-"""How many seconds a component with its traits may take."""
+"""Maximum seconds for a component with its traits."""
 _PAUSE: Final = 60.0
-"""For how many seconds a version that took too long is not rendered again, for anybody."""
+"""Seconds for which a version that took too long is not rendered again, for any application."""
 _REVISIONS = GroupVersionResource(GROUP, STORED, REVISIONS.names.plural)
 _KEPT: Final = 1000
 _HERE, _PROGRAMS = 2, 4
-"""How many at once: those in this process keep the API from the processor, programs do not."""
+"""Concurrency limits: built-in engines use this process's CPU time, programs do not."""
 _BUILT_IN: Final = frozenset({"gotemplate"})
 
 _Data = Mapping[str, Any]
 _Name = tuple[str, str]
-"""The namespace and the name of a DefinitionRevision."""
+"""Namespace and name of a DefinitionRevision."""
 
 
 class RenderingTimeout(PolyverError):
-    """A rendering that was given up, or not begun because its template was slow just now."""
+    """A rendering took too long, or was not started because its template recently did."""
 
     reason = "TookTooLong"
 
 
 class _Stopwatch:
-    """Measures how long each template of a component takes; read from another thread."""
+    """Measures the time of each template of a component; it is read from another thread."""
 
     def __init__(self) -> None:
         # Replaced as a whole for each component, so that a reader sees one component only.
@@ -56,11 +56,11 @@ class _Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """How long the component that is rendered now has taken; 0 before the first one."""
+        """Seconds that the current component has taken; 0 before the first one."""
         return max(time.monotonic() - self._now[1], 0.0)
 
     def slowest(self) -> tuple[str, _Data | None]:
-        """The component that is rendered now, and which of its templates has taken longest."""
+        """Return the current component, and its template that has taken longest."""
         at, _, begun = self._now
         ends = [*(started for _, started in begun[1:]), time.monotonic()]
         spent = [(end - started, each) for (each, started), end in zip(begun, ends, strict=False)]
@@ -68,7 +68,7 @@ class _Stopwatch:
 
 
 class Renderer:
-    """Renders applications; DefinitionRevisions, which never change, are kept."""
+    """Renders applications; it caches DefinitionRevisions, which never change."""
 
     def __init__(
         self, client: Client, engines: Engines, clock: Clock, *, deadline: float = DEADLINE
@@ -80,18 +80,18 @@ class Renderer:
         self._here, self._programs = DaemonThreadPool(_HERE), DaemonThreadPool(_PROGRAMS)
         self._kept: OrderedDict[tuple[str, str, str], Object] = OrderedDict()
         self._slow: dict[_Name, tuple[float, str]] = {}
-        """Templates that took too long: until when they are left alone, and what was measured.
+        """Templates that took too long: the end of their pause, and the measurement.
 
-        Others who use them would take a thread and a worker each, for nothing.
+        Other applications that use them would each occupy a thread and a worker in vain.
         """
         self._cluster: Mapping[str, Object] = {}
         self.count = 0
-        """How many were rendered so far."""
+        """Number of renderings so far."""
 
     async def render(
         self, application: Object, resolutions: Sequence[Object], *, revision: str
     ) -> Rendered:
-        """What an application means; what is wrong with it, or takes too long, is an error."""
+        """Return the objects of an application; problems and timeouts are errors in the result."""
         if slow := [*self._slow_of(resolutions)]:
             return Rendered(errors=tuple(slow))
         revisions = await self._revisions(resolutions)
@@ -120,7 +120,7 @@ class Renderer:
             return Rendered(errors=(self._too_long(application, *stopwatch.slowest()),))
 
     def _too_long(self, application: Object, at: str, resolution: _Data | None) -> RenderingTimeout:
-        """Note the template that took longest as slow: it alone, not all of the application's."""
+        """Record the template that took longest as slow: only it, not all of the application's."""
         limit = f"took longer than {self._deadline:g} seconds to render"
         if resolution is None:
             return RenderingTimeout(f"the component {limit}", at=at, hint=_HINT)
@@ -134,7 +134,7 @@ class Renderer:
         return RenderingTimeout(f"the component {limit}, most of it {label}", at=at, hint=_HINT)
 
     def _slow_of(self, resolutions: Sequence[Object]) -> Iterator[RenderingTimeout]:
-        """For each place whose template is known to be slow, what was measured."""
+        """Yield an error for each reference whose template is known to be slow."""
         if not self._slow:
             return
         now = self._clock.time()
@@ -159,7 +159,8 @@ class Renderer:
             self._kept.move_to_end(key)
             return kept
         found = await find(self._client, _REVISIONS, name, namespace)
-        # What has another digest is none that was asked for, and may be put right.
+        # A revision with another digest is not the requested one, and may be corrected: do not
+        # cache it.
         if found is not None and (found.get("spec") or {}).get("digest") == digest:
             self._kept[key] = found
             if len(self._kept) > _KEPT:
@@ -168,16 +169,16 @@ class Renderer:
 
 
 def _caught(work: Callable[[], Rendered]) -> Rendered:
-    """What is rendered; an engine that breaks is told of like everything else that goes wrong."""
+    """Return the rendered objects; an exception of an engine becomes an error in the result."""
     try:
         return work()
-    except BaseException as error:  # SystemExit in an engine ends a worker thread, and no more
+    except BaseException as error:  # SystemExit in an engine would end the worker thread
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return Rendered(errors=(EngineBroke(f"rendering ended with {said[:_LONGEST]}"),))
 
 
 class EngineBroke(PolyverError):
-    """A mistake in an engine."""
+    """An engine raised an unexpected exception."""
 
     reason = "EngineBroke"
 
@@ -187,7 +188,7 @@ _HINT: Final = "it is tried again in a minute; templates should do less"
 
 
 def _engines(revisions: Mapping[_Name, Object]) -> Iterable[str]:
-    """What the templates of these are written for."""
+    """Yield the engines of the templates in these revisions."""
     for each in revisions.values():
         known = known_revision(each)
         yield from (known.content.get("schematic") or ()) if known is not None else ()

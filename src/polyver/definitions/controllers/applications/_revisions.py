@@ -1,7 +1,8 @@
-"""The ApplicationRevisions that there are, so that nobody has to list them for each application.
+"""Index of ApplicationRevisions, so that they need not be listed for each application.
 
-A watch may be behind. What was made here is known at once; of what others made before an
-application came, such as a backup, one is sure when the watch has told of what was made after.
+A watch may be behind. Revisions that this process creates are known at once. Those that others
+created earlier, such as a restored backup, are complete once the watch reports a revision that was
+created afterwards.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _Kept = tuple[str, Object]
 
 
 def revision_in(kind: ResourceKind, obj: Object) -> _Kept:
-    """The application that a revision is of, and of the revision its name and annotations."""
+    """Return the application of a revision, and the revision's name and annotations."""
     del kind
     metadata = obj["metadata"]
     about = {name: metadata.get(name) for name in ("name", "namespace", "annotations")}
@@ -30,11 +31,11 @@ def revision_in(kind: ResourceKind, obj: Object) -> _Kept:
 
 
 class ApplicationRevisionIndex:
-    """By their applications."""
+    """ApplicationRevisions by application."""
 
     def __init__(self) -> None:
         self._known: dict[Key, dict[str, Object]] = {}
-        # Of revisions, by their own namespaces and names.
+        # Keys of revisions: their own namespaces and names.
         self._observed: set[Key] = set()
         self._awaited: dict[Key, asyncio.Event] = {}
 
@@ -51,7 +52,7 @@ class ApplicationRevisionIndex:
         return ()
 
     def note(self, obj: Object) -> None:
-        """Take note of one that was made, or read."""
+        """Record a revision that was created or read."""
         application, kept = revision_in(_ANY, obj)
         self._put(Key(obj["metadata"]["namespace"], application), kept)
 
@@ -59,20 +60,20 @@ class ApplicationRevisionIndex:
         return [*self._known.get(key, ())]
 
     def newest(self, key: Key) -> Object | None:
-        """With nothing but its name and annotations."""
+        """Return the newest revision, with only its name and annotations, or None."""
         found = newest_revision(self._known.get(key, {}).values())
         return dict(found) if found is not None else None
 
     def surplus(self, key: Key) -> list[str]:
-        """The names of those that are too many."""
+        """Return the names of surplus revisions."""
         return surplus_revisions(self._known.get(key, {}).values())
 
     def forget(self, key: Key, name: str) -> None:
-        """One was deleted."""
+        """Remove a deleted revision."""
         self._drop(key, name)
 
     async def told(self, namespace: str, name: str, *, patience: float) -> bool:
-        """Whether the watch tells of a revision that was made, before patience ends."""
+        """Return True if the watch reports a created revision before the timeout."""
         key = Key(namespace, name)
         if key in self._observed:
             return True

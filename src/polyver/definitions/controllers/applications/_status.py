@@ -1,4 +1,4 @@
-"""What is kept of an application, and the status that is told of it."""
+"""The indexed state of an application, and writes of its status."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MANAGER = "polyver"
 
 @dataclass(frozen=True, slots=True)
 class ApplicationState:
-    """What is worth knowing of an application; what is noted on it makes no difference."""
+    """The indexed fields of an application, without the annotations that we set."""
 
     uses: tuple[DefinitionUse, ...]
     parts: tuple[AppliedObject, ...]
@@ -40,7 +40,7 @@ class ApplicationState:
 
 
 def state_in(kind: ResourceKind | None, obj: Object) -> ApplicationState:
-    """What is kept of an application."""
+    """Return the indexed fields of an application."""
     del kind
     metadata = obj["metadata"]
     annotations = metadata.get("annotations") or {}
@@ -58,12 +58,12 @@ def state_in(kind: ResourceKind | None, obj: Object) -> ApplicationState:
 
 
 def applied_before(found: Object) -> list[Any]:
-    """What the status of an application says was applied."""
+    """Return the applied objects in the status of an application."""
     return (found.get("status") or {}).get("appliedResources") or []
 
 
 class ApplicationStatusWriter:
-    """Writes statuses, and knows its own words when a watch repeats them."""
+    """Writes statuses, and recognizes its own writes in watch events."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -85,15 +85,15 @@ class ApplicationStatusWriter:
         return {**status, "conditions": made}
 
     async def tell(self, found: Object, status: Object) -> Object:
-        """Have an application say this of itself; as it is then."""
+        """Write the status if it differs; return the application afterwards."""
         if status == found.get("status"):
             return found
         said = {**found, "status": status}
         key = Key(found["metadata"]["namespace"], found["metadata"]["name"])
-        # Before it is written: the watch may tell of it before the answer is here.
+        # Recorded before the write: the watch may report it before the response arrives.
         self._told[key] = state_in(None, said)
         try:
-            # With its resourceVersion: what was decided on an old state is decided again.
+            # With the resourceVersion: a decision on an old state is made again.
             return await self._client.update(RESOURCE, said, subresource="status", manager=MANAGER)
         except ApiError as error:
             self._told.pop(key, None)

@@ -1,7 +1,7 @@
-"""Trying releases before an application moves to them.
+"""Trials of releases before an application moves to them.
 
-Everything is rendered, and applied as a dry run. What fails changes nothing: the application stays
-with the releases that it has.
+All objects are rendered, and applied as a dry run. A failure changes nothing: the application keeps
+its current releases.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _LONGEST: Final = 8
 PASSING: Final = frozenset(
     {"TookTooLong", "NotServed", "NotApplied", "EngineBroke", "EngineFailed"}
 )
-"""Reasons that may end without a change of the application or of the release."""
+"""Reasons that may cease without a change of the application or of the release."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveFailure:
-    """Why an application cannot move to a release."""
+    """Reason why an application cannot move to a release."""
 
     reason: str
     message: str
@@ -49,13 +49,13 @@ class MoveFailure:
 
 @dataclass(slots=True)
 class MoveTrial:
-    """The releases that work for an application, of those that it would move to."""
+    """The targets that work for an application."""
 
     wanted: DesiredApplication | None = None
-    """None if nothing works."""
+    """None if no target works."""
     placed: Sequence[Placed] = ()
     unknown: Sequence[PolyverError] = ()
-    """Objects of kinds that it defines itself."""
+    """Errors about kinds that the application defines itself."""
     failed: dict[MoveTarget, MoveFailure] = field(default_factory=dict)
 
 
@@ -73,7 +73,7 @@ class MoveTrials:
         self._applier = applier
 
     async def best(self, found: Object, options: MoveOptions) -> MoveTrial:
-        """All releases that an application would move to, else those that work one by one."""
+        """Try all targets together, else one after the other; return those that work."""
         targets = options.targets
         trial = await self._try(found, options, MoveTrial(), targets)
         if not trial.failed or len(targets) == 1:
@@ -87,7 +87,7 @@ class MoveTrials:
     async def _try(
         self, found: Object, options: MoveOptions, so_far: MoveTrial, targets: Sequence[MoveTarget]
     ) -> MoveTrial:
-        """The trial so far, and with these targets if they work."""
+        """Return the trial so far, extended by these targets if they work."""
         known = so_far.wanted.taken if so_far.wanted is not None else ()
         new = [each for each in targets if each not in known]
         wanted = self._recording.variant(found, options, targets)
@@ -111,7 +111,7 @@ class MoveTrials:
         new: Sequence[MoveTarget],
         placed: Sequence[Placed],
     ) -> MoveFailure | None:
-        """Why the new targets would delete objects, with nothing in their place."""
+        """Return the failure if the new targets would delete objects without a replacement."""
         after = {each.identity: each for each in _pieces(placed)}
         there = {tuple(each) for each in noted(found)}
         there |= {tuple(part_in(each)) for each in applied_before(found)}
@@ -164,7 +164,7 @@ def _joined(errors: Sequence[object]) -> str:
 
 
 def _about(failure: MoveFailure, targets: Sequence[MoveTarget]) -> MoveFailure:
-    """A failure that names the release."""
+    """Return a failure whose message names the releases."""
     if failure.reason == WOULD_DELETE:
         return failure
     names = " and ".join(map(str, targets))
