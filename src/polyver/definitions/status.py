@@ -49,18 +49,18 @@ def supported_fact(errors: Iterable[object]) -> DesiredCondition:
 
 
 def rendered_fact(outputs: int) -> DesiredCondition:
-    """All is rendered."""
+    """Return the condition `Rendered` after a success."""
     return DesiredCondition("Rendered", "True", "Rendered", _count(outputs, "object"))
 
 
 def applied_fact(outputs: int, taken_back: Sequence[str]) -> DesiredCondition:
-    """All is applied; `taken_back` tells of fields that others had changed."""
+    """Return the condition `Applied` after a success; `taken_back` are reverted changes."""
     more = f"; taken back: {_some(taken_back)}" if taken_back else ""
     return DesiredCondition("Applied", "True", "Applied", _count(outputs, "object") + more)
 
 
 def confirmed(status: ReadOnlyObject, fact: DesiredCondition) -> DesiredCondition:
-    """A fact as it was told before, if it holds already."""
+    """Return the condition as in the status, if its `status` value is the same there."""
     for each in status.get("conditions") or ():
         if (each["type"], each["status"]) == (fact.type, fact.status):
             return DesiredCondition(fact.type, fact.status, each["reason"], each.get("message", ""))
@@ -74,7 +74,7 @@ def holds(status: ReadOnlyObject, fact: DesiredCondition) -> bool:
 
 
 def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> DesiredCondition:
-    """What went wrong, the first of it by its reason."""
+    """Return a False condition with these errors, and the reason of the first."""
     return DesiredCondition(kind, "False", reason, _some([*map(str, errors)]))
 
 
@@ -96,7 +96,7 @@ def updated_fact(status: ReadOnlyObject) -> DesiredCondition | None:
 
 
 def ready_fact(services: Sequence[ReadOnlyObject]) -> DesiredCondition:
-    """Whether all components do well."""
+    """Return the condition `Ready`: True if all components are healthy."""
     ill = [f"{each['name']}: {each['message']}" for each in services if not each["healthy"]]
     if ill:
         return DesiredCondition("Ready", "False", "Unhealthy", _some(ill))

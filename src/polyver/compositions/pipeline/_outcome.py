@@ -188,7 +188,7 @@ def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[DesiredCondi
 def stayed_conditions(
     composite: ReadOnlyObject, updated: DesiredCondition, *, now: str
 ) -> list[dict[str, Any]]:
-    """The conditions of a composite resource that keeps what another release has made."""
+    """Return the conditions of a composite resource that could not move to another release."""
     return set_conditions(composite, [updated], now=now)
 
 
@@ -201,7 +201,7 @@ def paused_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, 
 
 
 def deleting_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, Any]]:
-    """The conditions of a composite resource that goes, as soon as nothing holds it."""
+    """Return the conditions of a composite resource that is being deleted."""
     return set_conditions(composite, [DesiredCondition("Ready", "False", "Deleting")], now=now)
 
 

@@ -79,7 +79,7 @@ class AdoptionReport:
         )
 
     async def _announce(self, obj: Object, adoption: Mapping[str, Adoption]) -> None:
-        """Write one Event for each release, once all who follow it have tried it."""
+        """Emit one event for each release, once all its followers have tried it."""
         before = (find_condition(obj, "Adopted") or {}).get("message", "")
         for name, each in adoption.items():
             known = obj["metadata"]["uid"], name

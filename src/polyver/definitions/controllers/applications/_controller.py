@@ -398,7 +398,7 @@ class ApplicationController(Controller[Key]):
     async def _hold(
         self, found: Object, parts: Sequence[AppliedObject] | None = None, digest: str = ""
     ) -> Object:
-        """Have an application say what is applied, and wait for what has to go before it."""
+        """Record the applied objects in the application, and add its finalizer."""
         return await self._keeping.note(
             found,
             parts if parts is not None else noted(found),
