@@ -31,7 +31,7 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 @dataclass(frozen=True, slots=True)
 class GroupVersionResource:
-    """A kind in the API version that the caller speaks.
+    """A resource in the API version that the caller uses.
 
     >>> GroupVersionResource("ex.io", "v1", "widgets").path("a", "b")
     '/apis/ex.io/v1/namespaces/b/widgets/a'
@@ -50,7 +50,7 @@ class GroupVersionResource:
         return cls(kind.group, kind.version, kind.plural, kind.namespaced)
 
     def path(self, name: str = "", namespace: str = "", *, subresource: str = "") -> str:
-        """Where the server has an object, a part of it, or the collection."""
+        """Return the path of an object, a subresource, or the collection."""
         root = f"/apis/{self.group}" if self.group else "/api"
         inside = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         named = f"/{name}" if name else ""
@@ -61,18 +61,18 @@ class GroupVersionResource:
 CRDS = GroupVersionResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
 )
-"""The definitions of custom kinds."""
+"""CustomResourceDefinitions."""
 
 
 class WatchEvent(NamedTuple):
-    """One change as a watch tells it; a bookmark holds a resourceVersion and nothing else."""
+    """One event of a watch; a bookmark has only a resourceVersion."""
 
     type: EventType
     object: Object
 
 
 class Listing(NamedTuple):
-    """Some objects of a collection, the state they are of, and how to go on after them."""
+    """One page of a collection, its resourceVersion, and the token for the next page."""
 
     items: list[Object]
     resource_version: str
@@ -81,15 +81,16 @@ class Listing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What a server serves now: every kind in every version, the preferred versions first."""
+    """All kinds that a server serves, in every version, the preferred versions first."""
 
     kinds: tuple[ResourceKind, ...] = ()
     failures: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Of group versions that could not be asked for, such as those of an aggregated server that
-    is down: the problem. Their kinds may exist, nobody knows."""
+    """Errors by group version, such as those of an aggregated server that is down. Their kinds
+    may exist; it is unknown.
+    """
 
     def find(self, api_version: str, kind: str) -> ResourceKind | None:
-        """The kind that an object or an owner reference names, if it is served."""
+        """Return the kind that an object or an owner reference names, if it is served."""
         return next(
             (each for each in self.kinds if (each.api_version, each.kind) == (api_version, kind)),
             None,
@@ -97,7 +98,7 @@ class Discovery:
 
 
 def preferred(kinds: Iterable[ResourceKind], *, verbs: Sequence[str] = ()) -> list[ResourceKind]:
-    """Each kind once, in the version that the server prefers among those with these verbs.
+    """Return each kind once, in the version that the server prefers among those with these verbs.
 
     >>> names = ("Widget", "widgets", "widget", True)
     >>> v1, v2 = (ResourceKind("ex.io", version, *names) for version in ("v1", "v2"))
@@ -112,23 +113,23 @@ def preferred(kinds: Iterable[ResourceKind], *, verbs: Sequence[str] = ()) -> li
 
 
 class Executed(NamedTuple):
-    """A command that has ended in a pod: its exit code, and what it printed."""
+    """The result of a command in a pod: its exit code, and its output."""
 
     code: int
     stdout: bytes
     stderr: bytes
     output: bytes
-    """Both, in the order in which they came."""
+    """Both streams, in order of arrival."""
 
 
 @runtime_checkable
 class PodClient(Protocol):
-    """What a client can do where pods run, beyond the API of objects."""
+    """Operations of a client on clusters that run pods."""
 
     async def execute(
         self, pod: str, namespace: str, *, container: str, command: Sequence[str], limit: int
     ) -> Executed:
-        """Run a command in a container to its end; `limit` is how many bytes it may print."""
+        """Run a command in a container until it ends; it may print at most `limit` bytes."""
 
     async def logs(self, pod: str, namespace: str, *, container: str, limit: int) -> bytes:
-        """What a container has printed, not more than some bytes of it."""
+        """Return the output of a container, at most `limit` bytes."""
