@@ -109,7 +109,10 @@ class _Parser:
         self._flags = _Flags()
 
     def parse(self) -> Node:
-        found = self._branch()
+        try:
+            found = self._branch()
+        except RecursionError:  # the caller may leave less of the stack than `_DEEPEST` needs
+            raise InvalidPattern("expression nests too deeply", self._text) from None
         if self._at < len(self._text):
             raise InvalidPattern("unexpected )", self._text)
         return found
