@@ -36,6 +36,11 @@ def test_what_is_no_pattern_is_refused_as_in_go(pattern: str, text: str, problem
     assert str(found.value) == problem
 
 
+def test_a_pattern_that_nests_too_deeply_is_refused() -> None:
+    with pytest.raises(InvalidPattern, match="expression nests too deeply"):
+        compile_pattern("(" * 199 + ")" * 199)
+
+
 @given(st.sampled_from([entry[0] for entry in READABLE]), texts)
 def test_both_ways_of_matching_agree(pattern: str, text: str) -> None:
     source = python_pattern(pattern)

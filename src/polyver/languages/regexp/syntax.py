@@ -28,6 +28,7 @@ __all__ = ["InvalidPattern", "parse", "parse_groups"]
 
 _MOST_REPEATS = 1000
 _DEEPEST = 200
+_LAST_CODE = 0x10FFFF
 
 
 class InvalidPattern(PolyverError):
@@ -63,7 +64,22 @@ def parse_groups(pattern: str) -> tuple[RegexpNode, dict[str, int]]:
 
 _REPEAT = re.compile(r"\{([0-9]{1,9})(,([0-9]{0,9}))?\}")
 _GROUP = re.compile(r"\(\?(?:P?<([A-Za-z0-9_]+)>|([imsU]*)(-[imsU]+)?(:|\)))")
+_PROPERTY = re.compile(r"\\([pP])(?:\{(\^?)([^}]*)\}|\{[^}]*|([^{]?))")
 _SIMPLE = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def _bad_escape(rest: str) -> InvalidPattern:
+    """Return the error for the escape at the start of a string, as Go words it.
+
+    Go quotes the escape up to the character at which it stops reading.
+    """
+    if rest == "\\":
+        return InvalidPattern("trailing backslash at end of expression", "")
+    end = 4 if rest.startswith("\\x") else 2
+    digits = re.match(r"\\x\{0*([1-9A-Fa-f][0-9A-Fa-f]{0,5})?", rest)
+    if digits is not None:
+        end = digits.end() + (int(digits[1] or "0", 16) <= _LAST_CODE)
+    return InvalidPattern("invalid escape sequence", rest[:end])
 
 
 def _is_repeatable(node: RegexpNode, most: int) -> bool:
@@ -93,7 +109,10 @@ class _Parser:
         self._flags = _Flags()
 
     def parse(self) -> RegexpNode:
-        found = self._branch()
+        try:
+            found = self._branch()
+        except RecursionError:  # the caller may leave less of the stack than `_DEEPEST` needs
+            raise InvalidPattern("expression nests too deeply", self._text) from None
         if self._at < len(self._text):
             raise InvalidPattern("unexpected )", self._text)
         return found
@@ -240,8 +259,6 @@ class _Parser:
 
     def _escape(self) -> RegexpNode | None:
         char = self._text[self._at + 1 : self._at + 2]
-        if not char:
-            raise InvalidPattern("trailing backslash at end of expression", "")
         places = {"A": "begin", "z": "end", "b": "word", "B": "inside"}
         if char in places:
             self._at += 2
@@ -261,7 +278,7 @@ class _Parser:
             self._at += 2
             ranges, negated = CLASSES[char.lower()], char.isupper()
             return Charset(ranges, negated=negated, folds=self._flags.fold)
-        found = re.compile(r"\\([pP])(?:\{(\^?)(\w*)\}|(\w))").match(self._text, self._at)
+        found = _PROPERTY.match(self._text, self._at)
         if found is None:
             return None
         name = property_named(found[3] or found[4] or "")
@@ -278,15 +295,15 @@ class _Parser:
             re.DOTALL,
         ).match(self._text, self._at)
         if found is None:
-            raise InvalidPattern("invalid escape sequence", self._text[self._at : self._at + 2])
+            raise _bad_escape(self._rest())
         self._at = found.end()
         if found[4]:
             return _SIMPLE[found[4]]
         if found[5]:
             return found[5]
         code = int(found[3], 8) if found[3] else int(found[1] or found[2], 16)
-        if code > 0x10FFFF:
-            raise InvalidPattern("invalid escape sequence", found[0])
+        if code > _LAST_CODE:
+            raise _bad_escape(found[0])
         return chr(code)
 
     def _class(self) -> Charset:
