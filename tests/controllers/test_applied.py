@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyver.controllers.applied_annotation import (
+from polyver.controllers.owned_objects.inventory import (
     APPLIED,
     AppliedObject,
     is_made_for,

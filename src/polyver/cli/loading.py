@@ -19,6 +19,7 @@ from polyver.cli.files import read_manifests
 from polyver.cli.output import warn
 from polyver.client import CRDS
 from polyver.client.client import Client
+from polyver.client.field_managers import POLYVER
 from polyver.client.types import GroupVersionResource
 from polyver.core import PolyverError
 from polyver.kube.objects import Document
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CRDS", "Manifest", "apply_definition", "documents_of", "load", "manifests_of"]
 
-_MANAGER = "polyver"
 _DEFINITION = "CustomResourceDefinition"
 _COMPOSITE_DEFINITION = "CompositeResourceDefinition"
 _FIRST = {_DEFINITION: 0, _COMPOSITE_DEFINITION: 1, "Namespace": 2}
@@ -97,7 +97,7 @@ async def load(api: Handler, manifests: Sequence[Manifest]) -> None:
     from polyver.client.in_process import DirectClient
     from polyver.kube.server.identity import ADMIN
 
-    client = DirectClient(_Strict(api), ADMIN, agent=_MANAGER)
+    client = DirectClient(_Strict(api), ADMIN, agent=POLYVER)
     ordered = sorted(manifests, key=lambda each: _FIRST.get(each.head.kind, len(_FIRST)))
     defined = {kind for each in manifests for kind in _composite_kind(each)}
     for done, manifest in enumerate(ordered):
@@ -130,7 +130,7 @@ def _composite_kind(manifest: Manifest) -> Iterator[tuple[str, str]]:
 async def _apply(client: Client, manifest: Manifest, *, is_awaited: bool) -> None:
     resource = await _resource(client, manifest, patience=_PATIENCE if is_awaited else 0.0)
     try:
-        await client.apply(resource, _content(manifest, resource), manager=_MANAGER)
+        await client.apply(resource, _content(manifest, resource), manager=POLYVER)
     except ApiError as error:
         if not _is_owned_by_others(error):
             raise
@@ -172,7 +172,7 @@ def _is_owned_by_others(error: ApiError) -> bool:
 
 async def apply_definition(client: Client, crd: dict[str, Any]) -> None:
     """Apply a CRD, and wait until its kind is served."""
-    await client.apply(CRDS, crd, manager=_MANAGER, force=True)
+    await client.apply(CRDS, crd, manager=POLYVER, force=True)
     await _until_served(client, crd["metadata"]["name"])
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from polyver.client import Client, Clock, GroupVersionResource, SystemClock, find, sleep
+from polyver.client.field_managers import POLYVER
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["Leadership", "Lease", "Terms", "decide"]
 
 LEASES = GroupVersionResource("coordination.k8s.io", "v1", "leases")
-_MANAGER = "polyver"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Lease:
         if found is None or found["spec"].get("holderIdentity") != self.identity:
             return
         spec = {**found["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
-        await self._client.update(LEASES, {**found, "spec": spec}, manager=_MANAGER)
+        await self._client.update(LEASES, {**found, "spec": spec}, manager=POLYVER)
 
     def _see(self, found: Object | None) -> None:
         spec = found["spec"] if found is not None else None
@@ -151,10 +151,10 @@ class Lease:
         before = found["spec"] if found is not None else None
         spec = taken(before, self.identity, moment, self.terms.seconds)
         if found is not None:
-            return await self._client.update(LEASES, {**found, "spec": spec}, manager=_MANAGER)
+            return await self._client.update(LEASES, {**found, "spec": spec}, manager=POLYVER)
         about = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
         made = {**about, "metadata": {"name": self._name}, "spec": spec}
-        return await self._client.create(LEASES, made, self._namespace, manager=_MANAGER)
+        return await self._client.create(LEASES, made, self._namespace, manager=POLYVER)
 
 
 class Leadership:

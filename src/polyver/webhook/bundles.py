@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from polyver.client import CRDS, Change, Client, Clock, GroupVersionResource, Informer, find
+from polyver.client.field_managers import POLYVER
 from polyver.core.plain import Object
 from polyver.kube.objects.status import MODIFIED, ApiError
 from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook
@@ -24,7 +25,6 @@ CONFIGURATIONS = tuple(
     )
     for each in ("mutating", "validating")
 )
-_MANAGER = "polyver"
 _MOST_TRIES = 20
 Target = tuple[GroupVersionResource, str]
 
@@ -106,7 +106,7 @@ class Bundles:
             if not change:
                 return False
             try:
-                await self._client.patch(resource, name, change=change, manager=_MANAGER)
+                await self._client.patch(resource, name, change=change, manager=POLYVER)
             except ApiError as error:
                 if error.code not in (404, 409):
                     raise

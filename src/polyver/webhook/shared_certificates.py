@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from polyver.client import Change, Client, Clock, GroupVersionResource, Informer, SystemClock, find
+from polyver.client.field_managers import POLYVER
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
@@ -35,7 +36,6 @@ NOTED_FOR = datetime.timedelta(days=2)
 """The time for which such an annotation counts; a running replica renews it long before."""
 _NOTED_AGAIN = NOTED_FOR / 4
 _DOCUMENT = "certificates.json"
-_MANAGER = "polyver"
 _MOST_STEPS = 16
 _MOST_RACES = 64
 _LOOK_EVERY = 60.0
@@ -118,17 +118,15 @@ class SecretDocument:
             "type": "Opaque",
             "data": _data(kept),
         }
-        await self._client.create(SECRETS, made, manager=_MANAGER)
+        await self._client.create(SECRETS, made, manager=POLYVER)
 
     async def replace(self, held: StoredDocument, kept: CertificateDocument) -> None:
         """Write the document if it is still the one that was read."""
-        await self._client.update(SECRETS, held.secret | {"data": _data(kept)}, manager=_MANAGER)
+        await self._client.update(SECRETS, held.secret | {"data": _data(kept)}, manager=POLYVER)
 
     async def annotate(self, notes: Mapping[str, str | None]) -> None:
         change = {"metadata": {"annotations": dict(notes)}}
-        await self._client.patch(
-            SECRETS, self.name, self.namespace, change=change, manager=_MANAGER
-        )
+        await self._client.patch(SECRETS, self.name, self.namespace, change=change, manager=POLYVER)
 
     def informer(self, told: Callable[[Object | None], None], clock: Clock) -> Informer[Object]:
         """Return an informer that calls `told` with each state of the Secret; None if deleted."""

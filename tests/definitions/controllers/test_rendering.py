@@ -17,7 +17,7 @@ from tests.definitions.samples import SYSTEM, application, condition, definition
 from polyver.client import Backoff, Client, GroupVersionResource
 from polyver.client.in_process import DirectClient
 from polyver.controllers import ControllerManager
-from polyver.controllers.revert_backoff import RevertBackoff
+from polyver.controllers.owned_objects.revert_backoff import RevertBackoff
 from polyver.core.plain import Object
 from polyver.definitions.controllers.applications import ApplicationController
 from polyver.definitions.controllers.applications._render import Renderer, RenderingTimeout

@@ -36,6 +36,7 @@ from polyver.client import (
     find,
     timestamp,
 )
+from polyver.client.field_managers import POLYVER
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.finalizers import add_finalizer, remove_finalizer
 from polyver.core import PolyverError, listed
@@ -48,7 +49,6 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["FINALIZER", "ConversionController"]
 
 FINALIZER = "polyver.dev/conversion"
-_MANAGER = "polyver"
 _LOOK_AGAIN = 5.0
 """Seconds until the next check: trimming `storedVersions` triggers no event of this watch."""
 _HTTPS = 443
@@ -237,7 +237,7 @@ class ConversionController(Controller[str]):
             metadata["annotations"] = self._annotations
         change = {"metadata": metadata, "spec": {"conversion": said}}
         name = crd["metadata"]["name"]
-        await self._client.patch(CRDS, name, change=change, manager=_MANAGER)
+        await self._client.patch(CRDS, name, change=change, manager=POLYVER)
 
     async def _tell(
         self,
@@ -260,7 +260,7 @@ class ConversionController(Controller[str]):
             conversion["metadata"]["name"],
             change={"status": {"conditions": conditions}},
             subresource="status",
-            manager=_MANAGER,
+            manager=POLYVER,
         )
 
 

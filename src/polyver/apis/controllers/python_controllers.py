@@ -17,18 +17,19 @@ from polyver.apis.controllers._status import DeclaredStatusWriter
 from polyver.apis.declaring import Kind as DeclaredKind
 from polyver.apis.declaring import Outcome, to_object
 from polyver.client import Change, Client, Clock, GroupVersionResource, Key, SystemClock, find
-from polyver.controllers.applied_annotation import (
+from polyver.client.field_managers import manager_for
+from polyver.controllers.controller import Controller, Requeue, Watch, exactly
+from polyver.controllers.owned_objects.index import AppliedObjects, number_of
+from polyver.controllers.owned_objects.inventory import (
     APPLIED,
+    Inventory,
     fields_of,
     is_made_for,
     noted,
     part_of,
     unwanted,
 )
-from polyver.controllers.applied_objects import Inventory
-from polyver.controllers.controller import Controller, Requeue, Watch, exactly
-from polyver.controllers.outputs import AppliedObjects, number_of
-from polyver.controllers.owned_objects import AlreadyOwned, apply_owned, manager_for
+from polyver.controllers.owned_objects.ownership import AlreadyOwned, apply_owned
 from polyver.controllers.user_code import UserCode
 from polyver.core.plain import Object
 from polyver.kube.objects.kinds import ResourceKind

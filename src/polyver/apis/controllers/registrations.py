@@ -12,6 +12,7 @@ from polyver.apis.admission.kinds import wanted_by
 from polyver.apis.conversion_kind import CONVERSIONS, definition_of
 from polyver.apis.declaring import Kind as DeclaredKind
 from polyver.client import CRDS, Change, Client, GroupVersionResource, find
+from polyver.client.field_managers import POLYVER
 from polyver.controllers.controller import Controller, Watch, exactly
 from polyver.core import PolyverError
 from polyver.core.plain import Object
@@ -22,7 +23,6 @@ from polyver.webhook.configurations import AdmissionRegistration, configurations
 __all__ = ["RegistrationController"]
 
 _NAME = "polyver"
-_MANAGER = "polyver"
 _CONVERSIONS = GroupVersionResource(
     CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
 )
@@ -110,7 +110,7 @@ class RegistrationController(Controller[str]):
             made[kind] = _empty(kind)
         if found is not None:
             made[kind]["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
-        await self._client.apply(resource, made[kind], manager=_MANAGER, force=True)
+        await self._client.apply(resource, made[kind], manager=POLYVER, force=True)
 
 
 def _empty(kind: str) -> Object:

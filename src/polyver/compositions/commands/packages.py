@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 from polyver.cli.exit_codes import Misused, RequestRefused, UnknownName, UnreadableInput
 from polyver.cli.files import data_folder
 from polyver.cli.output import OutputFormat, emit, flush, print_lines, print_table, printing, warn
+from polyver.client.field_managers import POLYVER
 from polyver.compositions.capability import logs_folder
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _set(text: str, state: State, context: str, *, force: bool) -> None:
             return f"{wanted} is {state.lower()} already"
         from polyver.compositions.controllers.packages import FUNCTION_REVISIONS
 
-        await client.patch(FUNCTION_REVISIONS, wanted, change=change, manager="polyver")
+        await client.patch(FUNCTION_REVISIONS, wanted, change=change, manager=POLYVER)
         return f"{wanted} is to be {state.lower()}"
 
     print_lines(on_cluster(context, write))

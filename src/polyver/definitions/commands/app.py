@@ -19,6 +19,7 @@ from polyver.cli.output import (
     print_table,
 )
 from polyver.cli.ownership import owner_of, replace_for
+from polyver.client.field_managers import POLYVER
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
 from polyver.definitions._manifests import applications_in
@@ -55,7 +56,6 @@ app = App(
 Example: polyver app rollback shop --to 3""",
 )
 
-_MANAGER = "polyver"
 _TRIES = 5
 Inside = Annotated[
     str,
@@ -194,7 +194,7 @@ async def _replace(client: Client, application: Object, wanted: Object) -> None:
         APPLICATIONS_ON,
         wanted,
         owner=owner_of(application),
-        manager=_MANAGER,
+        manager=POLYVER,
         annotations=frozenset({LAST_APPLIED, PUBLISH_VERSION}),
     )
 
@@ -287,7 +287,7 @@ async def _annotate(client: Client, application: Object, text: str | None) -> No
     metadata = application["metadata"]
     change = {"metadata": {"annotations": {LOCK: text}}}
     names = metadata["name"], metadata["namespace"]
-    await client.patch(APPLICATIONS_ON, *names, change=change, manager=_MANAGER)
+    await client.patch(APPLICATIONS_ON, *names, change=change, manager=POLYVER)
 
 
 @app.command

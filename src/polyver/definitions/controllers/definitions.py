@@ -20,6 +20,7 @@ from polyver.client import (
     find,
     timestamp,
 )
+from polyver.client.field_managers import POLYVER
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.finalizers import add_finalizer, remove_finalizer
@@ -66,7 +67,6 @@ from polyver.languages.values.names import label_value_problems
 
 __all__ = ["ClientDefinitionLookup", "DefinitionController", "DefinitionKey"]
 
-_MANAGER = "polyver"
 _SOON = 0.05
 _COUNTED = 1.0
 """Minimum seconds between two writes of the numbers of followers."""
@@ -247,7 +247,7 @@ class DefinitionController(Controller[DefinitionKey]):
             # If it exists by now, another definition owns it, and the next reconcile reports that.
             made = revision_object(definition, new, obj)
             try:
-                await self._client.create(_REVISIONS, made, manager=_MANAGER)
+                await self._client.create(_REVISIONS, made, manager=POLYVER)
             except ApiError as error:
                 if is_terminating(error):
                     return  # the definition is being deleted as well
@@ -267,7 +267,7 @@ class DefinitionController(Controller[DefinitionKey]):
             if known is not None and known.release.pin == newest.pin and not is_told:
                 change = {"metadata": {"annotations": {ALLOW_DELETION: allowed}}}
                 names = metadata["name"], metadata["namespace"]
-                await self._client.patch(_REVISIONS, *names, change=change, manager=_MANAGER)
+                await self._client.patch(_REVISIONS, *names, change=change, manager=POLYVER)
 
     async def _delete(self, known: KnownDefinitionRevision, namespace: str) -> None:
         try:
@@ -300,7 +300,7 @@ class DefinitionController(Controller[DefinitionKey]):
         if held and "deletionTimestamp" in metadata:
             return  # an object that is being deleted takes no new finalizer
         write = add_finalizer if held else remove_finalizer
-        made = await write(self._client, resource, obj, IN_USE, manager=_MANAGER)
+        made = await write(self._client, resource, obj, IN_USE, manager=POLYVER)
         metadata |= made["metadata"]
 
     async def _note(self, resource: GroupVersionResource, obj: Object) -> None:
@@ -311,7 +311,7 @@ class DefinitionController(Controller[DefinitionKey]):
             metadata["name"],
             metadata["namespace"],
             change={"metadata": {"annotations": {API_VERSION: created_with(obj)}}},
-            manager=_MANAGER,
+            manager=POLYVER,
         )
 
     async def _tell(
@@ -339,7 +339,7 @@ class DefinitionController(Controller[DefinitionKey]):
                 metadata["namespace"],
                 change={"status": status},
                 subresource="status",
-                manager=_MANAGER,
+                manager=POLYVER,
             )
         except ApiError as error:
             if error.code != 404:  # the last finalizer may just have been removed

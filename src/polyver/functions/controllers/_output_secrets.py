@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from polyver.client import Client, GroupVersionResource, find
+from polyver.controllers.owned_objects.ownership import AlreadyOwned, apply_owned
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions.controllers._start import is_final
@@ -54,8 +55,7 @@ class OutputSecrets:
     ) -> None:
         there = await find(self._client, _SECRETS, name, namespace)
         if there is not None and controller_of(there) != action_set["metadata"]["uid"]:
-            fact = f"secret {namespace}/{name} is there already and belongs to somebody else"
-            raise NotKept(fact, hint="delete it, and run the ActionSet again")
+            raise _belongs_to_another(name, namespace)
         secret = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -67,7 +67,10 @@ class OutputSecrets:
             },
             "data": {_KEY: base64.b64encode(encode_json(content)).decode()},
         }
-        await self._client.apply(_SECRETS, secret, manager=_MANAGER, force=True)
+        try:
+            await apply_owned(self._client, _SECRETS, secret, family=_MANAGER, manager=_MANAGER)
+        except AlreadyOwned:
+            raise _belongs_to_another(name, namespace) from None
 
     async def read(self, name: str, namespace: str) -> dict[str, Any]:
         """Return the content of a Secret."""
@@ -78,6 +81,11 @@ class OutputSecrets:
             raise NotKept(f"{fact}, which is gone", hint="run the ActionSet again")
         content: dict[str, Any] = msgspec.json.decode(base64.b64decode(encoded))
         return content
+
+
+def _belongs_to_another(name: str, namespace: str) -> NotKept:
+    fact = f"secret {namespace}/{name} is there already and belongs to somebody else"
+    return NotKept(fact, hint="delete it, and run the ActionSet again")
 
 
 def _name(action_set: Object, part: str) -> str:

@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from polyver.client import Backoff, Client, Clock, GroupVersionResource, find
+from polyver.client.field_managers import manager_for
 from polyver.compositions.controllers.composites._dependents import CompositeKey
 from polyver.compositions.controllers.composites._kinds import Kinds
 from polyver.compositions.controllers.composites._outputs import ComposedOutputs
 from polyver.compositions.pipeline import ComposedResource, RemovedResource, reference_to, shown
-from polyver.controllers.applied_annotation import AppliedObject, fields_of, part_of
-from polyver.controllers.outputs import number_of
-from polyver.controllers.owned_objects import (
+from polyver.controllers.owned_objects.index import number_of
+from polyver.controllers.owned_objects.inventory import AppliedObject, fields_of, part_of
+from polyver.controllers.owned_objects.ownership import (
     AlreadyOwned,
     apply_owned,
     delete_owned,
-    manager_for,
     stranger_in,
 )
-from polyver.controllers.revert_backoff import RevertBackoff
+from polyver.controllers.owned_objects.revert_backoff import RevertBackoff
 from polyver.core.plain import Object
 from polyver.kube.objects import digest
 from polyver.kube.objects.kinds import ResourceKind

@@ -11,7 +11,7 @@ from polyver.compositions.controllers.composites._apply import MANAGER, manager_
 from polyver.compositions.controllers.composites._observed_state import SECRETS
 from polyver.compositions.decisions import Secret
 from polyver.compositions.names import CONNECTION
-from polyver.controllers.owned_objects import AlreadyOwned, apply_owned
+from polyver.controllers.owned_objects.ownership import AlreadyOwned, apply_owned
 from polyver.core.plain import Object
 from polyver.kube.objects.owners import controller_of, controlling
 

@@ -55,7 +55,7 @@ from polyver.compositions.decisions import Candidate, CompositeKind, read_compos
 from polyver.compositions.runtimes import Runtime
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.events import Events
-from polyver.controllers.outputs import number_of
+from polyver.controllers.owned_objects.index import number_of
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import ResourceKind

@@ -15,7 +15,7 @@ from polyver.compositions.decisions import Composite, Secret
 from polyver.compositions.messages import Resource as Observed
 from polyver.compositions.messages import State
 from polyver.compositions.pipeline import connection_secret, observe
-from polyver.controllers.applied_annotation import AppliedObject
+from polyver.controllers.owned_objects.inventory import AppliedObject
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 from polyver.client import Change
 from polyver.compositions.controllers.composites._dependents import CompositeKey
 from polyver.compositions.names import COMPOSITE
-from polyver.controllers.applied_annotation import AppliedObject
-from polyver.controllers.outputs import AppliedObjects, number_of
+from polyver.controllers.owned_objects.index import AppliedObjects, number_of
+from polyver.controllers.owned_objects.inventory import AppliedObject
 from polyver.core.plain import Object
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.owners import controller_of

@@ -83,7 +83,7 @@ from polyver.compositions.pipeline import (
 )
 from polyver.controllers.controller import Requeue
 from polyver.controllers.finalizers import remove_finalizer
-from polyver.controllers.revert_backoff import RevertBackoff
+from polyver.controllers.owned_objects.revert_backoff import RevertBackoff
 from polyver.core.plain import Object
 from polyver.kube.objects import digest
 from polyver.kube.objects.masking import Masks

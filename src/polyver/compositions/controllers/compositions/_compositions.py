@@ -11,6 +11,7 @@ from typing import Any
 
 from polyver.capability import Refusal
 from polyver.client import Change, Client, Clock, GroupVersionResource, SystemClock, find
+from polyver.client.field_managers import POLYVER
 from polyver.compositions.controllers.compositions._snapshot import (
     COMPOSITION_REVISIONS,
     COMPOSITIONS,
@@ -44,7 +45,6 @@ from polyver.kube.objects.status import ApiError
 
 __all__ = ["CompositionController"]
 
-_MANAGER = "polyver"
 _LATER = 1.0
 """Seconds until the next reconcile while composite resources are not known yet."""
 
@@ -130,7 +130,7 @@ class CompositionController(Controller[str]):
     async def _create(self, obj: Object, known: KnownCompositionRevision) -> list[Refusal]:
         made = composition_revision_object(known, obj)
         try:
-            await self._client.create(COMPOSITION_REVISIONS, made, manager=_MANAGER)
+            await self._client.create(COMPOSITION_REVISIONS, made, manager=POLYVER)
         except ApiError as error:
             if error.reason != "AlreadyExists":
                 raise
@@ -155,7 +155,7 @@ class CompositionController(Controller[str]):
         known = {name: metadata[name] for name in ("uid", "resourceVersion")}
         change = {**change, "metadata": {**change.get("metadata", {}), **known}}
         await self._client.patch(
-            COMPOSITION_REVISIONS, metadata["name"], change=change, manager=_MANAGER
+            COMPOSITION_REVISIONS, metadata["name"], change=change, manager=POLYVER
         )
 
     # Finalizers of objects in use.

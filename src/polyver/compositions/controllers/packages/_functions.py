@@ -10,6 +10,7 @@ from typing import Any
 
 from polyver.capability import Refusal
 from polyver.client import Change, Client, Clock, SystemClock, find, timestamp
+from polyver.client.field_managers import POLYVER
 from polyver.compositions.controllers.packages._dependents import Dependents, NoDependents
 from polyver.compositions.controllers.packages._digests import (
     DigestLimits,
@@ -51,7 +52,6 @@ from polyver.kube.objects.status import ApiError
 
 __all__ = ["FunctionController"]
 
-_MANAGER = "polyver"
 _LATER = 1.0
 """Seconds until the next reconcile while the users of functions are unknown."""
 
@@ -185,7 +185,7 @@ class FunctionController(Controller[str]):
         made = revision_object(known, obj)
         try:
             revisions[known.name] = await self._client.create(
-                FUNCTION_REVISIONS, made, manager=_MANAGER
+                FUNCTION_REVISIONS, made, manager=POLYVER
             )
         except ApiError as error:
             if error.reason != "AlreadyExists":
@@ -205,7 +205,7 @@ class FunctionController(Controller[str]):
         known = {name: metadata[name] for name in ("uid", "resourceVersion")}
         change = {**change, "metadata": {**change.get("metadata", {}), **known}}
         return await self._client.patch(
-            FUNCTION_REVISIONS, metadata["name"], change=change, manager=_MANAGER
+            FUNCTION_REVISIONS, metadata["name"], change=change, manager=POLYVER
         )
 
     async def _allow_deletion(self, obj: Object, current: Object | None) -> None:
@@ -233,7 +233,7 @@ class FunctionController(Controller[str]):
         if status == obj.get("status"):
             return
         await self._client.update(
-            FUNCTIONS, {**obj, "status": status}, subresource="status", manager=_MANAGER
+            FUNCTIONS, {**obj, "status": status}, subresource="status", manager=POLYVER
         )
         for reason, message in _troubles(plan, refusals, seen):
             await self._events.tell(obj, reason, message, type="Warning")

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polyver.client import Change, Client, Clock, SystemClock, find, timestamp
+from polyver.client.field_managers import POLYVER
 from polyver.compositions.controllers.packages._snapshot import FUNCTION_REVISIONS
 from polyver.compositions.names import ENDPOINT, IN_USE, SERVED
 from polyver.compositions.packages import known_revision, revision_status
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
 __all__ = ["FunctionRevisionController"]
-
-_MANAGER = "polyver"
 
 
 class FunctionRevisionController(Controller[str]):
@@ -97,7 +96,7 @@ class FunctionRevisionController(Controller[str]):
                 FUNCTION_REVISIONS,
                 {**obj, "status": status},
                 subresource="status",
-                manager=_MANAGER,
+                manager=POLYVER,
             )
         except ApiError as error:
             if error.code != 404:  # the last finalizer may just have been removed

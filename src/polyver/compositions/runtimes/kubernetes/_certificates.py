@@ -8,6 +8,7 @@ import binascii
 from datetime import datetime
 
 from polyver.client import Client, Clock, find
+from polyver.client.field_managers import POLYVER
 from polyver.compositions.calls import Authorities, IssuedCertificate, Trust, renewal, server_names
 from polyver.compositions.runtimes.kubernetes._manifests import SECRETS
 from polyver.core import PolyverError
@@ -21,7 +22,6 @@ AUTHORITIES = "polyver-functions"
 _KEY = "authorities.json"
 _TRIES = 5
 _READ_EVERY = 60.0
-_MANAGER = "polyver"
 
 
 class _UnreadableSecret(PolyverError):
@@ -81,9 +81,9 @@ class ClusterCertificates:
             if kept is None:
                 metadata = {"name": AUTHORITIES, "namespace": self._namespace}
                 made = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
-                await self._client.create(SECRETS, made, self._namespace, manager=_MANAGER)
+                await self._client.create(SECRETS, made, self._namespace, manager=POLYVER)
             else:
-                await self._client.update(SECRETS, kept | {"data": data}, manager=_MANAGER)
+                await self._client.update(SECRETS, kept | {"data": data}, manager=POLYVER)
         except ApiError as error:
             if error.code != 409:
                 raise

@@ -18,6 +18,7 @@ from polyver.client import (
     find,
     sleep,
 )
+from polyver.client.field_managers import POLYVER
 from polyver.compositions._manifests import content_digest
 from polyver.compositions.calls import Endpoint
 from polyver.compositions.runtimes.external import reached
@@ -42,7 +43,6 @@ from polyver.kube.objects.status import ApiError
 
 __all__ = ["KubernetesRuntime"]
 
-_MANAGER = "polyver"
 _LOOK_EVERY = 600.0
 """Seconds between two reconciles without a watch event, which also renew certificates."""
 _BACKOFF = Backoff(first=0.5, most=60.0)
@@ -174,7 +174,7 @@ class KubernetesRuntime:
             uid = {"uid": found["metadata"]["uid"]} if found is not None else {}
             wholly = {**content, "metadata": {**content["metadata"], **uid}}
             applied = await self._client.apply(
-                resource, wholly, manager=_MANAGER, force=found is not None
+                resource, wholly, manager=POLYVER, force=found is not None
             )
         return served_of(applied, wanted.name, self._namespace)
 

@@ -9,7 +9,7 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from polyver.client import Client, GroupVersionResource, Key
-from polyver.controllers.applied_annotation import AppliedObject, part_of
+from polyver.controllers.owned_objects.inventory import AppliedObject, part_of
 from polyver.core.plain import Object
 from polyver.definitions.controllers.applications._outputs import ApplicationOutputs
 from polyver.definitions.names import APPLIED_BY

@@ -20,11 +20,16 @@ from polyver.client import (
     sleep,
     timestamp,
 )
-from polyver.controllers.applied_annotation import AppliedObject, noted, part_of, unwanted
-from polyver.controllers.applied_objects import Inventory
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
 from polyver.controllers.finalizers import has_finalizer, with_finalizer, without_finalizer
-from polyver.controllers.revert_backoff import RevertBackoff
+from polyver.controllers.owned_objects.inventory import (
+    AppliedObject,
+    Inventory,
+    noted,
+    part_of,
+    unwanted,
+)
+from polyver.controllers.owned_objects.revert_backoff import RevertBackoff
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.definitions.controllers.applications._application_revisions import (

@@ -11,9 +11,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from polyver.client import Key
-from polyver.controllers.applied_annotation import AppliedObject
-from polyver.controllers.outputs import AppliedObjects as _Outputs
-from polyver.controllers.outputs import number_of
+from polyver.controllers.owned_objects.index import AppliedObjects as _Outputs
+from polyver.controllers.owned_objects.index import number_of
+from polyver.controllers.owned_objects.inventory import AppliedObject
 from polyver.core.plain import Object
 from polyver.definitions.names import APP_NAME, APP_NAMESPACE, RENDERED
 from polyver.definitions.rendered_objects import fields_digest

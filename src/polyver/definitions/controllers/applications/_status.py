@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.client import Client, Clock, GroupVersionResource, Key, timestamp
-from polyver.controllers.applied_annotation import APPLIED, AppliedObject
+from polyver.client.field_managers import POLYVER
+from polyver.controllers.owned_objects.inventory import APPLIED, AppliedObject
 from polyver.core.plain import Object
 from polyver.definitions.controllers.applications._outputs import part_in
 from polyver.definitions.kinds import APPLICATIONS, GROUP, STORED
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 RESOURCE = GroupVersionResource(GROUP, STORED, APPLICATIONS.names.plural)
-MANAGER = "polyver"
+MANAGER = POLYVER
 
 
 @dataclass(frozen=True, slots=True)

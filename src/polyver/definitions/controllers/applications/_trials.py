@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from polyver.controllers.applied_annotation import noted, part_of
+from polyver.controllers.owned_objects.inventory import noted, part_of
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.core.replacement import without_replacement

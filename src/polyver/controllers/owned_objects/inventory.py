@@ -1,22 +1,25 @@
-"""The objects that a controller has applied for an object, recorded in an annotation of the latter.
+"""The record of what a controller has applied for an owner, in an annotation of the owner.
 
-After a restart, the annotation shows which objects are not wanted any more, without a search.
+A controller writes the record before it applies an object and after it has deleted one. So after a
+restart it knows which objects are no longer wanted, without a search through all kinds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from polyver.client import Discovery, GroupVersionResource, preferred
+from polyver.client import Client, Discovery, GroupVersionResource, find, preferred
 from polyver.core.plain import Object
 from polyver.kube.objects import digest, encode_json
+from polyver.kube.objects.status import ApiError
 
 __all__ = [
     "APPLIED",
     "AppliedObject",
+    "Inventory",
     "fields_of",
     "is_made_for",
     "noted",
@@ -107,3 +110,70 @@ def fields_of(found: Object, manager: str) -> str:
 
 def _applied_by(entry: Mapping[str, Any]) -> str:
     return str(entry.get("manager", "")) if entry.get("operation") == "Apply" else ""
+
+
+class Inventory:
+    """The applied objects of one controller, for the owners of one kind."""
+
+    def __init__(self, client: Client, resource: GroupVersionResource, manager: str) -> None:
+        self._client = client
+        self._resource = resource
+        self._manager = manager
+
+    async def note(
+        self,
+        owner: Object,
+        parts: Iterable[AppliedObject],
+        *,
+        annotations: Mapping[str, str] | None = None,
+        finalizers: list[str] | None = None,
+    ) -> Object:
+        """Record the objects of an owner, and other metadata; return the updated owner."""
+        metadata = owner["metadata"]
+        said: dict[str, Any] = {APPLIED: text_of(parts), **(annotations or {})}
+        known = metadata.get("annotations") or {}
+        change: dict[str, Any] = {}
+        if any(known.get(name) != text for name, text in said.items()):
+            change["annotations"] = said
+        if finalizers is not None and finalizers != (metadata.get("finalizers") or []):
+            change["finalizers"] = finalizers
+        if not change:
+            return owner
+        very = {name: metadata[name] for name in ("uid", "resourceVersion")}
+        made = await self._client.patch(
+            self._resource,
+            metadata["name"],
+            metadata.get("namespace", ""),
+            change={"metadata": {**very, **change}},
+            manager=self._manager,
+        )
+        return {**owner, "metadata": made["metadata"]}
+
+    async def remove(
+        self, part: AppliedObject, is_ours: Callable[[Object], bool]
+    ) -> AppliedObject | None:
+        """Delete an object that is not wanted any more; return it if its kind is not served.
+
+        An object that another client has made, or taken over, is left as it is.
+        """
+        resource = resource_of(part, await self._client.discover())
+        if resource is None:
+            return part
+        found = await find(self._client, resource, part.name, part.namespace)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            return None
+        if is_ours(found):
+            await self._delete(resource, part, found["metadata"])
+        return None
+
+    async def _delete(
+        self, resource: GroupVersionResource, part: AppliedObject, metadata: Mapping[str, Any]
+    ) -> None:
+        uid, revision = (metadata[name] for name in ("uid", "resourceVersion"))
+        try:
+            await self._client.delete(
+                resource, part.name, part.namespace, uid=uid, resource_version=revision
+            )
+        except ApiError as error:
+            if error.code != 404:
+                raise

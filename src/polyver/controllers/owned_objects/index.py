@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from polyver.client import Change, Discovery, preferred
-from polyver.controllers.applied_annotation import AppliedObject
 from polyver.controllers.controller import Watch
+from polyver.controllers.owned_objects.inventory import AppliedObject
 from polyver.core.plain import Object
 from polyver.kube.objects.kinds import ResourceKind
 

@@ -18,10 +18,8 @@ from polyver.core.plain import Object
 from polyver.kube.objects.owners import controller_of, controller_reference
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["AlreadyOwned", "apply_owned", "delete_owned", "manager_for", "stranger_in"]
+__all__ = ["AlreadyOwned", "apply_owned", "delete_owned", "stranger_in"]
 
-_LONGEST: Final = 128
-"""The maximum length of a field manager's name."""
 _TRIES: Final = 5
 
 
@@ -33,16 +31,6 @@ class AlreadyOwned(PolyverError):
         super().__init__(f"{controller} controls it", hint=hint)
         self.controller = controller
         """Its kind and name."""
-
-
-def manager_for(family: str, kind: str, uid: str) -> str:
-    """Return the field manager of one owner in a family.
-
-    >>> manager_for("polyver-composites", "Shop", "7d3a")
-    'polyver-composites-shop-7d3a'
-    """
-    end = f"-{kind.lower()}-{uid}"
-    return f"{family[: _LONGEST - len(end)]}{end}"[-_LONGEST:]
 
 
 def stranger_in(found: Object, owner: str) -> str:

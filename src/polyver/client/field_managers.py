@@ -1,0 +1,26 @@
+"""Names of the field managers under which polyver writes.
+
+A field manager owns the fields that it has set, so these names are stored in objects and must not
+change.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["POLYVER", "manager_for"]
+
+POLYVER: Final = "polyver"
+"""The field manager of writes that are made for no particular owner."""
+_LONGEST: Final = 128
+"""Characters that the name of a field manager may have."""
+
+
+def manager_for(family: str, kind: str, uid: str) -> str:
+    """Return the field manager of one owner among those of a family.
+
+    >>> manager_for("polyver-composites", "Shop", "7d3a")
+    'polyver-composites-shop-7d3a'
+    """
+    end = f"-{kind.lower()}-{uid}"
+    return f"{family[: _LONGEST - len(end)]}{end}"[-_LONGEST:]
