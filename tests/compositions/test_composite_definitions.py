@@ -22,11 +22,13 @@ from polyver.apis.crds import crd_of
 from polyver.capability import Refusal
 from polyver.compositions.decisions import (
     check_composition,
+    check_conversion,
     check_definition,
     composition_revision_object,
     composition_warnings,
     definition_crd,
     known_composition_revision,
+    lost_fields,
     unheeded_fields,
 )
 from polyver.compositions.decisions._revisions import composition_changes
@@ -35,6 +37,21 @@ from polyver.kube.objects.schema import check_schema, compile_schema
 from polyver.kube.objects.webhooks import Webhook
 
 Object = dict[str, Any]
+
+
+KEEPS_UNKNOWN: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def inside(**properties: Object) -> Object:
+    return {"type": "object", "properties": properties}
+
+
+def mapped(values: Object) -> Object:
+    return {"type": "object", "additionalProperties": values}
+
+
+def listing() -> Object:
+    return {"type": "array", "items": inside(c={"type": "string"})}
 
 
 def schema_of(crd: Object, number: int = 0) -> Object:
@@ -169,6 +186,37 @@ def test_several_versions_are_converted_by_a_conversion() -> None:
     old["spec"]["size"] = 3
     made = converter_of(conversion, crd).convert(old, "v1")
     assert made["spec"] == {**manifest(SEED_BUCKET)["spec"], "gigabytes": 3}
+
+
+STRING: Object = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lost"),
+    [
+        ({"size": STRING}, {"gigabytes": STRING}, ["spec.size"]),
+        ({"size": STRING}, {"size": STRING, "more": STRING}, []),
+        ({"a": inside(b=STRING, c=STRING)}, {"a": inside(c=STRING)}, ["spec.a.b"]),
+        ({"a": {"type": "array", "items": inside(b=STRING)}}, {"a": listing()}, ["spec.a[].b"]),
+        ({"a": mapped(inside(b=STRING))}, {"a": mapped(inside(c=STRING))}, ["spec.a.*.b"]),
+        ({"a": inside(b=STRING)}, {"a": mapped(STRING)}, []),
+        ({"a": inside(b=STRING)}, {"a": KEEPS_UNKNOWN}, []),
+    ],
+)
+def test_fields_that_stored_objects_would_lose_are_named(
+    before: Object, after: Object, lost: list[str]
+) -> None:
+    crd = definition_crd(definition(version("v1alpha1", **before)))
+    new = version("v1", **after), version("v1alpha1", referenceable=False, **before)
+    assert lost_fields(definition(*new), crd) == lost
+    found = check_conversion(definition(*new), crd, ["AcmeBucket one"])
+    assert [each.reason for each in found] == ["ConversionMissing"] * bool(lost)
+    assert check_conversion(definition(*new), crd, []) == []
+    added = version("v1", referenceable=False, **after), version("v1alpha1", **before)
+    assert lost_fields(definition(*added), crd) == []
+    said = {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://x.example.org"}}}
+    crd["spec"]["conversion"] = said
+    assert lost_fields(definition(*new), crd) == []
 
 
 def test_who_converts_is_who_the_definition_says() -> None:

@@ -27,6 +27,10 @@ Object = dict[str, Any]
 NAME = f"acmebuckets.{composing.GROUP}"
 NUMBER: Object = {"type": "integer"}
 OLD = composing.version(size=NUMBER)
+ADDED = [
+    composing.version("v1", referenceable=False, gigabytes=NUMBER),
+    composing.version(size=NUMBER),
+]
 BOTH = [
     composing.version("v1", gigabytes=NUMBER),
     composing.version(referenceable=False, size=NUMBER),
@@ -121,15 +125,20 @@ def test_a_kind_is_defined_composed_converted_and_deleted(kubectl: Kubectl) -> N
         said = kubectl("delete", *each, code=1)
         assert "it is used by AcmeBucket my-bucket" in said
     assert "with it would go AcmeBucket my-bucket" in kubectl("delete", "xrd", NAME, code=1)
-    kubectl("apply", "-f", "-", given=definition(*BOTH))
-    kubectl("apply", "-f", "-", given=conversion())
+    said = kubectl("apply", "-f", "-", given=definition(*BOTH), code=1)
+    assert "objects are stored as v1alpha1, and would lose spec.size in v1" in said
+    kubectl("apply", "-f", "-", given=definition(*ADDED))
+    eventually(lambda: "created" in kubectl("apply", "-f", "-", given=conversion(), code=None))
     eventually(lambda: _converts(kubectl))
+    kubectl("apply", "-f", "-", given=definition(*BOTH))
+    stored = ("crd", NAME, "-o", "jsonpath={.status.storedVersions}")
+    eventually(lambda: '"v1"' in kubectl("get", *stored))
+    assert _converts(kubectl)
     assert "may be stored as v1alpha1" in kubectl(
         "apply", "-f", "-", given=definition(BOTH[0]), code=1
     )
     kubectl("delete", "acmebucket", "my-bucket")
     kubectl("apply", "-f", "-", given=definition(BOTH[0]))
-    stored = ("crd", NAME, "-o", "jsonpath={.status.storedVersions}")
     eventually(lambda: kubectl("get", *stored) == '["v1"]')
     kubectl("delete", "xrd", NAME)
     assert "not found" in kubectl("get", "crd", NAME, code=1)

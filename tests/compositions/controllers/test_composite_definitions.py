@@ -174,6 +174,28 @@ def test_the_stored_version_moves_and_objects_are_there_in_both() -> None:
 
 
 @pytest.mark.parametrize("admitted", [True, False], ids=["in-admission", "by-the-controller"])
+def test_objects_do_not_lose_fields_to_a_new_version_that_nothing_converts_to(
+    admitted: bool,
+) -> None:
+    async def scenario(world: World) -> None:
+        await define(world, OLD)
+        await world.client.create(buckets(), bucket() | {"spec": {"size": 3}})
+        wanted = definition(version("v1", gigabytes={"type": "integer"}), BOTH[1])
+        if admitted:
+            with pytest.raises(ApiError, match=r"would lose spec\.size in v1"):
+                await world.write(DEFINITIONS, wanted)
+        else:
+            await world.write(DEFINITIONS, wanted)
+            message = await world.told("Applied", "False", "ConversionMissing")
+            assert "leave v1alpha1 referenceable" in message
+        found = await world.client.get(buckets(), "one")
+        assert found["spec"]["size"] == 3
+        assert [each["name"] for each in (await world.crd())["spec"]["versions"]] == ["v1alpha1"]
+
+    alive(scenario, admitted=admitted)
+
+
+@pytest.mark.parametrize("admitted", [True, False], ids=["in-admission", "by-the-controller"])
 def test_a_version_in_which_objects_may_be_stored_is_not_dropped(admitted: bool) -> None:
     async def scenario(world: World) -> None:
         await define(world, OLD)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from polyver.compositions.decisions import (
     check_composition,
     check_composition_revision,
+    check_conversion,
     check_crd,
     check_definition,
     check_stored,
@@ -21,6 +22,7 @@ from polyver.compositions.decisions import (
     is_ours,
     is_owned,
     known_composition_revision,
+    lost_fields,
     no_longer_defined,
     unheeded_fields,
 )
@@ -133,8 +135,10 @@ class CompositeDefinitionChecks(_Checks):
         if review.old is None:
             # The new definition has no uid yet, so an existing CRD cannot be its own.
             review.warnings += [] if crd is None else [str(e) for e in check_crd(_new(new), crd)]
-        elif crd is not None and is_ours(crd, review.old) and no_longer_defined(new, crd):
-            _refuse(review, check_stored(new, crd, await self._composed.composites(crd)))
+        elif crd is not None and is_ours(crd, review.old):
+            risky = no_longer_defined(new, crd) or lost_fields(new, crd)
+            there = await self._composed.composites(crd) if risky else ()
+            _refuse(review, check_stored(new, crd, there) or check_conversion(new, crd, there))
         review.warnings += unheeded_fields(new)
 
     async def _check_removal(self, review: AdmissionRequest, old: Object) -> None:

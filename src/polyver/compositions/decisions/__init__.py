@@ -21,6 +21,7 @@ from polyver.compositions.decisions._composition_choice import (
 )
 from polyver.compositions.decisions._crds import (
     APPLIER,
+    check_conversion,
     check_crd,
     check_stored,
     conversion_change,
@@ -30,6 +31,7 @@ from polyver.compositions.decisions._crds import (
     is_going,
     is_ours,
     is_owned,
+    lost_fields,
     no_longer_defined,
 )
 from polyver.compositions.decisions._definitions import (
@@ -82,6 +84,7 @@ __all__ = [
     "candidate_of",
     "check_composition",
     "check_composition_revision",
+    "check_conversion",
     "check_crd",
     "check_definition",
     "check_pipeline",
@@ -105,6 +108,7 @@ __all__ = [
     "is_ours",
     "is_owned",
     "known_composition_revision",
+    "lost_fields",
     "moved_pipelines",
     "no_longer_defined",
     "presumed_definition",

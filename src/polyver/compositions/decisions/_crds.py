@@ -5,7 +5,7 @@ Admission and the controller share these functions; objects are plain data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from polyver.apis.conversion_kind import versions_in_use
@@ -20,6 +20,7 @@ from polyver.kube.objects.owners import controller_of
 
 __all__ = [
     "APPLIER",
+    "check_conversion",
     "check_crd",
     "check_stored",
     "conversion_change",
@@ -29,6 +30,7 @@ __all__ = [
     "is_going",
     "is_ours",
     "is_owned",
+    "lost_fields",
     "no_longer_defined",
 ]
 
@@ -94,6 +96,63 @@ def check_stored(
     fact = f"objects may be stored as {listed(dropped)}: {listed(composites, most=3)}"
     hint = "keep it with served: false, until all were written again"
     return [Refusal("VersionStored", fact, at="spec.versions", hint=hint)]
+
+
+def lost_fields(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[str]:
+    """Return the fields that stored objects lose if the definition is applied.
+
+    If the storage version changes and nothing converts, the API server reads an object that was
+    stored in the former version with the schema of the new one, and prunes the other fields.
+    """
+    if crd is None or "Webhook" in {_conversion(each["spec"])["strategy"] for each in (obj, crd)}:
+        return []
+    before, after = _storage(crd), _storage(definition_crd(obj))
+    if before["name"] == after["name"]:
+        return []
+    return [*_pruned(_schema(before), _schema(after), "")]
+
+
+def _storage(crd: ReadOnlyObject) -> ReadOnlyObject:
+    found: ReadOnlyObject = next(each for each in crd["spec"]["versions"] if each["storage"])
+    return found
+
+
+def _schema(version: ReadOnlyObject) -> ReadOnlyObject:
+    return mapping(mapping(version.get("schema")).get("openAPIV3Schema"))
+
+
+def _pruned(before: ReadOnlyObject, after: ReadOnlyObject, path: str) -> Iterator[str]:
+    """Yield the fields of a schema that another one prunes."""
+    if after.get("x-kubernetes-preserve-unknown-fields"):
+        return
+    others = mapping(after.get("additionalProperties")) or None
+    fields = mapping(after.get("properties"))
+    for name, schema in mapping(before.get("properties")).items():
+        there = fields.get(name, others)
+        at = f"{path}.{name}" if path else name
+        if there is None:
+            yield at
+        else:
+            yield from _pruned(schema, there, at)
+    for inside, sign in (("items", "[]"), ("additionalProperties", ".*")):
+        if schema := mapping(before.get(inside)):
+            yield from _pruned(schema, mapping(after.get(inside)), path + sign)
+
+
+def check_conversion(
+    obj: ReadOnlyObject, crd: ReadOnlyObject | None, composites: Sequence[str]
+) -> list[Refusal]:
+    """Return a refusal if existing objects would lose fields; `composites` are these objects."""
+    lost = lost_fields(obj, crd) if composites else []
+    if crd is None or not lost:
+        return []
+    before, after = (_storage(each)["name"] for each in (crd, definition_crd(obj)))
+    fact = f"objects are stored as {before}, and would lose {listed(lost, most=3)} in {after}"
+    hint = (
+        f"leave {before} referenceable until a Conversion for the kind is served, "
+        f"or give spec.conversion a webhook"
+    )
+    return [Refusal("ConversionMissing", fact, at="spec.versions", hint=hint)]
 
 
 def crd_content(obj: ReadOnlyObject, crd: ReadOnlyObject | None = None) -> dict[str, Any]:

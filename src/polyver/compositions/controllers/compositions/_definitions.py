@@ -21,6 +21,7 @@ from polyver.client import (
     find,
     timestamp,
 )
+from polyver.compositions._function_references import mapping
 from polyver.compositions.controllers.compositions._snapshot import (
     DEFINITIONS,
     ClientCompositionLookup,
@@ -29,6 +30,7 @@ from polyver.compositions.controllers.compositions._snapshot import (
 from polyver.compositions.controllers.packages import composites, keep_revision
 from polyver.compositions.decisions import (
     APPLIER,
+    check_conversion,
     check_crd,
     check_definition,
     check_stored,
@@ -38,6 +40,7 @@ from polyver.compositions.decisions import (
     is_by_force,
     is_going,
     is_owned,
+    lost_fields,
     no_longer_defined,
 )
 from polyver.compositions.names import DEFINED
@@ -131,6 +134,13 @@ class CompositeDefinitionController(Controller[str]):
     async def _define(self, obj: Object, crd: Object | None) -> tuple[Object | None, list[Refusal]]:
         """Apply the CRD; return it, and the reasons why it is not as desired."""
         try:
+            if crd is not None and lost_fields(obj, crd):
+                refusals = check_conversion(obj, crd, await self._composed.composites(crd))
+                if refusals:
+                    return crd, refusals
+            if crd is not None and mapping(obj["spec"].get("conversion")).get("webhook"):
+                # Before the storage version may change: else objects are read without conversion.
+                crd = await self._convert(obj, crd)
             if crd is not None and no_longer_defined(obj, crd):
                 crd, refusals = await self._drop(obj, crd)
                 if refusals:
