@@ -1,6 +1,6 @@
-"""Regular expressions as the real server understands them, matched in bounded time.
+"""Regular expressions of Go's package `regexp`, matched in linear time.
 
-Schemas have them as `pattern`, and rules in CEL as arguments of functions.
+Schemas use them in `pattern`, CEL rules and templates in functions.
 """
 
 from polyver.languages.regexp._groups import Match

@@ -1,4 +1,4 @@
-"""Matching by a set of states that walks over the text once, so that no text takes long."""
+"""A nondeterministic automaton that reads a string once, so that matching takes linear time."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PLAIN = ("", "begin", "end")
 
 
 class Automaton:
-    """A pattern as numbered states; moves between sets of them are remembered."""
+    """A pattern as numbered states; transitions between sets of states are cached."""
 
     def __init__(self, tree: RegexpNode) -> None:
         self._moves: list[tuple[Charset, int] | None] = []
-        """What a state takes, and the state after it."""
+        """The characters that a state accepts, and the next state."""
         self._free: list[list[tuple[str, int]]] = []
-        """Where one gets without a character, and what must hold for that; better ways first."""
+        """Transitions without a character, with their conditions, in order of preference."""
         self._start = self._build(tree, ACCEPTED)
         self._looks_back = any(what not in _PLAIN for each in self._free for what, _ in each)
         self._known: dict[tuple[frozenset[int], str | bool, str], frozenset[int]] = {}
@@ -40,7 +40,7 @@ class Automaton:
         return len(self._moves) - 1
 
     def _build(self, node: RegexpNode, then: int) -> int:
-        """The state at which a part begins that goes on to another."""
+        """Add the states of a part that continues at another state; return the first of them."""
         match node:
             case SingleCharacter(chars):
                 state = self._state()
@@ -67,7 +67,7 @@ class Automaton:
         raise AssertionError(node)
 
     def _marked(self, mark: str, then: int) -> int:
-        """A state at which a group begins or ends."""
+        """Add a state at which a group begins or ends."""
         state = self._state()
         self._free[state].append((mark, then))
         return state
@@ -86,7 +86,7 @@ class Automaton:
         return then
 
     def _endless(self, node: Repeat, end: int) -> int:
-        """Any number of times, at least one if the least is not none; the last turn counts."""
+        """Add the states of a repeat without an upper bound."""
         loop = self._state()
         inside = self._build(node.part, loop)
         self._choose(loop, inside, end, node)
@@ -105,11 +105,11 @@ class Automaton:
 
     @property
     def size(self) -> int:
-        """How many states there are."""
+        """The number of states."""
         return len(self._moves)
 
     def matches(self, text: str) -> bool:
-        """Whether the pattern is somewhere in the text."""
+        """Report whether the pattern matches anywhere in a string."""
         states: frozenset[int] = frozenset()
         before = ""
         for char in text:
@@ -135,7 +135,7 @@ class Automaton:
         return after
 
     def _reached(self, states: frozenset[int], before: str, after: str) -> frozenset[int]:
-        """All states that one gets to from some, or from the start, at a place in the text."""
+        """Return all states that are reachable without a character at a position of the string."""
         found = {self._start, *states}
         waiting = list(found)
         while waiting:
@@ -148,7 +148,7 @@ class Automaton:
 
 
 def holds(what: str, before: str, after: str) -> bool:
-    """Whether a place in the text, between two characters, is of the kind that is wanted."""
+    """Report whether a position between two characters meets a condition."""
     match what:
         case "begin":
             return not before

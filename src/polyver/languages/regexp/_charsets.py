@@ -12,11 +12,11 @@ _END = 0x10FFFF
 
 @dataclass(frozen=True, slots=True)
 class Charset:
-    """Ranges, general categories and scripts; or all but these."""
+    """A set of characters: ranges, general categories and scripts, or their complement."""
 
     ranges: tuple[tuple[int, int], ...] = ()
     properties: tuple[tuple[str, bool], ...] = ()
-    """Names of categories (`Lu`, `L`) or scripts (`Greek`), and whether they are turned round."""
+    """Names of categories (`Lu`, `L`) or scripts (`Greek`), and whether each is negated."""
     negated: bool = False
     folds: bool = False
 
@@ -32,7 +32,7 @@ class Charset:
         return any(_has(char, name) is not turned for name, turned in self.properties)
 
     def source(self) -> str | None:
-        """The same for Python's engine, unless it has no word for it."""
+        """Return the set in the syntax of Python's `re`; None if it cannot be expressed."""
         if self.properties:
             return None
         if not self.ranges:
@@ -73,7 +73,7 @@ _KNOWN_SCRIPTS = frozenset(
 
 
 def property_named(name: str) -> str | None:
-    """The name of a category or script, if there is such a one."""
+    """Return the name of a category or script; None if it does not exist."""
     return name if name in _CATEGORIES or name in _KNOWN_SCRIPTS else None
 
 
@@ -103,7 +103,7 @@ POSIX = {
 
 
 def without(ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Everything that is in none of the ranges."""
+    """Return the ranges of all characters outside of the given ones."""
     rest: list[tuple[int, int]] = []
     start = 0
     for low, high in sorted(ranges):

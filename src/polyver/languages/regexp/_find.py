@@ -12,10 +12,10 @@ __all__ = ["Finder"]
 
 
 class Finder(Automaton):
-    """The states of a pattern, walked along in the order of the ways that lead on."""
+    """The states of a pattern in order of preference."""
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
-        """Where the pattern is first, from a place on."""
+        """Return the span of the first match at or after a position."""
         walks: dict[int, int] = {}
         found: tuple[int, int] | None = None
         for at in range(start, len(text) + 1):

@@ -1,4 +1,4 @@
-"""Where the groups of a pattern are, in one walk over the text."""
+"""Find the groups of a pattern in one pass over a string."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["GroupFinder", "Match"]
 
 Span = tuple[int, int]
 _Marks = tuple[tuple[str, int], ...]
-"""Where groups began and ended on a way, the last of them last."""
+"""The positions at which groups began and ended so far, as a linked list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Where a pattern was found, where its groups were, and the numbers of those with names."""
+    """The span of a match, the spans of its groups, and the numbers of named groups."""
 
     span: Span
     groups: Mapping[int, Span]
@@ -24,10 +24,10 @@ class Match:
 
 
 class GroupFinder(Automaton):
-    """The states of a pattern, walked along in the order of the ways, each with its marks."""
+    """The states of a pattern in order of preference, each with the positions of its groups."""
 
     def find_groups(self, text: str, start: int) -> tuple[tuple[Span, dict[int, Span]] | None, int]:
-        """The first place from another on with those of its groups; and how far the walk went."""
+        """Return the first match at or after a position, and how far the string was read."""
         walks: dict[int, tuple[int, _Marks]] = {}
         found: tuple[Span, _Marks] | None = None
         at = start

@@ -1,10 +1,10 @@
-"""Regular expressions as the real server understands them, matched in bounded time.
+"""Regular expressions of Go's package `regexp`, matched in linear time.
 
-Its language is close to Python's, and differs where it hurts: `$` is the very end, `\\d` and `\\b`
-know ASCII alone, flags may stand anywhere, there is no looking around. And its matching never
-takes more than linear time, while Python's may take forever on a text that someone chose for it.
-So a pattern is read here once; Python's own engine gets it if its work is bounded for the text at
-hand, and a set of states that walks over the text otherwise.
+The syntax is close to Python's and differs in details: `$` is the end of the string, `\\d` and
+`\\b` are ASCII only, flags may stand anywhere, and there is no lookaround. Go matches in linear
+time; Python's `re` may take exponential time on a string that an attacker chose. So a pattern is
+parsed here. Python's `re` matches it if its number of steps is bounded for the string; otherwise
+an automaton does.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from polyver.languages.values.step_budget import spend
 __all__ = ["CompiledPattern", "InvalidPattern", "compile_pattern", "python_pattern", "read_pattern"]
 
 _STATES = 10
-"""How many states of one character count as one step."""
+"""The number of states, for one character, that count as one step."""
 
 
 class CompiledPattern:
-    """One pattern, and what it costs."""
+    """A compiled pattern and its cost."""
 
     def __init__(self, tree: RegexpNode) -> None:
         self._tree = tree
@@ -35,15 +35,15 @@ class CompiledPattern:
         self._automaton: Automaton | None = None
         self._finder: Finder | None = None
         self._longest = longest_quick(tree)
-        """The length of texts up to which Python's engine needs few steps."""
+        """The length of strings up to which Python's `re` needs few steps."""
 
     @property
     def states(self) -> int:
-        """How large the pattern is when all its repeats are written out."""
+        """The size of the pattern with all repeats written out."""
         return states_of(self._tree)
 
     def matches(self, text: str) -> bool:
-        """Whether a text has the pattern somewhere in it."""
+        """Report whether the pattern matches anywhere in a string."""
         if self._quick is not None and len(text) <= self._longest:
             return self._quick.search(text) is not None
         if self._automaton is None:
@@ -52,7 +52,7 @@ class CompiledPattern:
         return self._automaton.matches(text)
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
-        """Where the pattern is in a text first, from a place on."""
+        """Return the span of the first match in a string at or after a position."""
         if self._quick is not None and len(text) <= self._longest:
             found = self._quick.search(text, start)
             return None if found is None else found.span()
@@ -62,7 +62,7 @@ class CompiledPattern:
         return self._finder.find(text, start)
 
     def find_all(self, text: str, most: int = -1) -> list[str]:
-        """All places at which the pattern is, one after the other; as many as are wanted."""
+        """Return the spans of all matches that do not overlap, at most as many as requested."""
         found: list[str] = []
         at, last = 0, -1
         while at <= len(text) and len(found) != most:
@@ -79,7 +79,7 @@ class CompiledPattern:
 
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """What tells whether a text has the pattern somewhere in it.
+    """Return a function that reports whether the pattern matches anywhere in a string.
 
     >>> compile_pattern("^(a|aa)+$")("a" * 5000 + "b")
     False
@@ -91,7 +91,7 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 
 @lru_cache(maxsize=4096)
 def read_pattern(pattern: str) -> CompiledPattern:
-    """A pattern that can also tell where it is.
+    """Compile a pattern whose matches can be located.
 
     >>> read_pattern("a+?b*").find_all("aabb")
     ['a', 'abb']
@@ -100,7 +100,7 @@ def read_pattern(pattern: str) -> CompiledPattern:
 
 
 def python_pattern(pattern: str) -> str | None:
-    """The same pattern for Python's `re.search`, if it has words for all of it.
+    """Return the pattern in the syntax of Python's `re`; None if it cannot be expressed.
 
     >>> python_pattern("a$")
     '(?:[a]\\\\Z)'

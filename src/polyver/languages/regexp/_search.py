@@ -1,4 +1,4 @@
-"""Patterns that tell where they and their groups are, and what finding that has cost."""
+"""Search for patterns with groups, and count the steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Search", "read_search"]
 
 
 class Search:
-    """A pattern with its groups."""
+    """A compiled pattern with its groups."""
 
     def __init__(self, pattern: str) -> None:
         self._tree, self._names = parse_groups(pattern)
@@ -22,16 +22,16 @@ class Search:
         self._longest = longest_quick(self._tree)
         self._finder: GroupFinder | None = None
         self.states = states_of(self._tree)
-        """How large the pattern is when all its repeats are written out."""
+        """The size of the pattern with all repeats written out."""
 
     def worst(self, length: int, places: int) -> int:
-        """How many steps it may take at worst to look at some places of a text."""
+        """Return the maximum number of steps to try a number of positions."""
         if self._quick is not None and length <= self._longest:
             return int(self._tree.ways(length)) * places
         return self.states * places
 
     def find(self, text: str, start: int = 0) -> tuple[Match | None, int]:
-        """Where the pattern is first, from a place on; and how many steps that took at most."""
+        """Return the first match at or after a position, and the maximum number of steps taken."""
         if self._quick is None or len(text) > self._longest:
             return self._walk(text, start)
         found = self._quick.search(text, start)
@@ -53,7 +53,7 @@ class Search:
 
 @lru_cache(maxsize=1024)
 def read_search(pattern: str) -> Search:
-    """A pattern to look for, groups and all.
+    """Compile a pattern for searches with groups.
 
     >>> read_search("(a+)(?P<end>b)?").find("xaab")[0]
     Match(span=(1, 4), groups={1: (1, 3), 2: (3, 4)}, names={'end': 2})

@@ -1,4 +1,4 @@
-"""Regular expressions as trees, and what Python's own engine would make of them."""
+"""Syntax trees of regular expressions, and their form for Python's `re`."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = [
 
 
 class RegexpNode:
-    """A part of a pattern."""
+    """A node of a syntax tree."""
 
     def source(self) -> str | None:
-        """The same for Python's engine, if it has words for it."""
+        """Return the node in the syntax of Python's `re`; None if it cannot be expressed."""
         raise NotImplementedError
 
     def ways(self, length: int) -> float:  # noqa: ARG002 - what has no choice has no use for it
-        """In how many ways Python's engine may at worst try it on a text."""
+        """Return the maximum number of attempts that Python's `re` makes on a string."""
         return 1
 
     def is_anchored(self) -> bool:
-        """Whether it can only begin where the text begins."""
+        """Report whether it can match only at the beginning of a string."""
         return False
 
 
@@ -50,7 +50,7 @@ class SingleCharacter(RegexpNode):
 
 @dataclass(frozen=True, slots=True)
 class Assertion(RegexpNode):
-    """A place in the text rather than a character: its begin, a line's end, a word's border."""
+    """A condition on a position: beginning of the string, end of a line, word boundary."""
 
     name: str
 
@@ -67,7 +67,7 @@ class Assertion(RegexpNode):
 
 @dataclass(frozen=True, slots=True)
 class Concatenation(RegexpNode):
-    """One after the other."""
+    """Parts in sequence."""
 
     parts: tuple[RegexpNode, ...]
 
@@ -83,7 +83,7 @@ class Concatenation(RegexpNode):
 
 @dataclass(frozen=True, slots=True)
 class Branch(RegexpNode):
-    """One or the other."""
+    """Alternatives, the preferred one first."""
 
     options: tuple[RegexpNode, ...]
 
@@ -96,13 +96,13 @@ class Branch(RegexpNode):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(RegexpNode):
-    """The same several times; `most` is None where there is no end."""
+    """A repeat; `most` is None without an upper bound."""
 
     part: RegexpNode
     least: int
     most: int | None
     lazy: bool = False
-    """Whether fewer times come first, which matters for what is found, not for whether."""
+    """True if fewer repeats are preferred; this changes the span of a match only."""
 
     def source(self) -> str | None:
         inside = self.part.source()
@@ -121,7 +121,7 @@ class Repeat(RegexpNode):
 
 @dataclass(frozen=True, slots=True)
 class Capture(RegexpNode):
-    """A part whose place is wanted, too."""
+    """A capturing group."""
 
     part: RegexpNode
     number: int
@@ -138,22 +138,22 @@ class Capture(RegexpNode):
 
 
 _MOST_STEPS = 200_000
-"""What Python's engine may at worst need for a text: some milliseconds."""
+"""The maximum number of steps that Python's `re` may need for a string: some milliseconds."""
 
 
 def longest_quick(tree: RegexpNode) -> int:
-    """The length of texts up to which Python's engine needs few steps; -1 if there is none."""
+    """Return the length of strings up to which Python's `re` needs few steps; -1 without one."""
     return max((2**size for size in range(20) if _is_bounded(tree, 2**size)), default=-1)
 
 
 def _is_bounded(tree: RegexpNode, length: int) -> bool:
-    """Whether Python's engine needs few steps; it also has to look for the beginning."""
+    """Report whether Python's `re` needs few steps, with the search for the beginning."""
     places = 1 if tree.is_anchored() else length + 1
     return tree.ways(length) * places <= _MOST_STEPS
 
 
 def may_be_empty(tree: RegexpNode) -> bool:
-    """Whether there is a place at which it needs no character."""
+    """Report whether it can match the empty string."""
     match tree:
         case SingleCharacter():
             return False
@@ -169,7 +169,7 @@ def may_be_empty(tree: RegexpNode) -> bool:
 
 
 def repeats_nothing(tree: RegexpNode) -> bool:
-    """Whether what may be empty is repeated, where Python's engine and Go's differ."""
+    """Report whether it repeats a part that may be empty, where Python's `re` and Go differ."""
     match tree:
         case Concatenation(parts) | Branch(parts):
             return any(map(repeats_nothing, parts))
@@ -181,7 +181,7 @@ def repeats_nothing(tree: RegexpNode) -> bool:
 
 
 def states_of(tree: RegexpNode) -> int:
-    """How many states a walk over a text has to keep in mind."""
+    """Return the number of states of the automaton."""
     match tree:
         case Concatenation(parts) | Branch(parts):
             return 1 + sum(map(states_of, parts))

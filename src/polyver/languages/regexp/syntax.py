@@ -1,4 +1,4 @@
-"""Reading a regular expression into a tree; what is wrong with one reads as on the real server."""
+"""Parse a regular expression into a syntax tree; errors have the messages of Go."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LAST_CODE = 0x10FFFF
 
 
 class InvalidPattern(PolyverError):
-    """A text that is no regular expression."""
+    """A string that is not a valid regular expression."""
 
     def __init__(self, problem: str, place: str) -> None:
         super().__init__(f"error parsing regexp: {problem}: `{place}`")
@@ -47,7 +47,7 @@ class _Flags:
 
 
 def parse(pattern: str) -> RegexpNode:
-    """Read a pattern.
+    """Parse a pattern.
 
     >>> parse("a[")
     Traceback (most recent call last):
@@ -57,7 +57,7 @@ def parse(pattern: str) -> RegexpNode:
 
 
 def parse_groups(pattern: str) -> tuple[RegexpNode, dict[str, int]]:
-    """Read a pattern with the groups in it, and the numbers of those that have names."""
+    """Parse a pattern with its groups; return the tree and the numbers of named groups."""
     parser = _Parser(pattern, groups=True)
     return parser.parse(), parser.names
 
@@ -83,7 +83,7 @@ def _bad_escape(rest: str) -> InvalidPattern:
 
 
 def _is_repeatable(node: RegexpNode, most: int) -> bool:
-    """Whether repeats inside of repeats stay below a bound in all."""
+    """Report whether nested repeats stay below a bound when multiplied."""
     match node:
         case Repeat(part, least, end):
             times = least if end is None else end
@@ -97,7 +97,7 @@ def _is_repeatable(node: RegexpNode, most: int) -> bool:
 
 
 class _Parser:
-    """Walks over a pattern from its beginning to its end."""
+    """A recursive-descent parser of patterns."""
 
     def __init__(self, pattern: str, *, groups: bool = False) -> None:
         self._text = pattern
@@ -272,7 +272,7 @@ class _Parser:
         return [self._literal(char) for char in inside]
 
     def _escaped_class(self) -> Charset | None:
-        """What `\\d`, `\\S`, `\\pL` and the like stand for."""
+        """Return the set of `\\d`, `\\S`, `\\pL` and similar escapes."""
         char = self._text[self._at + 1 : self._at + 2]
         if char.lower() in CLASSES:
             self._at += 2
