@@ -19,7 +19,8 @@ from polyver.testing import NoAssets, find_assets
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
     page.relative_to(ROOT)
-    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"))
+    for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md", "src/**/*.md")
+    for page in ROOT.glob(pattern)
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # In a page whose commands need a control plane, a comment above them says how it was started.
