@@ -268,7 +268,7 @@ class Exchange:
             return body
         self._left -= len(body)
         if self._left < 0 or (self._left and not more):
-            raise RuntimeError("the body is not as long as was said")
+            raise RuntimeError("the body does not have the announced length")
         return body
 
     def _flush(self, body: bytes) -> None:
@@ -288,7 +288,7 @@ def _head(status: int, date: bytes, headers: list[tuple[bytes, bytes]]) -> bytes
     head = b"".join((_STATUS_LINES[status], date, *lines))
     ends = len(lines) + 2
     if head.count(b"\n") != ends or head.count(b"\r") != ends or b"\0" in head:
-        raise RuntimeError("a header reaches beyond its line")
+        raise RuntimeError("a header contains a line break or a NUL")
     return head + b"\r\n"
 
 

@@ -60,7 +60,7 @@ def bind(host: str, port: int, *, option: str = "--port") -> socket.socket:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         hint = "use an address of this machine, such as 127.0.0.1"
-        raise CannotListen(f"{host} is no host that is known here", hint=hint) from None
+        raise CannotListen(f"{host} cannot be resolved", hint=hint) from None
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
     try:
@@ -83,7 +83,7 @@ def _why(error: OSError, option: str) -> tuple[str, str]:
             hint = f"choose another with {option}, or any free one with {option} 0"
             return "the port is in use", hint
         case errno.EACCES:
-            return "this user may not", "choose a port above 1023"
+            return "permission denied", "choose a port above 1023"
         case errno.EADDRNOTAVAIL:
             return "this machine has no such address", "use 127.0.0.1"
     return error.strerror or str(error), ""

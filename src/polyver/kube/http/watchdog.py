@@ -24,7 +24,7 @@ from polyver.kube.http.off_loop import end_workers, running_off_loop
 __all__ = ["LAG", "LAG_TEXT", "Watchdog", "lags", "watchdog", "watched"]
 
 LAG = "polyver_event_loop_lag_seconds"
-LAG_TEXT = "How long the event loop took to answer, asked ten times a second."
+LAG_TEXT = "Delay of the event loop, measured ten times a second."
 _EVERY = 0.1
 _SLOW = 0.5
 """The time for which the event loop may be blocked without a line in the log."""
@@ -96,7 +96,7 @@ class Watchdog:
             facts["by"] = doing[:_LONGEST_NAME]
         if working := running_off_loop():
             facts["workers"] = ", ".join(working)[:_LONGEST_NAME]
-        self._log.warning("the event loop was held, and everybody waited", **facts)
+        self._log.warning("the event loop was blocked", **facts)
 
 
 def _place(frame: FrameType | None) -> str:
@@ -106,7 +106,7 @@ def _place(frame: FrameType | None) -> str:
         if "polyver" in file.parts:
             return f"{file.name}:{frame.f_lineno} {frame.f_code.co_name}"
         frame = frame.f_back
-    return "code of others"
+    return "code outside polyver"
 
 
 @contextmanager

@@ -49,12 +49,12 @@ def _deployment(obj: ReadOnlyObject) -> Iterator[str]:
     yield from _unseen(obj)
     late = _condition(obj, "Progressing")
     if late.get("reason") == "ProgressDeadlineExceeded":
-        yield _told(late, "does not get on")
+        yield _told(late, "makes no progress")
     wanted, status = _wanted(obj), _part(obj, "status")
     yield from _too_few(_number(status, "updatedReplicas"), wanted, "replicas are up to date")
     yield from _too_few(_number(status, "availableReplicas"), wanted, "replicas are available")
     if _number(status, "replicas") > wanted:
-        yield f"{_number(status, 'replicas') - wanted} old replicas are still there"
+        yield f"{_number(status, 'replicas') - wanted} old replicas still exist"
 
 
 def _stateful_set(obj: ReadOnlyObject) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _job(obj: ReadOnlyObject) -> Iterator[str]:
     spec, status = _part(obj, "spec"), _part(obj, "status")
     if _condition(obj, "Complete").get("status") == "True" or spec.get("suspend") is True:
         return
-    yield f"{_number(status, 'succeeded')} of {_number(spec, 'completions', 1)} runs have ended"
+    yield f"{_number(status, 'succeeded')} of {_number(spec, 'completions', 1)} pods have succeeded"
 
 
 def _pod(obj: ReadOnlyObject) -> Iterator[str]:
@@ -146,7 +146,7 @@ def _by_condition(obj: ReadOnlyObject) -> Iterator[str]:
     yield from _unseen(obj)
     seen, generation = found.get("observedGeneration"), _part(obj, "metadata").get("generation")
     if isinstance(seen, int) and isinstance(generation, int) and seen < generation:
-        yield "its controller has not seen the last change"
+        yield "its controller has not observed the last change"
     if found.get("status") != "True":
         yield _told(found, "is not Ready")
 
@@ -173,7 +173,7 @@ def _unseen(obj: ReadOnlyObject) -> Iterator[str]:
     seen = _part(obj, "status").get("observedGeneration")
     generation = _part(obj, "metadata").get("generation")
     if isinstance(generation, int) and isinstance(seen, int) and seen < generation:
-        yield "its controller has not seen the last change"
+        yield "its controller has not observed the last change"
 
 
 def _too_few(found: int, wanted: int, what: str) -> Iterator[str]:

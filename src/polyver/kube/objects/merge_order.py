@@ -29,7 +29,7 @@ def identity(value: Any) -> Identity:
     False
     """
     if isinstance(value, dict | list):
-        raise bad_request("the patch has a mapping or a list where it needs a plain value")
+        raise bad_request("the patch has a mapping or a list where it needs a scalar value")
     return type(value), value
 
 

@@ -54,7 +54,7 @@ class WireField(NamedTuple):
         """Return a double as JSON has it: an integer if it has no fraction."""
         value = self.real(name)
         if not math.isfinite(value):
-            raise MalformedError(f"{value} has no form in JSON")
+            raise MalformedError(f"{value} cannot be written as JSON")
         return int(value) if value.is_integer() and abs(value) < _EXPONENTS else value
 
     def unpacked(self) -> Iterator[WireField]:

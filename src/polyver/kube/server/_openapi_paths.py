@@ -67,7 +67,7 @@ _COLLECTION = (
         "delete",
         "deletecollection",
         "delete",
-        "Delete several of",
+        "Delete several",
         ("200",),
         tuple(_DELETING_MANY),
         "options",

@@ -106,7 +106,9 @@ class ApiServer:
                 group.create_task(self._registrations.run())
                 group.create_task(keep_house(self.server.store))
         except* Exception as errors:
-            self.problem = f"definitions are no longer followed: {errors.exceptions[0]!r}"
+            self.problem = (
+                f"changes of definitions are no longer processed: {errors.exceptions[0]!r}"
+            )
             raise
         finally:
             await self.server.webhooks.close()

@@ -170,7 +170,7 @@ def _read_custom(call: Call) -> tuple[Object, Sequence[str]]:
     doubled: Sequence[str] = ()
     media = body_type(call.request.headers.get("content-type", ""))
     if media == PROTOBUF:
-        raise ApiError(415, "UnsupportedMediaType", "custom kinds have no protobuf form")
+        raise ApiError(415, "UnsupportedMediaType", "custom kinds have no protobuf encoding")
     if media == YAML:
         data, doubled = _yaml(call.request.body, kind)
     else:
@@ -205,7 +205,7 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
             call.resource.rules.default(decoded.value)
         return decoded.value, decoded.problems
     if not isinstance(data, dict):
-        raise Undecodable("the result is no object")
+        raise Undecodable("the result is not an object")
     _check_custom(kind, data)
     metadata = decode_typed(_metadata(data), metadata_shape())
     unknown = [told.replace(' field "', ' field "metadata.', 1) for told in metadata.problems]

@@ -103,7 +103,9 @@ async def _delete(call: Call, entry: StoreEntry, options: DeleteOptions) -> Obje
             if error.current is None:
                 raise not_found(call.resource.kind, obj["metadata"]["name"]) from None
             entry = error.current
-    raise conflict(call.resource.kind, obj["metadata"]["name"], "it changes all the time")
+    raise conflict(
+        call.resource.kind, obj["metadata"]["name"], "it is changed too often; try again"
+    )
 
 
 async def _delete_once(

@@ -336,7 +336,7 @@ def rules_review(user: User, namespace: str) -> dict[str, Any]:
     if not namespace:
         raise bad_request("no namespace on request")
     rules = list(_rules_of(user))
-    excepted = [f"{resource} are excepted" for rule in rules for _, resource in rule.excepted]
+    excepted = [f"{resource} are excluded" for rule in rules for _, resource in rule.excepted]
     status: dict[str, Any] = {
         "resourceRules": [
             {

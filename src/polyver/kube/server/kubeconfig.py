@@ -105,7 +105,7 @@ def _read(content: bytes, path: Path) -> Config:
     config = _decoded(content, path) if len(content) <= _LARGEST else None
     if not _is_kubeconfig(config):
         hint = "choose another file with --kubeconfig"
-        raise CannotWriteKubeconfig(f"{path} is no kubeconfig; it is left as it is", hint=hint)
+        raise CannotWriteKubeconfig(f"{path} is not a kubeconfig; it was not changed", hint=hint)
     assert isinstance(config, dict)
     return config
 
@@ -147,7 +147,9 @@ def _locked(path: Path) -> Iterator[None]:
         except FileExistsError:
             if time.monotonic() > deadline:
                 hint = "delete it if no kubectl is running"
-                raise CannotWriteKubeconfig(f"{lock} is held by someone", hint=hint) from None
+                raise CannotWriteKubeconfig(
+                    f"{lock} is held by another process", hint=hint
+                ) from None
             time.sleep(0.02)
     try:
         yield

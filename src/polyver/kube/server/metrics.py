@@ -124,20 +124,20 @@ def _collector(metrics: ApiServerMetrics) -> Collector:
         def collect(self) -> Iterator[Metric]:
             total = CounterMetricFamily("apiserver_request", "Requests answered.", labels=_LABELS)
             times = HistogramMetricFamily(
-                "apiserver_request_duration_seconds", "How long answers took.", labels=_LABELS
+                "apiserver_request_duration_seconds", "Duration of responses.", labels=_LABELS
             )
             for series, counts in metrics.series():
                 total.add_metric(series, counts.count)
                 times.add_metric(series, counts.times.buckets(), counts.times.seconds)
             yield from (total, times)
             yield GaugeMetricFamily(
-                "apiserver_longrunning_requests", "Watches now open.", metrics.watchers
+                "apiserver_longrunning_requests", "Open watches.", metrics.watchers
             )
             lag, measured = HistogramMetricFamily(LAG, LAG_TEXT), lags()
             lag.add_metric((), measured.buckets(), measured.seconds)
             yield lag
             yield GaugeMetricFamily(
-                "polyver_store_revision", "The store's newest revision.", metrics.revision
+                "polyver_store_revision", "The newest revision of the store.", metrics.revision
             )
 
     return Requests()

@@ -79,7 +79,9 @@ class Watcher:
         if event.entry.revision <= self._newest or not event.entry.key.startswith(self.prefix):
             return
         if len(self._waiting) >= self._most:
-            self.end(Lagging(f"{len(self._waiting)} events wait for one watcher of {self.prefix}"))
+            self.end(
+                Lagging(f"{len(self._waiting)} events are pending for one watcher of {self.prefix}")
+            )
             return
         self._waiting.append(event)
         self._wake()

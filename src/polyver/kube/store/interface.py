@@ -105,7 +105,9 @@ class FutureRevision(PolyverError):
     """A revision that has not been written yet."""
 
     def __init__(self, revision: int, current: int) -> None:
-        super().__init__(f"revision {revision} is yet to come", hint=f"now is {current}")
+        super().__init__(
+            f"revision {revision} is in the future", hint=f"the current one is {current}"
+        )
         self.revision = revision
         self.current = current
 

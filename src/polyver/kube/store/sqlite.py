@@ -323,7 +323,7 @@ class SqliteStore:
             # The thread continues after any error: without it no write would be answered.
             if self._writer.in_transaction:
                 _end(self._writer, "rollback")
-            text = f"the disk refused a write: {error}"
+            text = f"a write to the disk failed: {error}"
             return [StoreFailed(text) for _ in all_work], text
         return outcomes, ""
 

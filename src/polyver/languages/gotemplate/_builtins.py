@@ -32,7 +32,7 @@ BUILTINS.put("not", "any", lambda value: not is_true(value))
 
 
 def _decided(*_: object) -> object:
-    raise AssertionError("the evaluation itself knows these")
+    raise AssertionError("the evaluation handles these")
 
 
 BUILTINS.put("and or", "any any...", _decided)
@@ -145,7 +145,7 @@ def _incompatible(one: object, other: object) -> TemplateFailure:
     fact = f"incompatible types for comparison: {type_of(one)} and {type_of(other)}"
     hint = ""
     if {_basic(one), _basic(other)} == {"whole", "float"}:
-        hint = "write both as whole numbers (int …) or both as floats (float64 …)"
+        hint = "write both as integers (int …) or both as floats (float64 …)"
     return TemplateFailure(fact, hint)
 
 

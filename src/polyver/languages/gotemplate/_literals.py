@@ -92,7 +92,7 @@ def read_number(text: str, kind: str) -> TemplateNumber:
         code = _char(text)
         return TemplateNumber(text, code, float(code))
     if kind == "complex" or text.endswith("i"):
-        raise InvalidTemplateLiteral(f"{text} is a complex number, which no template needs")
+        raise InvalidTemplateLiteral(f"{text} is a complex number, which templates do not support")
     whole = parse_int(text)
     if whole is not None:
         return TemplateNumber(text, whole, float(whole))

@@ -139,8 +139,8 @@ def _copied(data: object, path: tuple[str | int, ...]) -> object:
         return {_key(key, path): plain(each, (*path, key)) for key, each in data.items()}
     if isinstance(data, list | tuple):
         return [plain(each, (*path, place)) for place, each in enumerate(data)]
-    fact = f"data has a value of type {type(data).__name__}, which templates do not know"
-    raise InvalidData(fact, at=dotted(path), hint="give them plain data alone")
+    fact = f"data has a value of type {type(data).__name__}, which templates do not support"
+    raise InvalidData(fact, at=dotted(path), hint="pass plain data only")
 
 
 def _number(number: float) -> int | float:
@@ -155,7 +155,7 @@ def _number(number: float) -> int | float:
 
 def _key(key: object, path: tuple[str | int, ...]) -> str:
     if not isinstance(key, str):
-        fact = f"data has a key of type {type(key).__name__}, which is no text"
+        fact = f"data has a key of type {type(key).__name__}, not string"
         raise InvalidData(fact, at=dotted(path))
     return _SURROGATE.sub("\ufffd", str(key))
 

@@ -154,13 +154,13 @@ def parse_time(layout: str, text: str) -> datetime:
     found = _expression(layout).fullmatch(text) if len(text) < 200 else None
     if found is None:
         raise TemplateFailure(
-            f'parsing time "{text[:200]}" as "{layout}": it does not have that form'
+            f'parsing time "{text[:200]}" as "{layout}": it does not match the layout'
         )
     parts = found.groupdict()
     try:
         return _moment(parts)
     except (ValueError, OverflowError):
-        raise TemplateFailure(f'parsing time "{text}": there is no such moment') from None
+        raise TemplateFailure(f'parsing time "{text}": there is no such time') from None
 
 
 @lru_cache(maxsize=64)

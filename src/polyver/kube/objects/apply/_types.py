@@ -180,7 +180,7 @@ def form_of(value: object, place: ApplySchema) -> Form:
         return "list"
     if place.scalar and kind is not dict and kind is not list:
         return "scalar"
-    raise Mistyped(f"no place for {kind.__name__}")
+    raise Mistyped(f"{kind.__name__} is not allowed here")
 
 
 def element_of(item: object, place: ApplySchema) -> str:

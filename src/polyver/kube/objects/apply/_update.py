@@ -145,7 +145,7 @@ class ApplyConflict(PolyverError):
     """Fields that other managers own; `force` takes them over."""
 
     def __init__(self, conflicts: Conflicts) -> None:
-        super().__init__("fields belong to others")
+        super().__init__("other managers own these fields")
         self.conflicts = conflicts
 
 

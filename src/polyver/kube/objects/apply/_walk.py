@@ -79,7 +79,7 @@ def _owned_list(items: list[Any], place: ApplySchema) -> Fields:
 
 def _items_type(place: ApplySchema) -> ApplySchema:
     if place.items is None:
-        raise Mistyped("a list that may hold nothing")
+        raise Mistyped("a list without a schema for its items")
     return place.items
 
 

@@ -68,7 +68,7 @@ def _look(kind: type[_Leaf], value: Any) -> _Leaf:
         kind.checks.run(value, "", NEW, report)
         if not report.causes:
             return kind.one
-    raise ValueError("to be looked at with all the words")
+    raise ValueError("the full check must report the error")
 
 
 def _root(schema: _Schema) -> _Type:

@@ -71,12 +71,12 @@ class _Needs:
     def told(self, version: str) -> Iterator[str]:
         if self.stored:
             names = listed(self.stored, most=_NAMED)
-            yield f"objects are stored in {version}: {names}; write them again, unchanged"
+            yield f"objects are stored in {version}: {names}; rewrite them without changes"
         if self.owned:
             names = listed(self.owned, most=_NAMED)
             yield (
                 f"managedFields name {version}, of {listed(sorted(self.managers))} in {names}; "
-                f"have these apply in another version, or take the entries of {version} out"
+                f"have these apply in another version, or remove the entries of {version}"
             )
 
 

@@ -338,7 +338,7 @@ def _passed_over(hook: AdmissionWebhook, error: WebhookCallFailed) -> None:
     told = f"failed calling webhook {quoted(hook.name)}: {error}"
     if not hook.ignored:
         raise internal(told) from None
-    Log().warning("a webhook was left out", webhook=hook.name, problem=str(error))
+    Log().warning("a failed webhook was ignored", webhook=hook.name, problem=str(error))
 
 
 def _fits_header(text: str) -> bool:
