@@ -114,7 +114,7 @@ class ConvertedKinds:
 
     async def _timed(self, review: AdmissionRequest, function: Callable[[], T]) -> T:
         threads = self._threads.setdefault(review.kind.resource, DaemonThreadPool(_THREADS))
-        return await threads.run_within(review.patience, function)
+        return await threads.run_within(review.timeout, function)
 
 
 def _restore(

@@ -45,7 +45,7 @@ class AdmissionRequest:
     applied: bool = False
     """True for server-side apply, which removes fields that the manager no longer applies."""
     warnings: list[str] = field(default_factory=list)
-    patience: float = PATIENCE
+    timeout: float = PATIENCE
 
 
 class Admission(Protocol):

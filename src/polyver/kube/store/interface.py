@@ -159,7 +159,7 @@ class StoreWatch(Protocol):
     def waiting(self) -> bool:
         """True if an event, or the end of the watch, is pending."""
 
-    async def batch(self, patience: float) -> list[StoreEvent]:
+    async def batch(self, timeout: float) -> list[StoreEvent]:
         """Return all pending events; none if none comes within the timeout in seconds."""
 
     def close(self) -> None: ...
