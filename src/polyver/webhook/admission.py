@@ -87,12 +87,12 @@ _form = ReviewForm("AdmissionReview", "admission.k8s.io", _decoder)
 
 
 async def admit(
-    body: bytes | bytearray, chain: AdmissionChain, act: Act, *, patience: float = 10.0
+    body: bytes | bytearray, chain: AdmissionChain, act: Act, *, timeout: float = 10.0
 ) -> Reviewed:
-    """Answer the body of a request, within `patience` seconds."""
+    """Answer the body of a request, within `timeout` seconds."""
     try:
         version, request = _form.read(body)
-        return await _admitted(version, request, chain, act, patience)
+        return await _admitted(version, request, chain, act, timeout)
     except RecursionError:
         return refused(bad("the body is nested too deeply"))
     except ApiError as error:
@@ -100,12 +100,12 @@ async def admit(
 
 
 async def _admitted(
-    version: str, request: _Request, chain: AdmissionChain, act: Act, patience: float
+    version: str, request: _Request, chain: AdmissionChain, act: Act, timeout: float
 ) -> Reviewed:
     kind = _kind(request)
     if not chain.handles(kind, request.operation):
         return _answer(version, request, Admitted(act, ("", ""), "allowed"))
-    review, key = _review(request, kind, patience), (kind.group, kind.kind)
+    review, key = _review(request, kind, timeout), (kind.group, kind.kind)
     before = fresh(review.object) if act == "mutate" else None
     try:
         await _asked(chain, act, review)
@@ -120,10 +120,10 @@ async def _admitted(
 
 async def _asked(chain: AdmissionChain, act: Act, review: AdmissionRequest) -> None:
     try:
-        async with asyncio.timeout(review.patience):
+        async with asyncio.timeout(review.timeout):
             await (chain.mutate(review) if act == "mutate" else chain.validate(review))
     except TimeoutError:
-        raise internal(f"a hook gave no answer within {review.patience:g} s") from None
+        raise internal(f"a hook gave no answer within {review.timeout:g} s") from None
 
 
 def _kind(request: _Request) -> ResourceKind:
@@ -134,7 +134,7 @@ def _kind(request: _Request) -> ResourceKind:
     )
 
 
-def _review(request: _Request, kind: ResourceKind, patience: float) -> AdmissionRequest:
+def _review(request: _Request, kind: ResourceKind, timeout: float) -> AdmissionRequest:
     named = ""
     if request.operation != "DELETE":
         named = _checked(request.object, "object").metadata.name
@@ -153,7 +153,7 @@ def _review(request: _Request, kind: ResourceKind, patience: float) -> Admission
         user=User(user.username, tuple(user.groups or ()), user.uid, extra),
         dry_run=bool(request.dry_run),
         applied=_is_apply(request),
-        patience=patience,
+        timeout=timeout,
     )
 
 

@@ -193,7 +193,7 @@ class WebhookApp:
         try:
             headers = dict(scope["headers"])
             _check_content(headers)
-            until = began + _patience(scope["query_string"]) * _IN_TIME
+            until = began + _request_timeout(scope["query_string"]) * _IN_TIME
             answer = self._converted if act is None else partial(self._admitted, act)
             body = await self._read(receive, _length(headers), until, held)
             reviewed = await self._decoded(body, answer, until)
@@ -261,7 +261,7 @@ class WebhookApp:
     ) -> Reviewed:
         del lease
         left = max(until - monotonic(), 0)
-        return await admit(body, self._served.chain, act, patience=round(left, 1))
+        return await admit(body, self._served.chain, act, timeout=round(left, 1))
 
     async def _converted(self, body: bytearray, until: float, lease: MemoryReservation) -> Reviewed:
         reviews = self._reviews
@@ -317,10 +317,10 @@ class WebhookApp:
         """
         if head.path != CONVERT or head.method != "POST" or _odd(head.headers):
             return None
-        return partial(self.convert_at_once, _patience(head.query) * _IN_TIME)
+        return partial(self.convert_at_once, _request_timeout(head.query) * _IN_TIME)
 
-    def convert_at_once(self, patience: float, body: bytes | bytearray) -> EncodedResponse | None:
-        """Answer a body within `patience` seconds; return None if it will not be quick."""
+    def convert_at_once(self, timeout: float, body: bytes | bytearray) -> EncodedResponse | None:
+        """Answer a body within `timeout` seconds; return None if it will not be quick."""
         # Every call matters here: nothing else costs as much in a review of one object.
         size = len(body)
         if self._draining or size > min(self._budget.most_body, self._pace.most_quick):
@@ -329,7 +329,7 @@ class WebhookApp:
             return None
         began = monotonic()
         try:
-            reviewed = self._reviews.answer(body, began + patience, _NO_FUNCTIONS)
+            reviewed = self._reviews.answer(body, began + timeout, _NO_FUNCTIONS)
         except CallsFunctions:
             return None
         except Exception as error:
@@ -391,7 +391,7 @@ def _length(headers: Mapping[bytes, bytes]) -> int | None:
 
 
 @lru_cache(64)
-def _patience(query: bytes) -> float:
+def _request_timeout(query: bytes) -> float:
     """Return the timeout of the client: API servers send ?timeout=30s."""
     said = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
     return min(read_duration(said) or _TIMEOUT, _TIMEOUT)

@@ -102,7 +102,7 @@ async def serving(
     at_once: AtOnce | None = None,
     known: Known = _nothing_known,
     ending: Callable[[], None] = lambda: None,
-    patience: float = 5.0,
+    grace_period: float = 5.0,
 ) -> AsyncIterator[None]:
     """Serve while the body runs.
 
@@ -112,14 +112,14 @@ async def serving(
 
     `context` returns the TLS context of each new connection; without it the server speaks plain
     HTTP. At the end the server accepts no more connections, calls `ending`, and gives running
-    requests `patience` seconds to finish.
+    requests `grace_period` seconds to finish.
     """
     with watched():
         server = _Server(ServerState(app, at_once, known), listener, context)
         try:
             yield
         finally:
-            await server.stop(ending, patience)
+            await server.stop(ending, grace_period)
 
 
 class _Server:
@@ -190,14 +190,14 @@ class _Server:
 
     # Stopping.
 
-    async def stop(self, ending: Callable[[], None], patience: float) -> None:
+    async def stop(self, ending: Callable[[], None], grace_period: float) -> None:
         self._hall.close()
         await _cancelled(self._accepting, *self._arriving)
         self._listener.close()
         ending()
         for connection in list(self._hall.connections):
             connection.shutdown()
-        await _until(lambda: not self._hall.tasks and not self._unsent(), patience)
+        await _until(lambda: not self._hall.tasks and not self._unsent(), grace_period)
         # Clients that read have seen the end by now. A client with an idle connection in its pool
         # has not, and is not waited for.
         await _until(lambda: not self._hall.connections, _GOODBYE)
@@ -210,9 +210,9 @@ class _Server:
         return any(_bytes_unsent(each.transport) for each in self._hall.connections)
 
 
-async def _until(done: Callable[[], bool], patience: float) -> None:
+async def _until(done: Callable[[], bool], timeout: float) -> None:
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(timeout):
             while not done():
                 await asyncio.sleep(0.002)
 

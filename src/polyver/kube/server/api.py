@@ -168,11 +168,11 @@ class ApiServer:
             return _refused(call, error)
 
     async def _perform_in_time(self, call: Call, verb: str) -> HttpResponse:
-        patience = _patience(call.query, verb)
+        timeout = _request_timeout(call.query, verb)
         try:
-            if patience is None:
+            if timeout is None:
                 return await self._perform(call, verb)
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 return await self._perform(call, verb)
         except TimeoutError:
             return _out_of_time()
@@ -185,7 +185,7 @@ class ApiServer:
         return await _VERBS[verb](call)
 
 
-def _patience(query: Query, verb: str) -> float | None:
+def _request_timeout(query: Query, verb: str) -> float | None:
     """Return the timeout of a request from its query.
 
     None means no timeout; a watch has its own parameter for that.

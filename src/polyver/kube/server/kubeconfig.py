@@ -22,7 +22,7 @@ __all__ = ["CannotWriteKubeconfig", "merged", "write_kubeconfig"]
 NAME = "polyver"
 _WITH_TOKEN = "polyver-token"  # noqa: S105 - the name of a context
 _LARGEST = 16 * 1024 * 1024
-_LOCK_PATIENCE = 2.0
+_LOCK_TIMEOUT = 2.0
 
 Config = Mapping[str, Any]
 
@@ -139,7 +139,7 @@ def _is_kubeconfig(config: object) -> bool:
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock file that kubectl uses too, so that neither loses the other's changes."""
     lock = path.with_name(f"{path.name}.lock")
-    deadline = time.monotonic() + _LOCK_PATIENCE
+    deadline = time.monotonic() + _LOCK_TIMEOUT
     while True:
         try:
             os.close(os.open(lock, os.O_CREAT | os.O_EXCL, 0o600))

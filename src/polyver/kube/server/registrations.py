@@ -27,7 +27,7 @@ _API = "apiregistration.k8s.io/v1"
 _PATH = f"/apis/{_API}/apiservices"
 _PREFIX = "/apiregistration.k8s.io/apiservices/"
 _MANAGED = "kube-aggregator.kubernetes.io/automanaged"
-_PATIENCE = 60.0
+_WATCH_TIMEOUT = 60.0
 _LOOK_AGAIN = 1.0
 _CUSTOM = 1000, 100
 _MOST = 15
@@ -110,7 +110,7 @@ class Registrations:
         try:
             while True:
                 self._changed.set()
-                for event in await watch.batch(_PATIENCE):
+                for event in await watch.batch(_WATCH_TIMEOUT):
                     if event.deleted:
                         self._stored.pop(event.entry.key, None)
                     else:

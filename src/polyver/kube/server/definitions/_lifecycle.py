@@ -52,7 +52,7 @@ __all__ = ["Definitions"]
 _GROUP, _PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 _PREFIX = f"/{_GROUP}/{_PLURAL}/"
 _MANAGER = "kube-apiserver"
-_PATIENCE = 60.0
+_WATCH_TIMEOUT = 60.0
 _REQUESTS_END = 60.0
 _LOOK_AGAIN = 5.0
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -155,7 +155,7 @@ class Definitions:
             while True:
                 try:
                     await self._settle(keys)
-                    keys = [event.entry.key for event in await watch.batch(_PATIENCE)]
+                    keys = [event.entry.key for event in await watch.batch(_WATCH_TIMEOUT)]
                 except StoreFailed:
                     await asyncio.sleep(_LOOK_AGAIN)
         finally:
