@@ -127,11 +127,11 @@ class _Server:
 
     def __init__(
         self,
-        hall: ServerState,
+        server_state: ServerState,
         listener: socket.socket,
         context: Callable[[], ssl.SSLContext] | None,
     ) -> None:
-        self._hall = hall
+        self._server_state = server_state
         self._listener = listener
         self._context = context
         self._loop = asyncio.get_running_loop()
@@ -182,7 +182,7 @@ class _Server:
     async def _connect(self, connection: socket.socket) -> None:
         context = self._context() if self._context else None
         await self._loop.connect_accepted_socket(
-            lambda: Connection(self._hall),
+            lambda: Connection(self._server_state),
             connection,
             ssl=context,
             ssl_handshake_timeout=_HANDSHAKE if context else None,
@@ -191,23 +191,23 @@ class _Server:
     # Stopping.
 
     async def stop(self, ending: Callable[[], None], grace_period: float) -> None:
-        self._hall.close()
+        self._server_state.close()
         await _cancelled(self._accepting, *self._arriving)
         self._listener.close()
         ending()
-        for connection in list(self._hall.connections):
+        for connection in list(self._server_state.connections):
             connection.shutdown()
-        await _until(lambda: not self._hall.tasks and not self._unsent(), grace_period)
+        await _until(lambda: not self._server_state.tasks and not self._unsent(), grace_period)
         # Clients that read have seen the end by now. A client with an idle connection in its pool
         # has not, and is not waited for.
-        await _until(lambda: not self._hall.connections, _GOODBYE)
-        for connection in list(self._hall.connections):
+        await _until(lambda: not self._server_state.connections, _GOODBYE)
+        for connection in list(self._server_state.connections):
             connection.transport.abort()
-        await _cancelled(*self._hall.tasks)
-        await _until(lambda: not self._hall.connections, _GOODBYE)
+        await _cancelled(*self._server_state.tasks)
+        await _until(lambda: not self._server_state.connections, _GOODBYE)
 
     def _unsent(self) -> bool:
-        return any(_bytes_unsent(each.transport) for each in self._hall.connections)
+        return any(_bytes_unsent(each.transport) for each in self._server_state.connections)
 
 
 async def _until(done: Callable[[], bool], timeout: float) -> None:
