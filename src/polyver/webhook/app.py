@@ -310,14 +310,14 @@ class WebhookApp:
         self._pace.learn(len(body), monotonic() - began)
         return found
 
-    def at_once(self, head: RequestHeaders) -> Quick | None:
+    def at_once(self, request: RequestHeaders) -> Quick | None:
         """Return the function that answers usual quick conversions at once; None for all others.
 
         Its answers are the same as those of the application, with less work.
         """
-        if head.path != CONVERT or head.method != "POST" or _odd(head.headers):
+        if request.path != CONVERT or request.method != "POST" or _odd(request.headers):
             return None
-        return partial(self.convert_at_once, _request_timeout(head.query) * _IN_TIME)
+        return partial(self.convert_at_once, _request_timeout(request.query) * _IN_TIME)
 
     def convert_at_once(self, timeout: float, body: bytes | bytearray) -> EncodedResponse | None:
         """Answer a body within `timeout` seconds; return None if it will not be quick."""

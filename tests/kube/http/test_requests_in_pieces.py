@@ -31,7 +31,11 @@ def run(test: Callable[[ServerState, Wire], Awaitable[None]]) -> None:
         await test(server_state, wire)
         wire.lose()
         await settled(server_state)
-        assert (server_state.held, server_state.tasks, server_state.connections) == (0, set(), set())
+        assert (server_state.held, server_state.tasks, server_state.connections) == (
+            0,
+            set(),
+            set(),
+        )
         server_state.close()
 
     asyncio.run(running())
@@ -182,7 +186,7 @@ def test_one_that_fails_leaves_nothing_behind(pieces: list[bytes]) -> None:
 
 
 def test_empty_lines_between_requests_are_no_long_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_MOST_HEAD", 200)
+    monkeypatch.setattr(connections, "_MOST_HEADER_BYTES", 200)
 
     async def test(server_state: ServerState, wire: Wire) -> None:
         for _ in range(200):

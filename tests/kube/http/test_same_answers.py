@@ -103,7 +103,11 @@ async def played(all_pieces: list[list[bytes]], *, at_once: bool) -> Seen:
         seen.answers.append((alike(wire.written), wire.closed))
         wire.lose()
         await settled(server_state)
-        assert (server_state.held, server_state.tasks, server_state.connections) == (0, set(), set())
+        assert (server_state.held, server_state.tasks, server_state.connections) == (
+            0,
+            set(),
+            set(),
+        )
     server_state.close()
     seen.at_once = house.at_once_answered
     return seen

@@ -17,7 +17,7 @@ from typing import Any
 
 import httptools
 
-from polyver.kube.http.exchanges import Exchange, head_of
+from polyver.kube.http.exchanges import Exchange, header_block_of
 from polyver.kube.http.http import Application, AtOnce, RequestHeaders
 
 __all__ = ["Connection", "Known", "ServerState"]
@@ -28,7 +28,7 @@ Known = Callable[[asyncio.Transport], dict[str, Any]]
 _KEEP_ALIVE = 120.0
 """Longer than clients keep idle connections, so that the client closes first."""
 _REQUEST = 60.0
-_MOST_HEAD = 1024 * 1024
+_MOST_HEADER_BYTES = 1024 * 1024
 _MOST_AT_ONCE = 256 * 1024
 _MOST_UNREAD = 64 * 1024
 """The bytes of a body that may wait for the application before reading is paused."""
@@ -124,7 +124,7 @@ class Connection(asyncio.BufferedProtocol):
         self._expects = False
         self._problem = ""
         self._unparsed = 0
-        self._in_head = True
+        self._in_headers = True
         self._in_message = True
         self._incoming: Exchange | None = None
         self._reads = True
@@ -205,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
         data = self._server_state.buffer[:nbytes]
         if self._closing and (self._incoming is None or self._incoming.whole):
             return
-        self._unparsed = len(data) + (self._unparsed if self._in_head else 0)
+        self._unparsed = len(data) + (self._unparsed if self._in_headers else 0)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -213,13 +213,13 @@ class Connection(asyncio.BufferedProtocol):
         except httptools.HttpParserError:
             self._refuse("400 Bad Request", self._problem)
             return
-        if self._in_head and self._unparsed > _MOST_HEAD:
+        if self._in_headers and self._unparsed > _MOST_HEADER_BYTES:
             self._refuse("431 Request Header Fields Too Large")
             return
         self._advance()
 
     def on_message_begin(self) -> None:
-        self._in_message = self._in_head = True
+        self._in_message = self._in_headers = True
         self._deadline = self._server_state.loop.time() + _REQUEST
         self._url, self._headers, self._expects = b"", [], False
 
@@ -227,14 +227,14 @@ class Connection(asyncio.BufferedProtocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # trailers are ignored
+        if self._in_headers:  # trailers are ignored
             name = name.lower()
             self._headers.append((name, value))
             if name == b"expect":
                 self._expects = value.lower() == b"100-continue" or self._expects
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._unparsed, self._incoming = False, 0, None
+        self._in_headers, self._unparsed, self._incoming = False, 0, None
         if self._closing:
             return
         parser, version = self._parser, self._parser.get_http_version()
@@ -271,7 +271,7 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, status: str, problem: str = "") -> None:
         """Reject a malformed or too large request; accept nothing after it."""
         self._closing = True
-        exchange = self._incoming if self._in_message and not self._in_head else None
+        exchange = self._incoming if self._in_message and not self._in_headers else None
         if exchange is not None and not exchange.complete:
             self._drop(exchange)
             if self._queue:
@@ -285,9 +285,9 @@ class Connection(asyncio.BufferedProtocol):
             newest.keep_alive = False  # earlier requests are answered first
             self._advance()
         elif not self.transport.is_closing():
-            head = "content-type: text/plain; charset=utf-8\r\nconnection: close"
+            headers = "content-type: text/plain; charset=utf-8\r\nconnection: close"
             text = f"{status}: {problem}" if problem else status
-            self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n\r\n{text}".encode())
+            self.transport.write(f"HTTP/1.1 {status}\r\n{headers}\r\n\r\n{text}".encode())
             self.transport.close()
 
     # Answering.
@@ -312,15 +312,16 @@ class Connection(asyncio.BufferedProtocol):
         at_once = self._server_state.at_once
         if at_once is None or not exchange.whole or self._written is not None:
             return False
-        head = RequestHeaders(exchange.method, exchange.path, exchange.query, exchange.headers)
-        quick = at_once(head)
+        request = RequestHeaders(exchange.method, exchange.path, exchange.query, exchange.headers)
+        quick = at_once(request)
         if quick is None:
             return False
         answer = quick(exchange.body)
         if answer is None:
             return False
         body = b"" if exchange.method == "HEAD" else answer.body
-        self.write(head_of(answer, self._server_state.date, keep_alive=exchange.keep_alive), body)
+        date, keep_alive = self._server_state.date, exchange.keep_alive
+        self.write(header_block_of(answer, date, keep_alive=keep_alive), body)
         exchange.finish()
         return True
 
@@ -352,11 +353,11 @@ class Connection(asyncio.BufferedProtocol):
             self._written.set()
             self._written = None
 
-    def write(self, head: bytes, body: bytes) -> None:
+    def write(self, headers: bytes, body: bytes) -> None:
         if len(body) < _ONE_RECORD:
-            self.transport.write(head + body)
+            self.transport.write(headers + body)
         else:
-            self.transport.writelines((head, body))
+            self.transport.writelines((headers, body))
 
     def taken(self, size: int) -> None:
         self._server_state.held -= size

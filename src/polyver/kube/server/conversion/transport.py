@@ -140,7 +140,7 @@ class Transport:
     async def _exchange(self, connection: _Connection, body: bytes, call: _Call) -> WebhookResponse:
         keep = False
         try:
-            connection.writer.write(self._head(body) + body)
+            connection.writer.write(self._header_block(body) + body)
             answer = await connection.receive(call)
             keep = call.keeps and connection.usable
         except OSError as error:
@@ -154,7 +154,7 @@ class Transport:
         connection.since = asyncio.get_running_loop().time()
         self._idle.append(connection)
 
-    def _head(self, body: bytes) -> bytes:
+    def _header_block(self, body: bytes) -> bytes:
         return (
             f"POST {self._target} HTTP/1.1\r\nHost: {self._address.authority}\r\n"
             f"User-Agent: kube-apiserver-admission\r\nContent-Length: {len(body)}\r\n"
