@@ -304,8 +304,8 @@ def test_a_key_that_is_garbage_is_made_again_by_the_command(data: Path) -> None:
         ("admin.token", garbage, "holds no token; delete it"),
         ("viewer.token", garbage, "holds no token; delete it"),
         ("page.token", garbage, "holds no token; delete it"),
-        ("accounts.key", garbage, "is not a private key; put it back from a backup"),
-        ("accounts.key", empty, "is not a private key; put it back from a backup"),
+        ("accounts.key", garbage, "is not a private key; restore it from a backup"),
+        ("accounts.key", empty, "is not a private key; restore it from a backup"),
         ("accounts.key", folder, "cannot be used: Is a directory"),
     ],
 )
