@@ -121,7 +121,7 @@ class WebhookApp:
         self._budget = self._metrics.budget = MemoryBudget(memory or memory_limit(), most_body)
         self._logged = 0.0
         self._pace = _Pace()
-        self._aside = DaemonThreadPool()
+        self._worker_threads = DaemonThreadPool()
         """Threads for reviews by rules that are too large for the event loop."""
         self._workers = Workers()
         self._draining = False
@@ -230,7 +230,7 @@ class WebhookApp:
     async def _decoded(self, body: bytearray, answer: _Answer, until: float) -> Reviewed:
         work = self._budget.work
         count = partial(estimated, body)
-        needed = count() if len(body) <= _COUNTED_HERE else await self._aside.run(count)
+        needed = count() if len(body) <= _COUNTED_HERE else await self._worker_threads.run(count)
         if needed > work.size:
             text = (
                 f"it would take about {needed >> 20} MiB of memory, and {work.size >> 20} are free"
@@ -288,7 +288,7 @@ class WebhookApp:
             return work()
         try:
             async with asyncio.timeout(until - monotonic()):
-                return await self._aside.run(partial(lease.run, work))
+                return await self._worker_threads.run(partial(lease.run, work))
         except TimeoutError:
             text = "the conversion was not done in time"
             return refused(ApiError(504, "Timeout", text))

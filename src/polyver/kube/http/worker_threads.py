@@ -102,7 +102,7 @@ class DaemonThreadPool:
             jobs = self._idle.popitem()[0] if self._idle else None
         if jobs is None:
             jobs = _Jobs()
-            threading.Thread(target=self._serve, args=(jobs,), name="aside", daemon=True).start()
+            threading.Thread(target=self._serve, args=(jobs,), name="worker", daemon=True).start()
         jobs.put(job)
 
     def _serve(self, jobs: _Jobs) -> None:

@@ -17,7 +17,7 @@ from polyver.kube.server.accounts import Accounts
 from polyver.kube.server.admission import AdmissionChain
 from polyver.kube.server.answers import as_unreadable, data_answer, status_answer
 from polyver.kube.server.call import Call, ServerContext
-from polyver.kube.server.compaction import keep_house
+from polyver.kube.server.compaction import compact_regularly
 from polyver.kube.server.conversion import unreadable, unreadable_update
 from polyver.kube.server.definitions import Definitions, DroppedVersions
 from polyver.kube.server.delete import delete_collection, delete_object
@@ -104,7 +104,7 @@ class ApiServer:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._definitions.run())
                 group.create_task(self._registrations.run())
-                group.create_task(keep_house(self.server.store))
+                group.create_task(compact_regularly(self.server.store))
         except* Exception as errors:
             self.problem = (
                 f"changes of definitions are no longer processed: {errors.exceptions[0]!r}"

@@ -401,9 +401,9 @@ def _keep_metadata(obj: Object, old: Object) -> None:
 
 def _count(call: Call, obj: Object, old: Object) -> None:
     """Increase the generation if more changed than metadata and a status with its own path."""
-    aside = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
-    new = {key: value for key, value in obj.items() if key not in aside}
-    before = {key: value for key, value in old.items() if key not in aside}
+    ignored = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
+    new = {key: value for key, value in obj.items() if key not in ignored}
+    before = {key: value for key, value in old.items() if key not in ignored}
     if not same(new, before):
         obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 

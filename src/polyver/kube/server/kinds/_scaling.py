@@ -133,14 +133,14 @@ def to_v2(obj: Object) -> Object:
 
 def _v2(obj: Object) -> Object:
     """Keep only the fields that v2 has, because annotations may contain anything."""
-    aside = {key: obj[key] for key in ("apiVersion", "kind", "metadata") if key in obj}
-    rest = {key: value for key, value in obj.items() if key not in aside}
+    identity = {key: obj[key] for key in ("apiVersion", "kind", "metadata") if key in obj}
+    rest = {key: value for key, value in obj.items() if key not in identity}
     try:
         read = decode_typed(rest, _shape()).value
     except Undecodable:
         spec = {key: obj["spec"][key] for key in obj["spec"] if key not in ("metrics", "behavior")}
         read = decode_typed({"spec": spec}, _shape()).value
-    return defaults_of(_shape())(read | aside)
+    return defaults_of(_shape())(read | identity)
 
 
 @cache
