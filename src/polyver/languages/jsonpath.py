@@ -320,8 +320,8 @@ def _lists(values: list[Any]) -> Iterable[list[Any]]:
 
 
 def _union(parts: list[JsonPath]) -> Step:
-    ways = [(*map(_field, part.leading), *part.steps) for part in parts]
-    return lambda values: [found for way in ways for found in _run(way, values)]
+    step_lists = [(*map(_field, part.leading), *part.steps) for part in parts]
+    return lambda values: [found for step_list in step_lists for found in _run(step_list, values)]
 
 
 def _run(steps: Iterable[Step], values: list[Any]) -> list[Any]:

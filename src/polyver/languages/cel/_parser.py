@@ -176,7 +176,7 @@ class _Parser(Stream):
         """Report a minus whose operand cannot follow it; it may still be a binary operator."""
         first = self._here
         self._at += 1
-        self._no_way(first)
+        self._report_no_alternative(first)
         self._at -= 1
         raise Mismatch
 
@@ -194,7 +194,7 @@ class _Parser(Stream):
         if named.kind not in ("IDENTIFIER", "ESC_IDENTIFIER"):
             first = self._here
             self._at += 2 if optional else 1
-            self._no_way(first)
+            self._report_no_alternative(first)
             raise Mismatch
         dot = self._take()
         if optional:
@@ -254,7 +254,7 @@ class _Parser(Stream):
         leading = self._take() if self._here.kind == "." else None
         if self._here.kind != "IDENTIFIER":
             assert leading is not None
-            self._no_way(leading)
+            self._report_no_alternative(leading)
             raise Mismatch
         token = self._take()
         name = f".{token.text}" if leading else token.text

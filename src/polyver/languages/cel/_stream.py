@@ -127,7 +127,7 @@ class Stream:
         self._report(f"Syntax error: mismatched input '{here.text}' expecting {told({kind})}")
         raise Mismatch
 
-    def _no_way(self, first: CelToken) -> None:
+    def _report_no_alternative(self, first: CelToken) -> None:
         """Report that no alternative of the grammar starts like the input."""
         here = self._here
         end = here.at if here.kind == "<EOF>" else here.at + len(here.text)

@@ -27,7 +27,7 @@ class Search:
     def worst(self, length: int, places: int) -> int:
         """How many steps it may take at worst to look at some places of a text."""
         if self._quick is not None and length <= self._longest:
-            return int(self._tree.ways(length)) * places
+            return int(self._tree.attempts(length)) * places
         return self.states * places
 
     def find(self, text: str, start: int = 0) -> tuple[Match | None, int]:
