@@ -178,7 +178,7 @@ def test_a_version_that_a_conversion_leads_through_is_not_dropped(embedded: Walk
     )
     around = (version("v1", storage=True), version("v3"))
     said = refused(embedded, *around, stored=["v1"])
-    assert "the Conversion leads from v1 to v3 through v2; connect these two" in said
+    assert "the Conversion leads from v1 to v3 through v2; add another path" in said
     at_conversion = f"{at}/{crd(embedded)}"
     direct, other = {"from": "v1", "to": "v3"}, {"from": "v1", "to": "v2"}
     edited(embedded.request, at_conversion, lambda obj: obj["spec"].update(edges=[direct, other]))

@@ -110,9 +110,9 @@ async def _admitted(
     try:
         await _asked(chain, act, review)
     except ApiError as error:
-        told = {"allowed": False, "status": error.status}
+        refusal = {"allowed": False, "status": error.status}
         said = Admitted(act, key, "refused")
-        return _answer(version, request, said, told | _warned(review))
+        return _answer(version, request, said, refusal | _warned(review))
     made = _patched(before, review.object) if act == "mutate" else {}
     said = Admitted(act, key, "changed" if made else "allowed")
     return _answer(version, request, said, made | _warned(review))
@@ -202,8 +202,8 @@ def _warned(review: AdmissionRequest) -> Object:
 
 
 def _answer(
-    version: str, request: _Request, said: Admitted, told: Object | None = None
+    version: str, request: _Request, said: Admitted, refusal: Object | None = None
 ) -> Reviewed:
-    response = {"uid": request.uid, "allowed": True} | (told or {})
+    response = {"uid": request.uid, "allowed": True} | (refusal or {})
     body = {"apiVersion": version, "kind": _form.kind, "response": response}
     return Reviewed(200, encode_json(body), admitted=said)

@@ -345,9 +345,9 @@ class WebhookApp:
     def _note(self, reviewed: Reviewed, seconds: float) -> None:
         self._metrics.observe(reviewed, seconds)
         if reviewed.fault is not None or self._log.verbose:
-            self._tell(reviewed, seconds)
+            self._record(reviewed, seconds)
 
-    def _tell(self, reviewed: Reviewed, seconds: float) -> None:
+    def _record(self, reviewed: Reviewed, seconds: float) -> None:
         if reviewed.fault is not None:
             self._log.failure("a conversion failed", reviewed.fault, object=reviewed.about)
         if self._log.verbose:

@@ -59,7 +59,7 @@ class DaemonThreadPool:
             try:
                 result = work()
             except BaseException as error:
-                failure = _told(error)
+                failure = _as_exception(error)
             with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
                 loop.call_soon_threadsafe(settle, result, failure)
 
@@ -136,13 +136,13 @@ def _nothing() -> None:
     """Do nothing: the job wakes a thread, which then sees that it must end."""
 
 
-def _told(error: BaseException) -> BaseException:
+def _as_exception(error: BaseException) -> BaseException:
     """Return an exception that can be raised in the caller.
 
     SystemExit and its like in a worker thread must not end the process.
     """
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    told = RuntimeError(f"{type(error).__name__} was raised")
-    told.__cause__ = error
-    return told
+    wrapped = RuntimeError(f"{type(error).__name__} was raised")
+    wrapped.__cause__ = error
+    return wrapped

@@ -49,7 +49,7 @@ def _deployment(obj: ReadOnlyObject) -> Iterator[str]:
     yield from _unseen(obj)
     late = _condition(obj, "Progressing")
     if late.get("reason") == "ProgressDeadlineExceeded":
-        yield _told(late, "makes no progress")
+        yield _condition_message(late, "makes no progress")
     wanted, status = _wanted(obj), _part(obj, "status")
     yield from _too_few(_number(status, "updatedReplicas"), wanted, "replicas are up to date")
     yield from _too_few(_number(status, "availableReplicas"), wanted, "replicas are available")
@@ -89,7 +89,7 @@ def _daemon_set(obj: ReadOnlyObject) -> Iterator[str]:
 def _job(obj: ReadOnlyObject) -> Iterator[str]:
     failed = _condition(obj, "Failed")
     if failed.get("status") == "True":
-        yield _told(failed, "has failed")
+        yield _condition_message(failed, "has failed")
     spec, status = _part(obj, "spec"), _part(obj, "status")
     if _condition(obj, "Complete").get("status") == "True" or spec.get("suspend") is True:
         return
@@ -102,7 +102,8 @@ def _pod(obj: ReadOnlyObject) -> Iterator[str]:
     if phase == "Succeeded" or _condition(obj, "Ready").get("status") == "True":
         return
     waits = [*_waits(status)]
-    more = waits[0] if waits else _told(_condition(obj, "Ready"), str(status.get("message") or ""))
+    message = str(status.get("message") or "")
+    more = waits[0] if waits else _condition_message(_condition(obj, "Ready"), message)
     yield f"is {phase}, not ready" + (f": {more}" if more else "")
 
 
@@ -134,7 +135,7 @@ def _has(name: str) -> Callable[[ReadOnlyObject], Iterator[str]]:
     def look(obj: ReadOnlyObject) -> Iterator[str]:
         found = _condition(obj, name)
         if found.get("status") != "True":
-            yield _told(found, f"is not {name} yet")
+            yield _condition_message(found, f"is not {name} yet")
 
     return look
 
@@ -148,7 +149,7 @@ def _by_condition(obj: ReadOnlyObject) -> Iterator[str]:
     if isinstance(seen, int) and isinstance(generation, int) and seen < generation:
         yield "its controller has not observed the last change"
     if found.get("status") != "True":
-        yield _told(found, "is not Ready")
+        yield _condition_message(found, "is not Ready")
 
 
 _BY_KIND: Final[Mapping[tuple[str, str], Callable[[ReadOnlyObject], Iterator[str]]]] = {
@@ -192,7 +193,7 @@ def _condition(obj: ReadOnlyObject, name: str) -> ReadOnlyObject:
     return {}
 
 
-def _told(condition: ReadOnlyObject, otherwise: str) -> str:
+def _condition_message(condition: ReadOnlyObject, otherwise: str) -> str:
     return str(condition.get("message") or condition.get("reason") or otherwise)
 
 

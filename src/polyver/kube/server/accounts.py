@@ -130,8 +130,8 @@ class Accounts:
         account = self._needed("serviceaccounts", call.place.namespace, name)
         own_uid = account["metadata"]["uid"]
         if (uid := metadata.get("uid", own_uid)) != own_uid:
-            told = f"the UID in the token request ({uid}) does not match"
-            raise conflict(_KIND, name, f"{told} the UID of the service account ({own_uid})")
+            text = f"the UID in the token request ({uid}) does not match"
+            raise conflict(_KIND, name, f"{text} the UID of the service account ({own_uid})")
         return account
 
     def _claims(self, account: Object, spec: Object) -> Claims:
@@ -157,23 +157,23 @@ class Accounts:
             return {}
         kind, (group, _, version) = ref.get("kind", ""), ref.get("apiVersion", "").rpartition("/")
         if group or kind not in _BOUND:
-            told = f"{group}/{version}, Kind={kind}"
-            raise bad_request(f"cannot bind token to object of type {told}")
+            text = f"{group}/{version}, Kind={kind}"
+            raise bad_request(f"cannot bind token to object of type {text}")
         name = ref.get("name", "")
         found = self._needed(_BOUND[kind], "" if kind == "Node" else namespace, name)
         bound = {kind.lower(): _named(found)}
         if kind == "Pod":
             bound |= self._node_of(found, account)
         if (uid := ref.get("uid")) and uid != found["metadata"]["uid"]:
-            told = f"the UID in the bound object reference ({uid}) does not match the UID in record"
-            problem = f"{told}. The object might have been deleted and then recreated"
+            text = f"the UID in the bound object reference ({uid}) does not match the UID in record"
+            problem = f"{text}. The object might have been deleted and then recreated"
             raise conflict(ResourceKind("", "", kind, kind, "", namespaced=True), name, problem)
         return bound
 
     def _node_of(self, pod: Object, account: str) -> dict[str, ClaimReference]:
         if pod["spec"].get("serviceAccountName") != account:
-            told = f"cannot bind token for serviceaccount {quoted(account)} to pod"
-            raise bad_request(f"{told} running with different serviceaccount name.")
+            text = f"cannot bind token for serviceaccount {quoted(account)} to pod"
+            raise bad_request(f"{text} running with different serviceaccount name.")
         if not (name := pod["spec"].get("nodeName")):
             return {}
         node = self._find("nodes", "", name)
@@ -232,8 +232,8 @@ class Accounts:
         if found is None or self._is_gone(found):
             raise BadToken(_GONE)
         if (uid := found["metadata"]["uid"]) != bound.uid:
-            told = f"{kind} UID ({uid}) does not match service account {kind} ref claim"
-            raise BadToken(f"{told} ({bound.uid})")
+            text = f"{kind} UID ({uid}) does not match service account {kind} ref claim"
+            raise BadToken(f"{text} ({bound.uid})")
 
     def _is_gone(self, obj: Object) -> bool:
         """Report whether the deletion of an object began longer ago than the grace period."""
@@ -259,8 +259,8 @@ def _user(claims: Claims) -> User:
 def _shared(asked: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
     if shared := shared_audiences(asked, meant):
         return shared
-    told = f"token audiences [{_listed(meant)}] is invalid"
-    raise BadToken(f"{told} for the target audiences [{_listed(asked or (AUDIENCE,))}]")
+    text = f"token audiences [{_listed(meant)}] is invalid"
+    raise BadToken(f"{text} for the target audiences [{_listed(asked or (AUDIENCE,))}]")
 
 
 def _listed(audiences: Sequence[str]) -> str:

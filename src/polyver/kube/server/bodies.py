@@ -52,7 +52,7 @@ def read_object(call: Call, validation: str) -> Object:
         obj, problems = _read_custom(call) if kind.custom else _read_typed(call, kind)
     except Undecodable as error:
         raise undecodable(kind, call.request.body, error) from None
-    judge(call, problems, validation, lambda told: strictly_refused(kind, told))
+    judge(call, problems, validation, lambda refused: strictly_refused(kind, refused))
     obj["apiVersion"], obj["kind"] = kind.api_version, kind.kind
     return obj
 
@@ -152,14 +152,14 @@ def _check_typed(kind: ResourceKind, said: _Identity) -> None:
     if (version, name) in _KNOWN_UNSERVED:
         raise _other_version(kind, version)
     short = version.rpartition("/")[2]
-    told = f'{name} in version "{short}" cannot be handled as a {kind.kind}'
+    message = f'{name} in version "{short}" cannot be handled as a {kind.kind}'
     if any((one.api_version, one.kind) == (version, name) for one in builtin_kinds()):
         internal = kind.group.partition(".")[0] or "core"
         text = f"converting ({short}.{name}) to ({internal}.{kind.kind}): unknown conversion"
-        raise bad_request(f"{told}: {text}")
+        raise bad_request(f"{message}: {text}")
     scheme = '"pkg/runtime/scheme.go:111"'
     text = f'no kind "{name}" is registered for version "{version}" in scheme {scheme}'
-    raise bad_request(f"{told}: {text}")
+    raise bad_request(f"{message}: {text}")
 
 
 # Custom kinds: the body is decoded without types, then fitted to the shape of the kind.
@@ -208,7 +208,7 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
         raise Undecodable("the result is not an object")
     _check_custom(kind, data)
     metadata = decode_typed(_metadata(data), metadata_shape())
-    unknown = [told.replace(' field "', ' field "metadata.', 1) for told in metadata.problems]
+    unknown = [problem.replace(' field "', ' field "metadata.', 1) for problem in metadata.problems]
     obj = {**data, "metadata": metadata.value}
     try:
         dropped = call.resource.conform(obj, drop_nulls=drop_nulls) if call.resource.conform else ()
@@ -232,8 +232,10 @@ def _check_custom(kind: ResourceKind, data: Mapping[str, Any]) -> None:
     if not said:
         raise Undecodable(f"Object 'Kind' is missing in '{encode_json(data).decode()}'")
     if said != kind.kind:
-        told = ResourceKind(kind.group, kind.version, str(said), kind.plural, "", kind.namespaced)
-        raise invalid(told, name, [invalid_field("kind", said, f"must be {kind.kind}")])
+        named_kind = ResourceKind(
+            kind.group, kind.version, str(said), kind.plural, "", kind.namespaced
+        )
+        raise invalid(named_kind, name, [invalid_field("kind", said, f"must be {kind.kind}")])
     if version != kind.api_version:
         text = f"must be {kind.api_version}"
         raise invalid(kind, name, [invalid_field("apiVersion", version, text)])

@@ -53,7 +53,7 @@ class _Watching:
         self._options = options
         self._selection = selection
         self._prefix = self._narrowed()
-        self._columns_told = False
+        self._columns_sent = False
         # The case of most watchers, in which all of them get the same lines.
         self._as_stored = selection.everything and call.form.kind != "Table"
         seconds = options.timeout or _LONGEST
@@ -124,7 +124,7 @@ class _Watching:
             for event in events:
                 if turns.over:
                     await turns.next()
-                if event.entry.revision > revision and (line := await self._told(event)):
+                if event.entry.revision > revision and (line := await self._event_line(event)):
                     lines.append(line)
             if self._options.bookmarks and time.monotonic() >= bookmark:
                 bookmark = time.monotonic() + _BOOKMARK_EVERY
@@ -142,7 +142,7 @@ class _Watching:
                 lines.append(await self._line("ADDED", entry))
         return lines
 
-    async def _told(self, event: StoreEvent) -> bytes:
+    async def _event_line(self, event: StoreEvent) -> bytes:
         """Return the line for an event; empty if conversion fails, as in kube-apiserver."""
         if self._as_stored and self._call.resource.is_shown(event.entry):
             return _stored_line(event, self._call.form)
@@ -176,7 +176,7 @@ class _Watching:
 
     def _table(self, obj: Object) -> Object:
         """Return a Table of one row; only the first one has the columns."""
-        columns, self._columns_told = not self._columns_told, True
+        columns, self._columns_sent = not self._columns_sent, True
         return table_of(self._call, [obj], columns=columns)
 
     def _bookmark(self, revision: int, annotations: dict[str, str] | None = None) -> bytes:
@@ -188,7 +188,7 @@ class _Watching:
     def _bookmarked(self, resource: ServedResource, metadata: Object) -> Object:
         form = self._call.form
         if form.kind == "Table":
-            columns, self._columns_told = not self._columns_told, True
+            columns, self._columns_sent = not self._columns_sent, True
             return table_of(self._call, [], metadata, columns=columns)
         version, kind = resource.kind.api_version, resource.kind.kind
         if form.kind:

@@ -73,17 +73,17 @@ async def subject_of(
 
 
 def _write_options(call: Call) -> Object:
-    told = {
+    fields = {
         "dryRun": list(call.query.all.get("dryRun", ())),
         "fieldManager": call.query.text("fieldManager"),
         "fieldValidation": call.query.text("fieldValidation"),
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 def _delete_options(options: DeleteOptions) -> Object:
     conditions = {"uid": options.uid, "resourceVersion": options.revision}
-    told = {
+    fields = {
         "gracePeriodSeconds": options.grace,
         "preconditions": {key: each for key, each in conditions.items() if each is not None}
         or None,
@@ -91,7 +91,7 @@ def _delete_options(options: DeleteOptions) -> Object:
         "propagationPolicy": options.propagation,
         "dryRun": ["All"] if options.dry_run else None,
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 async def mutate_create(call: Call, subject: AdmissionAttributes, obj: Object) -> Object:
@@ -195,9 +195,9 @@ def _check_kind(call: Call, changed: Object) -> None:
     if not kind.custom:
         changed |= {"kind": kind.kind, "apiVersion": kind.api_version}
     elif said != kind.kind:
-        told = replace(kind, kind=str(said or ""))
+        named_kind = replace(kind, kind=str(said or ""))
         name = changed["metadata"].get("name") or ""
-        raise invalid(told, name, [invalid_field("kind", said, f"must be {kind.kind}")])
+        raise invalid(named_kind, name, [invalid_field("kind", said, f"must be {kind.kind}")])
     elif version != kind.api_version:
         text = f"request to convert CR from an invalid group/version: {version}"
         raise ApiError(500, "", text)

@@ -151,7 +151,7 @@ def _check(database: apsw.Connection, path: Path, *, verify: bool) -> None:
         ahead = [revision for (revision,) in database.execute(_AHEAD)]
         problems += [f"revision {each} was never acknowledged" for each in ahead]
     if problems:
-        told = "; ".join(
+        text = "; ".join(
             " ".join(each.removeprefix("*** in database main ***").split()) for each in problems
         )
-        raise StoreDamaged(f"{path} is damaged: {told}", hint=_REPAIR)
+        raise StoreDamaged(f"{path} is damaged: {text}", hint=_REPAIR)

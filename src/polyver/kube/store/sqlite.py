@@ -280,8 +280,8 @@ class SqliteStore:
         refused = ""
         while (batch := self._batch(failing=bool(refused))) is not None:
             outcomes, refused = self._commit([work.do for work in batch] or [_probe])
-            told = list(zip(batch, outcomes[: len(batch)], strict=True))
-            self._loop.call_soon_threadsafe(self._tell, told, refused)
+            results = list(zip(batch, outcomes[: len(batch)], strict=True))
+            self._loop.call_soon_threadsafe(self._deliver, results, refused)
 
     def _batch(self, *, failing: bool) -> list[_Work] | None:
         """Return the pending tasks, at least one; None at the end.
@@ -327,9 +327,9 @@ class SqliteStore:
             return [StoreFailed(text) for _ in all_work], text
         return outcomes, ""
 
-    def _tell(self, told: list[tuple[_Work, _Outcome]], refused: str) -> None:
+    def _deliver(self, results: list[tuple[_Work, _Outcome]], refused: str) -> None:
         self._note(refused=refused)
-        for (_, done, key), outcome in told:
+        for (_, done, key), outcome in results:
             if key:
                 self._recent.end(key)
             if isinstance(outcome, StoreEvent):

@@ -22,7 +22,7 @@ from polyver.languages.cel._authorizer import (
 from polyver.languages.cel._checker import Checker, ExpressionTooLarge
 from polyver.languages.cel._expression import Uncompilable
 from polyver.languages.cel._parser import parse
-from polyver.languages.cel._problems import told
+from polyver.languages.cel._problems import format_problems
 from polyver.languages.cel._program import CelProgram, Unusable
 from polyver.languages.cel._tokens import CelProblem
 from polyver.languages.cel._types import CelType
@@ -145,4 +145,4 @@ class MatchCondition:
 
 
 def _wrong(text: str, problems: list[CelProblem]) -> Uncompilable:
-    return Uncompilable(f"compilation failed: {told(text, problems)}")
+    return Uncompilable(f"compilation failed: {format_problems(text, problems)}")

@@ -9,7 +9,7 @@ from polyver.languages.cel import _types as types
 from polyver.languages.cel._checker import Checker, ExpressionTooLarge
 from polyver.languages.cel._estimates import estimate
 from polyver.languages.cel._parser import parse
-from polyver.languages.cel._problems import told
+from polyver.languages.cel._problems import format_problems
 from polyver.languages.cel._program import CelProgram, Unusable
 from polyver.languages.cel._schema_types import DeclaredType, structs_of
 from polyver.languages.cel._tokens import CelProblem
@@ -78,17 +78,17 @@ class CelEnvironment:
         """
         tree, problems = parse(text)
         if problems or tree is None:
-            raise Uncompilable(told(text, problems))
+            raise Uncompilable(format_problems(text, problems))
         own = self._place.type
         old = types.optional_of(own) if optional_old else own
         checker = Checker({"self": own, "oldSelf": old}, self._structs)
         try:
             kind = checker.run(tree)
         except ExpressionTooLarge as problem:
-            raise Uncompilable(told(text, [CelProblem(-1, str(problem))])) from None
+            raise Uncompilable(format_problems(text, [CelProblem(-1, str(problem))])) from None
         problems = checker.problems or literal_problems(tree)
         if problems:
-            raise Uncompilable(told(text, problems))
+            raise Uncompilable(format_problems(text, problems))
         costs = estimate(tree, self._place)
         program = CelProgram(tree, _NAMES)
         return Expression(kind, program, "oldSelf" in checker.uses, costs.most, costs.least)

@@ -171,12 +171,12 @@ def _not(value: Any) -> bool:
 
 
 def _ordered(holds: Callable[[int], bool], name: str) -> Callable[[Any, Any], bool]:
-    def tell(one: Any, other: Any) -> bool:
+    def check(one: Any, other: Any) -> bool:
         if isinstance(one, List | Map) or one is None:
             raise _lacks(name, one)
         return holds(compare(one, other))
 
-    return tell
+    return check
 
 
 def _in(value: Any, inside: Any) -> bool:

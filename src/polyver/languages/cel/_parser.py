@@ -33,7 +33,7 @@ from polyver.languages.cel._stream import (
     Mismatch,
     Stream,
     TooDeep,
-    told,
+    token_names,
 )
 from polyver.languages.cel._tokens import CelProblem, CelToken
 
@@ -154,7 +154,7 @@ class _Parser(Stream):
         while self._here.kind == "!":
             signs.append(self._take())
         if self._here.kind not in START:
-            shown = f"input '{self._here.text}' expecting {told(START)}"
+            shown = f"input '{self._here.text}' expecting {token_names(START)}"
             self._report(f"Syntax error: extraneous {shown}")
             raise Mismatch
         if self._here.kind == "-" and self._ahead().kind not in ("NUM_INT", "NUM_FLOAT"):

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from polyver.languages.cel._tokens import CelProblem
 
-__all__ = ["told"]
+__all__ = ["format_problems"]
 
 _MOST = 100
 _LONGEST = 16384
 
 
-def told(source: str, problems: Sequence[CelProblem]) -> str:
+def format_problems(source: str, problems: Sequence[CelProblem]) -> str:
     """Return all errors, sorted by position.
 
-    >>> print(told("1 + x", [CelProblem(4, "no x")]))
+    >>> print(format_problems("1 + x", [CelProblem(4, "no x")]))
     ERROR: <input>:1:5: no x
      | 1 + x
      | ....^

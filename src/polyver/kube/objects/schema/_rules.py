@@ -97,7 +97,7 @@ class _Rule:
                 return Cause(place, f"Duplicate value{found}", "FieldValueDuplicate")
         return Cause(place, f"Invalid value: {'' if whole else f'{shown(value)}: '}{text}")
 
-    def told(self, variables: Mapping[str, Any], findings: Findings) -> str:
+    def message_for(self, variables: Mapping[str, Any], findings: Findings) -> str:
         """Return the message; the plain one if messageExpression fails.
 
         For messageExpression, oldSelf is never an optional, as in kube-apiserver.
@@ -254,7 +254,7 @@ class ValidationRules:
             if findings.is_over:
                 return
             if self._breaks(rule, variables, path, findings):
-                text = rule.told(variables, findings)
+                text = rule.message_for(variables, findings)
                 cause = rule.refused(path, value, self._type, text)
                 if before.is_same and not rule.uses_old:
                     findings.warnings.append(f"{cause.field}: {cause.message}")

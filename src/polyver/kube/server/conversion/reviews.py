@@ -120,8 +120,8 @@ class ConversionRequest:
             raise WebhookCallFailed(f"expected response.uid={quoted(self.uid)}, got {found}")
         result = answer.response.result or _Result()
         if result.status != "Success":
-            told = f"response.result.status was '{result.status or ''}', not 'Success'"
-            raise WebhookCallFailed(result.message or told)
+            problem = f"response.result.status was '{result.status or ''}', not 'Success'"
+            raise WebhookCallFailed(result.message or problem)
         return [bytes(raw) for raw in answer.response.converted_objects or ()]
 
     def _object(self, raw: bytes) -> Object:

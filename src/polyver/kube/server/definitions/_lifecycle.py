@@ -316,7 +316,7 @@ class Definitions:
     async def _cleaned(self, key: str) -> None:
         """Delete all objects of a kind, wait until they are gone, and remove the finalizer."""
         with suppress(StoreClosed):
-            while await self._tell(key, _IN_PROGRESS):
+            while await self._report_condition(key, _IN_PROGRESS):
                 try:
                     last = await self._empty(key)
                     await self._release(key, last)
@@ -325,10 +325,10 @@ class Definitions:
                 except (ApiError, StoreFailed) as error:
                     text = f"could not issue all deletes: {error}"
                     failed = made("Terminating", "True", "InstanceDeletionFailed", text)
-                    await self._tell(key, failed)
+                    await self._report_condition(key, failed)
                     await asyncio.sleep(_LOOK_AGAIN)
 
-    async def _tell(self, key: str, condition: Object) -> bool:
+    async def _report_condition(self, key: str, condition: Object) -> bool:
         """Set a condition of a definition; return False if it no longer waits for its objects."""
         while (entry := self._server.store.get(key)) is not None:
             definition = _decoder.decode(entry.value)

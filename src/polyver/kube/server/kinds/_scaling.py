@@ -115,19 +115,21 @@ def to_v1(obj: Object) -> Object:
 
 def to_v2(obj: Object) -> Object:
     """Convert an autoscaler in v1 to the storage version."""
-    told = (obj["metadata"].get("annotations") or {}).get
+    annotation = (obj["metadata"].get("annotations") or {}).get
     given, before = obj["spec"], obj.get("status") or {}
     spec = {key: value for key, value in given.items() if not key.startswith("targetCPU")}
-    metrics = [_newer(each, _SPECS) for each in _read(told(_METRICS))]
+    metrics = [_newer(each, _SPECS) for each in _read(annotation(_METRICS))]
     if (share := given.get("targetCPUUtilizationPercentage")) is not None:
         target = {"type": "Utilization", "averageUtilization": share}
         metrics.append({"type": "Resource", "resource": {"name": "cpu", "target": target}})
     if metrics:
         spec["metrics"] = metrics
-    if behaviour := _external(_read_one(told(_BEHAVIOUR))):
+    if behaviour := _external(_read_one(annotation(_BEHAVIOUR))):
         spec["behavior"] = behaviour
     stored = _with_annotations(obj, _own(obj)) | {"apiVersion": "autoscaling/v2", "spec": spec}
-    stored["status"] = _v2_status(before, _read(told(_CURRENT)), _read(told(_CONDITIONS)))
+    stored["status"] = _v2_status(
+        before, _read(annotation(_CURRENT)), _read(annotation(_CONDITIONS))
+    )
     return _v2(stored)
 
 

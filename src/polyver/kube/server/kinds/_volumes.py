@@ -125,7 +125,7 @@ def _check_empty(path: str, source: Object) -> Iterator[Cause]:
         yield forbidden_field(f"{path}.sizeLimit", text)
 
 
-def _check_told(path: str, source: Object) -> Iterator[Cause]:
+def _check_downward_api(path: str, source: Object) -> Iterator[Cause]:
     """Yield the problems of downward API items; kube-apiserver names the source, not the item."""
     for item in source.get("items") or ():
         if not item.get("path"):
@@ -151,7 +151,7 @@ def _check_projected(path: str, source: Object) -> Iterator[Cause]:
                     yield required(f"{place}.{kind}.name")
                 yield from _check_items(f"{place}.{kind}", one[kind])
         if one.get("downwardAPI") is not None:
-            yield from _check_told(f"{place}.downwardAPI", one["downwardAPI"])
+            yield from _check_downward_api(f"{place}.downwardAPI", one["downwardAPI"])
         if one.get("serviceAccountToken") is not None:
             yield from _check_token(path, place, one["serviceAccountToken"])
 
@@ -172,7 +172,7 @@ def _check_ephemeral(path: str, source: Object) -> Iterator[Cause]:
 
 _KINDS: Mapping[str, Callable[[str, Object], Iterator[Cause]]] = {
     "configMap": _check_items,
-    "downwardAPI": _check_told,
+    "downwardAPI": _check_downward_api,
     "emptyDir": _check_empty,
     "ephemeral": _check_ephemeral,
     "hostPath": _check_host_path,

@@ -87,5 +87,5 @@ def _context(bundle: str) -> ssl.SSLContext:
     try:
         return context_for(base64.b64decode(bundle))
     except (ssl.SSLError, binascii.Error):
-        told = "unable to load root certificates: unable to parse bytes as PEM block"
-        raise WebhookCallFailed(told) from None
+        message = "unable to load root certificates: unable to parse bytes as PEM block"
+        raise WebhookCallFailed(message) from None

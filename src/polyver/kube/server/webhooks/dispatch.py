@@ -156,8 +156,8 @@ class Webhooks:
             return False
         before = (await versions.show(found.kind)).object
         if before is None:
-            told = "attempted to modify the object, which is not supported for this operation"
-            raise internal(f"admission webhook {quoted(found.hook.name)} {told}")
+            message = "attempted to modify the object, which is not supported for this operation"
+            raise internal(f"admission webhook {quoted(found.hook.name)} {message}")
 
         def change() -> tuple[Object, bool]:
             after = patched(before, operations, found.resource, found.kind)
@@ -309,8 +309,8 @@ class Webhooks:
                 problems.append(str(error))
         if not problems or found.hook.ignored:
             return not problems
-        told = list(dict.fromkeys(problems))
-        text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+        messages = list(dict.fromkeys(problems))
+        text = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
         raise forbidden(subject.resource.kind, subject.name, text)
 
 
@@ -335,9 +335,9 @@ def _unshown_twice(problem: ApiError) -> ApiError:
 
 def _passed_over(hook: AdmissionWebhook, error: WebhookCallFailed) -> None:
     """Raise an error for a failed call, unless the failure policy of the webhook is Ignore."""
-    told = f"failed calling webhook {quoted(hook.name)}: {error}"
+    message = f"failed calling webhook {quoted(hook.name)}: {error}"
     if not hook.ignored:
-        raise internal(told) from None
+        raise internal(message) from None
     Log().warning("a failed webhook was ignored", webhook=hook.name, problem=str(error))
 
 
