@@ -133,7 +133,7 @@ class SecretDocument:
     def informer(
         self, on_change: Callable[[Object | None], None], clock: Clock
     ) -> Informer[Object]:
-        """Return an informer that calls `on_change` with the Secret, or with None if it is deleted."""
+        """Return an informer that calls `on_change` with the Secret, or None if it is deleted."""
 
         async def handle(change: Change[Object]) -> None:
             on_change(change.after)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polyver.kube.objects._printing import summaries as say
+from polyver.kube.objects._printing import summaries
 from polyver.kube.objects._printing.autoscalers import targets
 from polyver.kube.objects._printing.cells import (
     at,
@@ -99,7 +99,9 @@ _ATTRIBUTES_CLASS = column(
     text("spec.volumeAttributesClassName", "<unset>"),
     "The name of its VolumeAttributesClass.",
 )
-_STORAGE_CLASS = column("StorageClass", maker(say.storage_class), "The name of its StorageClass.")
+_STORAGE_CLASS = column(
+    "StorageClass", maker(summaries.storage_class), "The name of its StorageClass."
+)
 _VOLUME_MODE = wide(
     "VolumeMode", text("spec.volumeMode", "<unset>"), "The volume mode: Filesystem or Block."
 )
@@ -109,36 +111,42 @@ _CORE: dict[str, Printer] = {
         NAME, column("Data", count("data", "binaryData"), "The number of keys."), AGE
     ),
     "Endpoints": printer(
-        NAME, column("Endpoints", maker(say.endpoints), "The addresses and ports."), AGE
+        NAME, column("Endpoints", maker(summaries.endpoints), "The addresses and ports."), AGE
     ),
     "Event": event_printer(CORE),
     "LimitRange": DATED,
     "Namespace": printer(NAME, column("Status", text("status.phase"), "Its phase."), AGE),
     "Node": printer(
         NAME,
-        column("Status", maker(say.node_status), "Whether the node is ready and schedulable."),
-        column("Roles", maker(say.roles), "The roles of the node."),
+        column(
+            "Status", maker(summaries.node_status), "Whether the node is ready and schedulable."
+        ),
+        column("Roles", maker(summaries.roles), "The roles of the node."),
         AGE,
         column("Version", text("status.nodeInfo.kubeletVersion"), "The version of its kubelet."),
-        wide("Internal-IP", say.node_address("InternalIP"), "Its address in the cluster."),
-        wide("External-IP", say.node_address("ExternalIP"), "Its address outside the cluster."),
-        wide("OS-Image", say.node_info("osImage"), "Its operating system."),
-        wide("Kernel-Version", maker(say.kernel), "Its kernel version and architecture."),
+        wide("Internal-IP", summaries.node_address("InternalIP"), "Its address in the cluster."),
         wide(
-            "Container-Runtime", say.node_info("containerRuntimeVersion"), "Its container runtime."
+            "External-IP", summaries.node_address("ExternalIP"), "Its address outside the cluster."
+        ),
+        wide("OS-Image", summaries.node_info("osImage"), "Its operating system."),
+        wide("Kernel-Version", maker(summaries.kernel), "Its kernel version and architecture."),
+        wide(
+            "Container-Runtime",
+            summaries.node_info("containerRuntimeVersion"),
+            "Its container runtime.",
         ),
     ),
     "PersistentVolume": printer(
         NAME,
         column("Capacity", text("spec.capacity.storage", "0"), "The capacity of the volume."),
-        column("Access Modes", maker(say.volume_modes), "The access modes of the volume."),
+        column("Access Modes", maker(summaries.volume_modes), "The access modes of the volume."),
         column(
             "Reclaim Policy",
             text("spec.persistentVolumeReclaimPolicy"),
             "The reclaim policy of the volume.",
         ),
-        column("Status", maker(say.phase), "Its phase."),
-        column("Claim", maker(say.claim), "The claim that is bound to the volume."),
+        column("Status", maker(summaries.phase), "Its phase."),
+        column("Claim", maker(summaries.claim), "The claim that is bound to the volume."),
         _STORAGE_CLASS,
         _ATTRIBUTES_CLASS,
         column("Reason", text("status.reason"), "The reason for its phase."),
@@ -147,10 +155,10 @@ _CORE: dict[str, Printer] = {
     ),
     "PersistentVolumeClaim": printer(
         NAME,
-        column("Status", maker(say.phase), "Its phase."),
+        column("Status", maker(summaries.phase), "Its phase."),
         column("Volume", text("spec.volumeName"), "The volume that is bound to the claim."),
-        column("Capacity", maker(say.claimed_capacity), "The capacity of that volume."),
-        column("Access Modes", maker(say.claimed_modes), "The access modes of that volume."),
+        column("Capacity", maker(summaries.claimed_capacity), "The capacity of that volume."),
+        column("Access Modes", maker(summaries.claimed_modes), "The access modes of that volume."),
         _STORAGE_CLASS,
         _ATTRIBUTES_CLASS,
         AGE,
@@ -168,8 +176,10 @@ _CORE: dict[str, Printer] = {
     ),
     "ResourceQuota": printer(
         NAME,
-        column("Request", say.quotas(limits=False), "The used and the allowed sum of requests."),
-        column("Limit", say.quotas(limits=True), "The used and the allowed sum of limits."),
+        column(
+            "Request", summaries.quotas(limits=False), "The used and the allowed sum of requests."
+        ),
+        column("Limit", summaries.quotas(limits=True), "The used and the allowed sum of limits."),
         AGE,
     ),
     "Secret": printer(
@@ -181,10 +191,12 @@ _CORE: dict[str, Printer] = {
     "Service": printer(
         NAME,
         column("Type", text("spec.type"), "The type of the service."),
-        column("Cluster-IP", maker(say.cluster_ip), "Its address in the cluster."),
-        column("External-IP", maker(say.external_ip), "Its addresses outside the cluster."),
+        column("Cluster-IP", maker(summaries.cluster_ip), "Its address in the cluster."),
+        column("External-IP", maker(summaries.external_ip), "Its addresses outside the cluster."),
         column(
-            "Port(s)", maker(say.service_ports), "Its ports, each with its node port after a colon."
+            "Port(s)",
+            maker(summaries.service_ports),
+            "Its ports, each with its node port after a colon.",
         ),
         AGE,
         _selector(labels("spec.selector")),
@@ -195,7 +207,7 @@ _CORE: dict[str, Printer] = {
 _APPS: dict[str, Printer] = {
     "ControllerRevision": printer(
         NAME,
-        column("Controller", maker(say.controller), "The controller that owns the revision."),
+        column("Controller", maker(summaries.controller), "The controller that owns the revision."),
         column("Revision", number("revision"), "The revision number."),
         AGE,
     ),
@@ -246,7 +258,10 @@ _BATCH: dict[str, Printer] = {
         column("Schedule", text("spec.schedule"), "The schedule, in cron format."),
         column("Timezone", text("spec.timeZone", "<none>"), "The time zone of the schedule."),
         column(
-            "Suspend", maker(say.suspended), "Whether the schedule is suspended.", holds="boolean"
+            "Suspend",
+            maker(summaries.suspended),
+            "Whether the schedule is suspended.",
+            holds="boolean",
         ),
         integer("Active", count("status.active"), "The number of running jobs."),
         column(
@@ -260,13 +275,15 @@ _BATCH: dict[str, Printer] = {
     ),
     "Job": printer(
         NAME,
-        column("Status", maker(say.job_status), "The state of the job, in one word."),
+        column("Status", maker(summaries.job_status), "The state of the job, in one word."),
         column(
             "Completions",
-            maker(say.completions),
+            maker(summaries.completions),
             "The number of completed pods, and of required ones.",
         ),
-        column("Duration", say.job_duration, "The time that the job took or has taken so far."),
+        column(
+            "Duration", summaries.job_duration, "The time that the job took or has taken so far."
+        ),
         AGE,
         *_containers("spec.template"),
         _selector(selector("spec.selector")),
@@ -277,15 +294,15 @@ _NETWORKING: dict[str, Printer] = {
     "Ingress": printer(
         NAME,
         column("Class", text("spec.ingressClassName", "<none>"), "The name of its IngressClass."),
-        column("Hosts", maker(say.hosts), "The host names of its rules."),
-        column("Address", maker(say.balancer), "The addresses of its load balancer."),
-        column("Ports", maker(say.ingress_ports), "The ports that it listens on."),
+        column("Hosts", maker(summaries.hosts), "The host names of its rules."),
+        column("Address", maker(summaries.balancer), "The addresses of its load balancer."),
+        column("Ports", maker(summaries.ingress_ports), "The ports that it listens on."),
         AGE,
     ),
     "IngressClass": printer(
-        (_NAME, maker(say.ingress_class_name)),
+        (_NAME, maker(summaries.ingress_class_name)),
         column("Controller", text("spec.controller"), "The controller of its ingresses."),
-        column("Parameters", maker(say.parameters), "The parameters of that controller."),
+        column("Parameters", maker(summaries.parameters), "The parameters of that controller."),
         AGE,
     ),
     "NetworkPolicy": printer(
@@ -304,14 +321,14 @@ _OTHERS: dict[tuple[str, str], Printer] = {
         printer(
             NAME,
             column("Scope", text("spec.scope"), "The scope of its objects: Namespaced or Cluster."),
-            column("Versions", maker(say.versions), "The versions that are served."),
+            column("Versions", maker(summaries.versions), "The versions that are served."),
             CREATED,
             wide("Group", text("spec.group"), "Its API group."),
             wide("Kind", text("spec.names.kind"), "The kind that it defines."),
-            wide("ShortNames", maker(say.short_names), "The short names of that kind."),
+            wide("ShortNames", maker(summaries.short_names), "The short names of that kind."),
             column(
                 "Established",
-                maker(say.established),
+                maker(summaries.established),
                 "Whether the kind is served.",
                 holds="boolean",
                 priority=1,
@@ -322,9 +339,11 @@ _OTHERS: dict[tuple[str, str], Printer] = {
     ("apiregistration.k8s.io", "APIService"): printer(
         NAME,
         column(
-            "Service", maker(say.registered_service), "The service that serves the API, or Local."
+            "Service",
+            maker(summaries.registered_service),
+            "The service that serves the API, or Local.",
         ),
-        column("Available", maker(say.availability), "Whether the API is available."),
+        column("Available", maker(summaries.availability), "Whether the API is available."),
         AGE,
     ),
     ("autoscaling", "HorizontalPodAutoscaler"): printer(
@@ -348,8 +367,8 @@ _OTHERS: dict[tuple[str, str], Printer] = {
     ("discovery.k8s.io", "EndpointSlice"): printer(
         NAME,
         column("AddressType", text("addressType"), "The type of the addresses."),
-        column("Ports", maker(say.slice_ports), "The ports of each address."),
-        column("Endpoints", maker(say.slice_addresses), "The addresses."),
+        column("Ports", maker(summaries.slice_ports), "The ports of each address."),
+        column("Endpoints", maker(summaries.slice_addresses), "The addresses."),
         AGE,
     ),
     ("events.k8s.io", "Event"): event_printer(NEW),
@@ -406,7 +425,7 @@ _OTHERS: dict[tuple[str, str], Printer] = {
             ),
             AGE,
         ),
-        default_of=say.default_class,
+        default_of=summaries.default_class,
     ),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
