@@ -108,7 +108,7 @@ async def _admitted(
     review, key = _review(request, kind, timeout), (kind.group, kind.kind)
     before = fresh(review.object) if act == "mutate" else None
     try:
-        await _asked(chain, act, review)
+        await _run_chain(chain, act, review)
     except ApiError as error:
         refusal = {"allowed": False, "status": error.status}
         said = Admitted(act, key, "refused")
@@ -118,7 +118,7 @@ async def _admitted(
     return _answer(version, request, said, made | _warned(review))
 
 
-async def _asked(chain: AdmissionChain, act: Act, review: AdmissionRequest) -> None:
+async def _run_chain(chain: AdmissionChain, act: Act, review: AdmissionRequest) -> None:
     try:
         async with asyncio.timeout(review.timeout):
             await (chain.mutate(review) if act == "mutate" else chain.validate(review))
@@ -127,10 +127,10 @@ async def _asked(chain: AdmissionChain, act: Act, review: AdmissionRequest) -> N
 
 
 def _kind(request: _Request) -> ResourceKind:
-    asked, resource = request.kind, request.resource
+    kind, resource = request.kind, request.resource
     namespaced = bool(request.namespace)
     return ResourceKind(
-        asked.group, asked.version, asked.kind, resource.resource, "", namespaced, custom=True
+        kind.group, kind.version, kind.kind, resource.resource, "", namespaced, custom=True
     )
 
 

@@ -59,11 +59,11 @@ class Watchdog:
     def _run(self) -> None:
         while not self._ended.wait(_EVERY):
             try:
-                self._ask()
+                self._ping()
             except RuntimeError:  # the loop is closed
                 return
 
-    def _ask(self) -> None:
+    def _ping(self) -> None:
         began, used = time.monotonic(), time.process_time()
         self._answered.clear()
         if self._ended.is_set():  # the loop will not respond any more

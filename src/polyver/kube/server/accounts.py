@@ -100,29 +100,35 @@ class Accounts:
         call = replace(call, resource=self._requests)
         agent = call.request.headers.get("user-agent", "")
         options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
-        asked = await call.run(lambda: read_object(call, options.validation))
-        match_namespace(call, asked)
-        account = self._account(call, asked)
+        token_request = await call.run(lambda: read_object(call, options.validation))
+        match_namespace(call, token_request)
+        account = self._account(call, token_request)
         await own(
-            call, WholeObjectView(self._requests.rules, "token"), asked, None, options.manager
+            call,
+            WholeObjectView(self._requests.rules, "token"),
+            token_request,
+            None,
+            options.manager,
         )
         if subject is not None:
-            asked = await mutate_create(call, subject, asked)
-        metadata, spec = asked["metadata"], asked["spec"]
+            token_request = await mutate_create(call, subject, token_request)
+        metadata, spec = token_request["metadata"], token_request["spec"]
         metadata |= {"name": call.place.name, "uid": account["metadata"]["uid"]}
         metadata["creationTimestamp"] = self._server.timestamp()
         spec["audiences"] = spec.get("audiences") or [AUDIENCE]
-        if causes := self._requests.rules.check_create(asked):
+        if causes := self._requests.rules.check_create(token_request):
             raise invalid(_KIND, "", causes)
         if subject is not None:
-            await validate(call, subject, WholeObjectView(self._requests.rules), asked, None)
+            await validate(
+                call, subject, WholeObjectView(self._requests.rules), token_request, None
+            )
         claims = self._claims(account, spec)
         until = self._server.timestamp(ahead=spec["expirationSeconds"])
         status = {"token": self._signer.sign(claims), "expirationTimestamp": until}
-        return await data_answer(call, asked | {"status": status}, 201)
+        return await data_answer(call, token_request | {"status": status}, 201)
 
-    def _account(self, call: Call, asked: Object) -> Object:
-        name, metadata = call.place.name, asked["metadata"]
+    def _account(self, call: Call, token_request: Object) -> Object:
+        name, metadata = call.place.name, token_request["metadata"]
         if metadata.get("name", name) != name:
             text = "must match the service account name if specified"
             cause = invalid_field("metadata.name", metadata["name"], text)
@@ -256,11 +262,11 @@ def _user(claims: Claims) -> User:
     return account_user(about.namespace, about.serviceaccount.name, about.serviceaccount.uid, extra)
 
 
-def _shared(asked: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
-    if shared := shared_audiences(asked, meant):
+def _shared(requested: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
+    if shared := shared_audiences(requested, meant):
         return shared
     text = f"token audiences [{_listed(meant)}] is invalid"
-    raise BadToken(f"{text} for the target audiences [{_listed(asked or (AUDIENCE,))}]")
+    raise BadToken(f"{text} for the target audiences [{_listed(requested or (AUDIENCE,))}]")
 
 
 def _listed(audiences: Sequence[str]) -> str:

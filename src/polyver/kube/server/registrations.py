@@ -138,17 +138,17 @@ class Registrations:
         }
         for key, wanted in served.items():
             if key not in self._stored:
-                yield _asked("POST", "", wanted)
+                yield _request("POST", "", wanted)
         for key, found in self._stored.items():
             name, wanted = f"/{found['metadata']['name']}", served.get(key, {})
             managed = found["metadata"].get("labels", {}).get(_MANAGED) == "true"
             if managed and not wanted:
-                yield _asked("DELETE", name, {})
+                yield _request("DELETE", name, {})
             elif managed and found["spec"] != wanted["spec"]:
                 others = dict.fromkeys(found["spec"])
-                yield _asked("PATCH", name, {"spec": others | wanted["spec"]})
+                yield _request("PATCH", name, {"spec": others | wanted["spec"]})
             elif status := self._status(found):
-                yield _asked("PATCH", f"{name}/status", status)
+                yield _request("PATCH", f"{name}/status", status)
 
     def _status(self, found: Object) -> Object | None:
         """Return the status to write if the Available condition is not current; else None."""
@@ -164,7 +164,7 @@ def _same(one: Object, other: Object) -> bool:
     return all(one.get(name) == other[name] for name in ("status", "reason", "message"))
 
 
-def _asked(method: str, rest: str, body: Object) -> HttpRequest:
+def _request(method: str, rest: str, body: Object) -> HttpRequest:
     media = "application/merge-patch+json" if method == "PATCH" else "application/json"
     headers = {"content-type": media, "user-agent": "kube-apiserver"}
     return HttpRequest(method, f"{_PATH}{rest}", "", headers, encode_json(body), SERVER)

@@ -77,9 +77,9 @@ class ConditionVariables:
     """The variables that conditions see for one request."""
 
     def __init__(
-        self, request: Mapping[str, Any], answers: Answers, asked: AuthorizationQuery
+        self, request: Mapping[str, Any], answers: Answers, query: AuthorizationQuery
     ) -> None:
-        """Read an AdmissionRequest; `asked` is its resource as a query without a verb."""
+        """Read an AdmissionRequest; `query` is its resource as a query without a verb."""
         self.values = {
             "object": _untyped(request.get("object")),
             "oldObject": _untyped(request.get("oldObject")),
@@ -88,7 +88,7 @@ class ConditionVariables:
                 {key: each for key, each in request.items() if key not in ("object", "oldObject")}
             ),
             "authorizer": Authorizer(answers),
-            "authorizer.requestResource": ResourceCheck(answers, asked),
+            "authorizer.requestResource": ResourceCheck(answers, query),
         }
 
 

@@ -15,8 +15,8 @@ from polyver.kube.server.conversion.statuses import WebhookResponse, problem_of
 from polyver.kube.server.conversion.transport import (
     Transport,
     WebhookAddress,
-    asked,
     no_service,
+    post,
     service_url,
 )
 from polyver.kube.server.webhooks.configuration import AdmissionWebhook
@@ -33,7 +33,7 @@ class WebhookCaller:
     def __init__(self) -> None:
         self._transports: dict[_Key, Transport] = {}
 
-    async def ask(self, hook: AdmissionWebhook, body: bytes) -> bytes:
+    async def call(self, hook: AdmissionWebhook, body: bytes) -> bytes:
         """Return the body of a webhook's answer; raise `WebhookCallFailed` if there is none."""
         try:
             answer = await self._answer(hook, body)
@@ -48,7 +48,7 @@ class WebhookCaller:
         if service:
             raise no_service(WebhookAddress.parse(url), service["name"], hook.timeout)
         until = asyncio.get_running_loop().time() + hook.timeout
-        return await asked(self._transport(hook, url), body, until=until)
+        return await post(self._transport(hook, url), body, until=until)
 
     def _transport(self, hook: AdmissionWebhook, url: str) -> Transport:
         key = _key(hook)

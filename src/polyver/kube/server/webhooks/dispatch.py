@@ -69,17 +69,17 @@ class _Invocation:
 class _Rounds:
     """The webhooks that have been called, and those to call again."""
 
-    asked: list[AdmissionWebhook] = field(default_factory=list)
+    called: list[AdmissionWebhook] = field(default_factory=list)
     again: list[AdmissionWebhook] = field(default_factory=list)
     changed: bool = False
 
     def note(self, hook: AdmissionWebhook, *, changed: bool) -> None:
         if changed:
-            self.again += self.asked
-            self.asked = []
+            self.again += self.called
+            self.called = []
             self.changed = True
         if hook.again:
-            self.asked.append(hook)
+            self.called.append(hook)
 
 
 class Webhooks:
@@ -178,11 +178,11 @@ class Webhooks:
             return
         versions = VersionedAttributes(subject, _unshown)
         found = [await self._match(subject, versions, hook) for hook in hooks]
-        asked = [each for each in found if each is not None]
-        for each in asked:
+        matching = [each for each in found if each is not None]
+        for each in matching:
             await versions.show(each.kind)
         outcomes = await asyncio.gather(
-            *(self._accept(subject, versions, each) for each in asked), return_exceptions=True
+            *(self._accept(subject, versions, each) for each in matching), return_exceptions=True
         )
         for outcome in outcomes:
             if outcome is not None:
@@ -211,7 +211,7 @@ class Webhooks:
         version, uid = review_version(hook.versions), str(uuid.uuid4())
         shown = await versions.show(found.kind)
         request = request_of(subject, found.kind, found.resource.kind, shown)
-        answer = await self._calls.ask(hook, review_body(request, uid, version))
+        answer = await self._calls.call(hook, review_body(request, uid, version))
         verdict = read_verdict(answer, uid=uid, version=version, mutating=mutating)
         for text in verdict.warnings:
             if _fits_header(text):
@@ -368,16 +368,16 @@ def _question(subject: AdmissionAttributes) -> cel.AuthorizationQuery:
 
 
 def _answers(user: User) -> Callable[[cel.AuthorizationQuery], bool]:
-    def answer(asked: cel.AuthorizationQuery) -> bool:
-        who = account_user(*asked.account, "", {}) if asked.account else user
+    def answer(query: cel.AuthorizationQuery) -> bool:
+        who = account_user(*query.account, "", {}) if query.account else user
         wanted = AuthorizationAttributes(
-            asked.verb,
-            group=asked.group,
-            resource=asked.resource,
-            subresource=asked.subresource,
-            namespace=asked.namespace,
-            name=asked.name,
-            path=asked.path,
+            query.verb,
+            group=query.group,
+            resource=query.resource,
+            subresource=query.subresource,
+            namespace=query.namespace,
+            name=query.name,
+            path=query.path,
         )
         return may(who, wanted)
 

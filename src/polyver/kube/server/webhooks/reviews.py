@@ -59,13 +59,13 @@ def request_of(
 
     `kind` is that of the objects as they are shown, `plural` the resource that the rule names.
     """
-    asked = subject.resource.kind
+    requested = subject.resource.kind
     fields: Object = {
         "kind": _kind(kind),
         "resource": _resource(plural),
         "subResource": subject.subresource,
         "requestKind": _kind(subject.kind),
-        "requestResource": _resource(asked),
+        "requestResource": _resource(requested),
         "requestSubResource": subject.subresource,
         "name": subject.name,
         "namespace": subject.namespace,
