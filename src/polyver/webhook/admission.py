@@ -111,11 +111,11 @@ async def _admitted(
         await _run_chain(chain, act, review)
     except ApiError as error:
         refusal = {"allowed": False, "status": error.status}
-        said = Admitted(act, key, "refused")
-        return _answer(version, request, said, refusal | _warned(review))
+        admitted = Admitted(act, key, "refused")
+        return _answer(version, request, admitted, refusal | _warned(review))
     made = _patched(before, review.object) if act == "mutate" else {}
-    said = Admitted(act, key, "changed" if made else "allowed")
-    return _answer(version, request, said, made | _warned(review))
+    admitted = Admitted(act, key, "changed" if made else "allowed")
+    return _answer(version, request, admitted, made | _warned(review))
 
 
 async def _run_chain(chain: AdmissionChain, act: Act, review: AdmissionRequest) -> None:
@@ -202,8 +202,8 @@ def _warned(review: AdmissionRequest) -> Object:
 
 
 def _answer(
-    version: str, request: _Request, said: Admitted, refusal: Object | None = None
+    version: str, request: _Request, admitted: Admitted, fields: Object | None = None
 ) -> Reviewed:
-    response = {"uid": request.uid, "allowed": True} | (refusal or {})
+    response = {"uid": request.uid, "allowed": True} | (fields or {})
     body = {"apiVersion": version, "kind": _form.kind, "response": response}
-    return Reviewed(200, encode_json(body), admitted=said)
+    return Reviewed(200, encode_json(body), admitted=admitted)

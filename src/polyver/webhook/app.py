@@ -386,15 +386,15 @@ async def _discard(receive: Receive, most: int) -> None:
 
 def _length(headers: Mapping[bytes, bytes]) -> int | None:
     """Return the Content-Length of a body, if it is valid."""
-    said = headers.get(b"content-length", b"")
-    return int(said) if said.isdigit() else None
+    length = headers.get(b"content-length", b"")
+    return int(length) if length.isdigit() else None
 
 
 @lru_cache(64)
 def _request_timeout(query: bytes) -> float:
     """Return the timeout of the client: API servers send ?timeout=30s."""
-    said = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
-    return min(read_duration(said) or _TIMEOUT, _TIMEOUT)
+    timeout = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
+    return min(read_duration(timeout) or _TIMEOUT, _TIMEOUT)
 
 
 def _odd(headers: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -408,15 +408,15 @@ def _odd(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 
 def _check_content(headers: Mapping[bytes, bytes]) -> None:
-    form = _said(headers, b"content-type").partition(";")[0].strip()
+    form = _header(headers, b"content-type").partition(";")[0].strip()
     if form not in ("", "application/json") and not form.endswith("+json"):
         text = f"the body is {form[:100]}; reviews are application/json"
         raise ApiError(415, "UnsupportedMediaType", text)
-    if _said(headers, b"content-encoding").strip() not in ("", "identity"):
+    if _header(headers, b"content-encoding").strip() not in ("", "identity"):
         raise ApiError(415, "UnsupportedMediaType", "the body is compressed; send it as it is")
 
 
-def _said(headers: Mapping[bytes, bytes], name: bytes) -> str:
+def _header(headers: Mapping[bytes, bytes], name: bytes) -> str:
     return headers.get(name, b"").decode("latin-1").lower()
 
 

@@ -118,8 +118,8 @@ class ReviewForm(Generic[R]):
     def _check(self, found: TypeMeta) -> str:
         if found.kind == self.kind and found.api_version in self._versions:
             return str(found.api_version)
-        said = f"{shown(found.kind)} of {shown(found.api_version)}"
-        raise bad(f"the body is {said}, not {self._called} of {' or '.join(self._versions)}")
+        found_type = f"{shown(found.kind)} of {shown(found.api_version)}"
+        raise bad(f"the body is {found_type}, not {self._called} of {' or '.join(self._versions)}")
 
 
 _type_meta_decoder = msgspec.json.Decoder(TypeMeta)

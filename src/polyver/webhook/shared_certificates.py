@@ -231,8 +231,8 @@ class SharedPairs:
             return
         serial, at = _note(held.notes.get(self._key, ""))
         if serial != held.kept.leaf.pair.serial or now - at >= _NOTED_AGAIN:
-            said = f"{held.kept.leaf.pair.serial} {now.astimezone(datetime.UTC).isoformat()}"
-            await self._document.annotate({self._key: said})
+            seen = f"{held.kept.leaf.pair.serial} {now.astimezone(datetime.UTC).isoformat()}"
+            await self._document.annotate({self._key: seen})
 
     # Rotation.
 

@@ -232,8 +232,8 @@ class Exchange:
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         given = list(headers)
-        said = dict(given)
-        self._left = int(said[b"content-length"]) if b"content-length" in said else None
+        by_name = dict(given)
+        self._left = int(by_name[b"content-length"]) if b"content-length" in by_name else None
         bodiless = self.method == "HEAD" or status in _BODILESS
         ends_alone = self._left is not None or bodiless
         self._chunked = not ends_alone and self.version != "1.0"
@@ -241,7 +241,7 @@ class Exchange:
             given.append((b"transfer-encoding", b"chunked"))
         elif not ends_alone:
             self.keep_alive = False  # the end of the connection marks the end of the answer
-        if b"close" in said.get(b"connection", b"").lower():
+        if b"close" in by_name.get(b"connection", b"").lower():
             self.keep_alive = False
         elif not self.keep_alive:
             given.append((b"connection", b"close"))

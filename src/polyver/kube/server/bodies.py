@@ -144,9 +144,9 @@ def _identity_of(body: bytes | Object) -> _Identity:
         return _Identity()
 
 
-def _check_typed(kind: ResourceKind, said: _Identity) -> None:
+def _check_typed(kind: ResourceKind, identity: _Identity) -> None:
     """Raise an error if a body states another version or kind; it may leave them out."""
-    version, name = said.api_version or kind.api_version, said.kind or kind.kind
+    version, name = identity.api_version or kind.api_version, identity.kind or kind.kind
     if (version, name) == (kind.api_version, kind.kind):
         return
     if (version, name) in _KNOWN_UNSERVED:
@@ -228,14 +228,14 @@ def _metadata(data: Object) -> Object:
 def _check_custom(kind: ResourceKind, data: Mapping[str, Any]) -> None:
     metadata = data.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
-    said, version = data.get("kind"), data.get("apiVersion")
-    if not said:
+    given, version = data.get("kind"), data.get("apiVersion")
+    if not given:
         raise Undecodable(f"Object 'Kind' is missing in '{encode_json(data).decode()}'")
-    if said != kind.kind:
+    if given != kind.kind:
         named_kind = ResourceKind(
-            kind.group, kind.version, str(said), kind.plural, "", kind.namespaced
+            kind.group, kind.version, str(given), kind.plural, "", kind.namespaced
         )
-        raise invalid(named_kind, name, [invalid_field("kind", said, f"must be {kind.kind}")])
+        raise invalid(named_kind, name, [invalid_field("kind", given, f"must be {kind.kind}")])
     if version != kind.api_version:
         text = f"must be {kind.api_version}"
         raise invalid(kind, name, [invalid_field("apiVersion", version, text)])
@@ -249,9 +249,9 @@ def read_delete_options(call: Call) -> DeleteOptions:
     kind = _DELETE_OPTIONS
     try:
         content = _typed_body(call, kind)
-        said = _identity_of(content).kind
-        if said and said != kind.kind:
-            raise bad_request(f"a {said} in the body of a deletion, expected {kind.kind}")
+        given = _identity_of(content).kind
+        if given and given != kind.kind:
+            raise bad_request(f"a {given} in the body of a deletion, expected {kind.kind}")
         decoded = decode_typed(content, shape_of("", "v1", kind.kind))
     except Undecodable as error:
         raise undecodable(kind, body, error) from None

@@ -191,13 +191,13 @@ def pruned(call: Call, obj: Object) -> None:
 
 def _check_kind(call: Call, changed: Object) -> None:
     kind = call.resource.kind
-    said, version = changed.get("kind"), changed.get("apiVersion")
+    given, version = changed.get("kind"), changed.get("apiVersion")
     if not kind.custom:
         changed |= {"kind": kind.kind, "apiVersion": kind.api_version}
-    elif said != kind.kind:
-        named_kind = replace(kind, kind=str(said or ""))
+    elif given != kind.kind:
+        named_kind = replace(kind, kind=str(given or ""))
         name = changed["metadata"].get("name") or ""
-        raise invalid(named_kind, name, [invalid_field("kind", said, f"must be {kind.kind}")])
+        raise invalid(named_kind, name, [invalid_field("kind", given, f"must be {kind.kind}")])
     elif version != kind.api_version:
         text = f"request to convert CR from an invalid group/version: {version}"
         raise ApiError(500, "", text)

@@ -75,8 +75,8 @@ def _root(schema: _Schema) -> _Type:
     """Return the type of an object; its metadata is checked elsewhere."""
     properties = schema.get("properties") or {}
     for name, kind in zip(_META, ("string", "string", "object"), strict=True):
-        said = {key for key in properties.get(name) or {} if key != "description"}
-        if name in properties and (said != {"type"} or properties[name]["type"] != kind):
+        keys = {key for key in properties.get(name) or {} if key != "description"}
+        if name in properties and (keys != {"type"} or properties[name]["type"] != kind):
             raise _Inexpressible
     rest = {name: each for name, each in properties.items() if name not in _META}
     known: dict[str, _Type] = {"apiVersion": str, "kind": str, "metadata": dict[str, Any]}
@@ -104,16 +104,18 @@ def _is_anything(schema: _Schema) -> bool:
 
 
 def _scalar(schema: _Schema) -> _Type:
-    said = {*schema} - {"description", "title", "default", "example"}
+    keywords = {*schema} - {"description", "title", "default", "example"}
     texts, least, most = schema.get("enum") or (), schema.get("minimum"), schema.get("maximum")
     match schema.get("type"):
-        case "boolean" if said == {"type"}:
+        case "boolean" if keywords == {"type"}:
             return bool
-        case "string" if said == {"type", "enum"} and all(isinstance(each, str) for each in texts):
+        case "string" if keywords == {"type", "enum"} and all(
+            isinstance(each, str) for each in texts
+        ):
             return Literal[tuple(texts)]
-        case "string" if said <= {"type", "minLength", "maxLength"}:
+        case "string" if keywords <= {"type", "minLength", "maxLength"}:
             return _sized(str, schema, "Length")
-        case "integer" if said <= {"type", "minimum", "maximum"} and _are_whole(least, most):
+        case "integer" if keywords <= {"type", "minimum", "maximum"} and _are_whole(least, most):
             least, most = (-_MOST if least is None else least), (_MOST if most is None else most)
             return Annotated[int, msgspec.Meta(ge=int(least), le=int(most))]
     return _leaf(schema)

@@ -106,9 +106,9 @@ def _check_metadata(schema: Mapping[str, Any], level: str, path: str) -> Iterato
 
 
 def _is_plain_metadata(schema: Mapping[str, Any]) -> bool:
-    said = {key for key, value in schema.items() if value not in (None, "", False, [], {})}
+    keys = {key for key, value in schema.items() if value not in (None, "", False, [], {})}
     fields = {*(schema.get("properties") or {})}
-    return said <= {"type", "default", "properties"} and fields <= {"name", "generateName"}
+    return keys <= {"type", "default", "properties"} and fields <= {"name", "generateName"}
 
 
 def _is_int_or_string(schema: Mapping[str, Any]) -> bool:
@@ -149,14 +149,14 @@ def _check_alternative(schema: Mapping[str, Any], path: str, skip_any: bool) -> 
     for name in sorted(fields):
         yield from _check_alternative(fields[name], f"{path}.properties[{name}]", False)
     for name, text in _FORBIDDEN_IN_ALTERNATIVES.items():
-        if _says(schema, name):
+        if _sets(schema, name):
             yield forbidden_field(f"{path}.{name}", f"{text} to be structural")
     if "metadata" in fields:
         text = "must not be specified in a nested context"
         yield forbidden_field(f"{path}.properties[metadata]", text)
 
 
-def _says(schema: Mapping[str, Any], name: str) -> bool:
+def _sets(schema: Mapping[str, Any], name: str) -> bool:
     value = schema.get(name)
     return value is not None if name == "default" else bool(value) or value == {}
 

@@ -76,19 +76,19 @@ def _message_of_status(body: bytes) -> str | None:
 
 
 def _message_of_code(answer: WebhookResponse) -> str:
-    code, said = answer.status, _said(answer)
+    code, text = answer.status, _text(answer)
     if code in _TEXTS:
         return _TEXTS[code]
     if code in (403, 415):
-        return said
+        return text
     if code == 406:
-        return _UNACCEPTABLE if said in ("", "unknown") else said
+        return _UNACCEPTABLE if text in ("", "unknown") else text
     if code >= 500:
-        return f"an error on the server ({quoted(said)}) has prevented the request from succeeding"
+        return f"an error on the server ({quoted(text)}) has prevented the request from succeeding"
     return f"the server responded with the status code {code} but did not return more information"
 
 
-def _said(answer: WebhookResponse) -> str:
+def _text(answer: WebhookResponse) -> str:
     media = answer.headers.get("content-type", "")
     if media and not media.lower().startswith("text/"):
         return "unknown"

@@ -24,7 +24,7 @@ from polyver.kube.server.conversion.reviews import WebhookCallFailed
 from polyver.kube.server.conversion.statuses import WebhookResponse, retry_after
 from polyver.languages.values.strings import quoted
 
-__all__ = ["Transport", "WebhookAddress", "no_service", "post", "service_url"]
+__all__ = ["Transport", "WebhookAddress", "no_service", "post_with_retries", "service_url"]
 
 MOST_CALLS = 32
 """The maximum of concurrent calls to one webhook; others wait."""
@@ -212,7 +212,7 @@ class Transport:
         await asyncio.gather(*(connection.close() for connection in idle))
 
 
-async def post(transport: Transport, body: bytes, *, until: float) -> WebhookResponse:
+async def post_with_retries(transport: Transport, body: bytes, *, until: float) -> WebhookResponse:
     """Post a body, repeat when the webhook asks for a retry, and return the last response."""
     answer = await transport.post(body, until=until)
     for _ in range(_MOST_RETRIES):

@@ -35,7 +35,7 @@ from polyver.kube.server.conversion.transport import (
     Transport,
     WebhookAddress,
     no_service,
-    post,
+    post_with_retries,
     service_url,
 )
 
@@ -192,7 +192,7 @@ class WebhookConversion:
         if self._service:
             raise no_service(self._address, self._service["name"], self._timeout)
         until = asyncio.get_running_loop().time() + self._timeout
-        return await post(self._transport, body, until=until)
+        return await post_with_retries(self._transport, body, until=until)
 
     def _context(self) -> ssl.SSLContext:
         try:

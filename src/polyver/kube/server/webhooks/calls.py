@@ -16,7 +16,7 @@ from polyver.kube.server.conversion.transport import (
     Transport,
     WebhookAddress,
     no_service,
-    post,
+    post_with_retries,
     service_url,
 )
 from polyver.kube.server.webhooks.configuration import AdmissionWebhook
@@ -48,7 +48,7 @@ class WebhookCaller:
         if service:
             raise no_service(WebhookAddress.parse(url), service["name"], hook.timeout)
         until = asyncio.get_running_loop().time() + hook.timeout
-        return await post(self._transport(hook, url), body, until=until)
+        return await post_with_retries(self._transport(hook, url), body, until=until)
 
     def _transport(self, hook: AdmissionWebhook, url: str) -> Transport:
         key = _key(hook)

@@ -153,14 +153,14 @@ def read_verdict(body: bytes, *, uid: str, version: str, mutating: bool) -> Admi
 
 def _read(body: bytes, version: str) -> Object:
     value = parsed(body)
-    said, kind = value.get("apiVersion") or "", value.get("kind") or ""
-    refuse_others(said, kind, GROUP, version, KIND)
+    api_version, kind = value.get("apiVersion") or "", value.get("kind") or ""
+    refuse_others(api_version, kind, GROUP, version, KIND)
     try:
         found: Object = decode_typed(value, _shape()).value
     except Undecodable as error:
         raise WebhookCallFailed(str(error)) from None
     # Errors about a missing type show what was sent, not the default.
-    return {"response": found.get("response"), "apiVersion": said, "kind": kind} | {
+    return {"response": found.get("response"), "apiVersion": api_version, "kind": kind} | {
         "given": value.get("response")
     }
 
@@ -184,9 +184,9 @@ def _verified(answer: Object, *, uid: str, strict: bool, mutating: bool) -> Admi
     )
 
 
-def _check_identity(answer: Object, said: str, uid: str) -> None:
-    if said != uid:
-        raise WebhookCallFailed(f"expected response.uid={quoted(uid)}, got {quoted(said)}")
+def _check_identity(answer: Object, given: str, uid: str) -> None:
+    if given != uid:
+        raise WebhookCallFailed(f"expected response.uid={quoted(uid)}, got {quoted(given)}")
     version, kind = answer["apiVersion"], answer["kind"]
     if (version, kind) != (f"{GROUP}/v1", KIND):
         shown = version if "/" in version else f"/{version}"
