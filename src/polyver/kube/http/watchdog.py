@@ -91,12 +91,12 @@ class Watchdog:
         return f"{task.get_name()} at {place}" if task is not None else place
 
     def _report(self, held: float, lag: float, doing: str) -> None:
-        facts = {"held": f"{held:.2f} s", "waited": f"{lag:.2f} s"}
+        fields = {"held": f"{held:.2f} s", "waited": f"{lag:.2f} s"}
         if doing:
-            facts["by"] = doing[:_LONGEST_NAME]
+            fields["by"] = doing[:_LONGEST_NAME]
         if working := running_off_loop():
-            facts["workers"] = ", ".join(working)[:_LONGEST_NAME]
-        self._log.warning("the event loop was blocked", **facts)
+            fields["workers"] = ", ".join(working)[:_LONGEST_NAME]
+        self._log.warning("the event loop was blocked", **fields)
 
 
 def _place(frame: FrameType | None) -> str:

@@ -107,8 +107,8 @@ class MatchCondition:
     """A compiled match condition.
 
     >>> request = {"object": {"a": 1}, "operation": "CREATE"}
-    >>> facts = ConditionVariables(request, lambda question: False, AuthorizationQuery())
-    >>> MatchCondition.compile('object.a == 1 && request.operation == "CREATE"').holds(facts)
+    >>> variables = ConditionVariables(request, lambda question: False, AuthorizationQuery())
+    >>> MatchCondition.compile('object.a == 1 && request.operation == "CREATE"').holds(variables)
     True
     """
 
@@ -136,9 +136,9 @@ class MatchCondition:
         except Unusable as problem:
             raise Uncompilable(f"program instantiation failed: {problem}") from problem
 
-    def holds(self, facts: ConditionVariables) -> bool:
+    def holds(self, variables: ConditionVariables) -> bool:
         """Report whether the condition holds; raise `ConditionFailed` if it cannot be evaluated."""
-        outcome = self.program.evaluate(facts.values)
+        outcome = self.program.evaluate(variables.values)
         if outcome.failure is not None:
             raise ConditionFailed(f"expression '{self.text}' resulted in error: {outcome.failure}")
         return outcome.value is True

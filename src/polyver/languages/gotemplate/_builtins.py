@@ -101,12 +101,12 @@ def _called(value: object, *_: object) -> object:
 # Comparisons
 
 _BASIC = {"bool": "bool", "string": "string", "float64": "float"}
-_WHOLE = frozenset(("int", "int64", "uint8", "uint64"))
+_INTEGERS = frozenset(("int", "int64", "uint8", "uint64"))
 
 
 def _basic(value: object) -> str:
     kind = kind_of(value)
-    return "whole" if kind in _WHOLE else _BASIC.get(kind, "")
+    return "whole" if kind in _INTEGERS else _BASIC.get(kind, "")
 
 
 @BUILTINS.add("eq", "any any...")

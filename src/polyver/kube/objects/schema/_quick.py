@@ -115,13 +115,13 @@ def _scalar(schema: _Schema) -> _Type:
             return Literal[tuple(texts)]
         case "string" if keywords <= {"type", "minLength", "maxLength"}:
             return _sized(str, schema, "Length")
-        case "integer" if keywords <= {"type", "minimum", "maximum"} and _are_whole(least, most):
+        case "integer" if keywords <= {"type", "minimum", "maximum"} and _are_integers(least, most):
             least, most = (-_MOST if least is None else least), (_MOST if most is None else most)
             return Annotated[int, msgspec.Meta(ge=int(least), le=int(most))]
     return _leaf(schema)
 
 
-def _are_whole(*limits: float | None) -> bool:
+def _are_integers(*limits: float | None) -> bool:
     """Report whether the limits are integers in the range of int64."""
     return all(each is None or (each == int(each) and abs(each) <= _MOST) for each in limits)
 

@@ -77,7 +77,7 @@ _NOT_OURS = made(
 class _Served:
     """The catalogue entries of a definition, and the data they were made from."""
 
-    facts: object
+    served_parts: object
     going: bool
     resources: list[ServedResource]
     watches: set[StoreWatch]
@@ -221,9 +221,9 @@ class Definitions:
 
     def _serve(self, entry: StoreEntry, definition: Object) -> None:
         going = "deletionTimestamp" in definition["metadata"]
-        facts = (*_facts(definition), self._converter(definition))
+        served_parts = (*_served_parts(definition), self._converter(definition))
         before = self._served.get(entry.key)
-        same = before is not None and before.facts == facts
+        same = before is not None and before.served_parts == served_parts
         if before and same and before.going == going:
             return
         # The start of a deletion must not end watches: they report the deletion of the objects.
@@ -231,7 +231,7 @@ class Definitions:
         made = self._made(entry, definition) if is_established(definition) else []
         new = [replace(each, watches=watches) for each in made]
         self._server.catalogue.replace(before.resources if before else [], new)
-        self._served[entry.key] = _Served(facts, going, new, watches)
+        self._served[entry.key] = _Served(served_parts, going, new, watches)
         if before:
             self._retire(before)
         if before and not same:
@@ -409,7 +409,7 @@ def _is_going(definition: Object) -> bool:
     return "deletionTimestamp" in metadata and CLEANUP in (metadata.get("finalizers") or ())
 
 
-def _facts(definition: Object) -> tuple[object, ...]:
+def _served_parts(definition: Object) -> tuple[object, ...]:
     """Return the data that determines how a kind is served."""
     uid, names = definition["metadata"]["uid"], definition["status"]["acceptedNames"]
     return is_established(definition), definition["spec"], names, uid

@@ -299,11 +299,11 @@ class Webhooks:
     ) -> bool:
         shown = await versions.show(found.kind)
         request = request_of(subject, found.kind, found.resource.kind, shown)
-        facts = cel.ConditionVariables(request, _answers(subject.user), _question(subject))
+        variables = cel.ConditionVariables(request, _answers(subject.user), _question(subject))
         problems: list[str] = []
         for condition in found.hook.conditions:
             try:
-                if not await _holds(condition, facts):
+                if not await _holds(condition, variables):
                     return False
             except cel.ConditionFailed as error:
                 problems.append(str(error))
@@ -314,13 +314,13 @@ class Webhooks:
         raise forbidden(subject.resource.kind, subject.name, text)
 
 
-async def _holds(condition: RequestCondition, facts: cel.ConditionVariables) -> bool:
+async def _holds(condition: RequestCondition, variables: cel.ConditionVariables) -> bool:
     """Evaluate a condition: on the event loop if it takes few steps, else off the loop."""
     try:
         with limited(_FEW_STEPS):
-            return condition.holds(facts)
+            return condition.holds(variables)
     except OverAllowance:
-        return await off_loop(lambda: condition.holds(facts))
+        return await off_loop(lambda: condition.holds(variables))
 
 
 def _unshown(problem: ApiError) -> ApiError:
