@@ -106,7 +106,7 @@ _INTEGERS = frozenset(("int", "int64", "uint8", "uint64"))
 
 def _basic(value: object) -> str:
     kind = kind_of(value)
-    return "whole" if kind in _INTEGERS else _BASIC.get(kind, "")
+    return "integer" if kind in _INTEGERS else _BASIC.get(kind, "")
 
 
 @BUILTINS.add("eq", "any any...")
@@ -144,7 +144,7 @@ def _uncomparable(one: object, other: object) -> bool:
 def _incompatible(one: object, other: object) -> TemplateFailure:
     fact = f"incompatible types for comparison: {type_of(one)} and {type_of(other)}"
     hint = ""
-    if {_basic(one), _basic(other)} == {"whole", "float"}:
+    if {_basic(one), _basic(other)} == {"integer", "float"}:
         hint = "write both as integers (int …) or both as floats (float64 …)"
     return TemplateFailure(fact, hint)
 
