@@ -87,8 +87,8 @@ class Watchdog:
     def _doing(self) -> str:
         """Return the task that the event loop runs, and its position in the code."""
         task = asyncio.current_task(self._loop)
-        place = _place(sys._current_frames().get(self._loop_thread))
-        return f"{task.get_name()} at {place}" if task is not None else place
+        position = _position(sys._current_frames().get(self._loop_thread))
+        return f"{task.get_name()} at {position}" if task is not None else position
 
     def _report(self, held: float, lag: float, doing: str) -> None:
         fields = {"held": f"{held:.2f} s", "waited": f"{lag:.2f} s"}
@@ -99,7 +99,7 @@ class Watchdog:
         self._log.warning("the event loop was blocked", **fields)
 
 
-def _place(frame: FrameType | None) -> str:
+def _position(frame: FrameType | None) -> str:
     """Return the innermost line of polyver's own code."""
     while frame is not None:
         file = Path(frame.f_code.co_filename)

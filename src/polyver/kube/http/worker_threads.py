@@ -23,7 +23,7 @@ class DaemonThreadPool:
     """A limited number of threads, which the end of the process does not wait for."""
 
     def __init__(self, places: int = 4) -> None:
-        self._places = asyncio.Semaphore(places)
+        self._slots = asyncio.Semaphore(places)
         self._lock = threading.Lock()
         self._idle: dict[_Jobs, threading.Thread] = {}
         self._closed = False
@@ -40,11 +40,11 @@ class DaemonThreadPool:
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
-        has_place = True
+        has_slot = True
 
         def settle(result: T | None, error: BaseException | None) -> None:
-            if has_place:
-                self._places.release()
+            if has_slot:
+                self._slots.release()
             else:
                 self._given_up -= 1
             if done.done():
@@ -63,12 +63,12 @@ class DaemonThreadPool:
             with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
                 loop.call_soon_threadsafe(settle, result, failure)
 
-        await self._places.acquire()
+        await self._slots.acquire()
         self._start(run)
         while left is not None and not done.done():
             seconds = left()
             if seconds <= 0:
-                has_place = not self._give_up()
+                has_slot = not self._give_up()
                 done.cancel()
                 raise TimeoutError
             await asyncio.wait({done}, timeout=seconds)
@@ -79,7 +79,7 @@ class DaemonThreadPool:
         if self._given_up >= _GIVEN_UP:
             return False
         self._given_up += 1
-        self._places.release()
+        self._slots.release()
         return True
 
     async def run_within(self, seconds: float, work: Callable[[], T]) -> T:

@@ -61,11 +61,11 @@ def builtin_registrations(kinds: Iterable[ResourceKind]) -> Iterator[Object]:
     for group, version in dict.fromkeys((kind.group, kind.version) for kind in kinds):
         if group in _GROUPS:
             own = f"{group}/{version}" if group else version
-            place = _GROUPS[group], _VERSIONS.get(own, _MOST)
-            yield _registration(group, version, place, managed="onstart")
+            priorities = _GROUPS[group], _VERSIONS.get(own, _MOST)
+            yield _registration(group, version, priorities, managed="onstart")
 
 
-def _registration(group: str, version: str, place: tuple[int, int], *, managed: str) -> Object:
+def _registration(group: str, version: str, priorities: tuple[int, int], *, managed: str) -> Object:
     return {
         "apiVersion": _API,
         "kind": "APIService",
@@ -73,8 +73,8 @@ def _registration(group: str, version: str, place: tuple[int, int], *, managed: 
         "spec": {
             **({"group": group} if group else {}),
             "version": version,
-            "groupPriorityMinimum": place[0],
-            "versionPriority": place[1],
+            "groupPriorityMinimum": priorities[0],
+            "versionPriority": priorities[1],
         },
     }
 

@@ -114,18 +114,18 @@ class _Estimator:
     def _declared_size(self, path: tuple[str, ...]) -> Bounds | None:
         if not path:
             return None
-        place: DeclaredType | None = self._root
+        declared_type: DeclaredType | None = self._root
         for name in path[1:]:
-            if place is None:
+            if declared_type is None:
                 return None
             if name in ("@items", "@values"):
-                place = place.inside
+                declared_type = declared_type.inside
             elif name == "@keys":
                 # Keys have no declared maximum length, and count as empty.
-                return NOTHING if place.type.kind == "map" else None
+                return NOTHING if declared_type.type.kind == "map" else None
             else:
-                place = place.fields.get(name)
-        return None if place is None else Bounds(0, place.most)
+                declared_type = declared_type.fields.get(name)
+        return None if declared_type is None else Bounds(0, declared_type.most)
 
     def _made_of(self, node: CelNode) -> _Entries | None:
         known = self._entries.get(id(node))

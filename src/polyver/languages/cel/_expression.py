@@ -41,9 +41,9 @@ class Expression:
 class CelEnvironment:
     """The variables that expressions see, with the types of a schema."""
 
-    def __init__(self, place: DeclaredType) -> None:
-        self._place = place
-        self._structs = structs_of(place)
+    def __init__(self, declared_type: DeclaredType) -> None:
+        self._declared_type = declared_type
+        self._structs = structs_of(declared_type)
 
     def rule(self, text: str, *, optional_old: bool = False) -> Expression:
         """Compile a rule, which returns a bool; raise `Uncompilable` if it is invalid."""
@@ -72,14 +72,14 @@ class CelEnvironment:
         """Parse and check an expression; raise `Uncompilable` if it is invalid.
 
         >>> from polyver.languages.cel._schema_types import declared
-        >>> place = declared({"type": "object", "properties": {"a": {"type": "integer"}}}, "T")
-        >>> CelEnvironment(place).compile("self.a < 1").program.evaluate({"self": None}).failure
+        >>> kind = declared({"type": "object", "properties": {"a": {"type": "integer"}}}, "T")
+        >>> CelEnvironment(kind).compile("self.a < 1").program.evaluate({"self": None}).failure
         'no such key: a'
         """
         tree, problems = parse(text)
         if problems or tree is None:
             raise Uncompilable(format_problems(text, problems))
-        own = self._place.type
+        own = self._declared_type.type
         old = types.optional_of(own) if optional_old else own
         checker = Checker({"self": own, "oldSelf": old}, self._structs)
         try:
@@ -89,6 +89,6 @@ class CelEnvironment:
         problems = checker.problems or literal_problems(tree)
         if problems:
             raise Uncompilable(format_problems(text, problems))
-        costs = estimate(tree, self._place)
+        costs = estimate(tree, self._declared_type)
         program = CelProgram(tree, _NAMES)
         return Expression(kind, program, "oldSelf" in checker.uses, costs.most, costs.least)

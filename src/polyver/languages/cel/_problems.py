@@ -21,14 +21,14 @@ def format_problems(source: str, problems: Sequence[CelProblem]) -> str:
      | ....^
     """
     lines = source.split("\n")
-    placed = [(*_place(source, each.at), each.text) for each in problems]
+    placed = [(*_position(source, each.at), each.text) for each in problems]
     shown = [_one(lines, *each) for each in sorted(placed[:_MOST], key=lambda each: each[:2])]
     if len(placed) > _MOST:
         shown.append(f"{len(placed) - _MOST} more errors were truncated")
     return "\n".join(shown)
 
 
-def _place(source: str, at: int) -> tuple[int, int]:
+def _position(source: str, at: int) -> tuple[int, int]:
     """Return the line, from 1, and the column, from 0; an empty source has no first column."""
     if at < 0 or not source:
         return (-1, -1) if at < 0 else (1, -1)

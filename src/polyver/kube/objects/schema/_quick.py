@@ -83,7 +83,7 @@ def _root(schema: _Schema) -> _Type:
     return _struct({**schema, "properties": rest}, known)
 
 
-def _place(schema: _Schema) -> _Type:
+def _type_of(schema: _Schema) -> _Type:
     if schema.get("x-kubernetes-embedded-resource"):
         raise _Inexpressible
     match schema.get("type"):
@@ -146,7 +146,7 @@ def _object(schema: _Schema) -> _Type:
     if not isinstance(others, Mapping):
         raise _Inexpressible
     _refuse(schema, "properties", "required", "enum", *_ALTERNATIVES)
-    return _sized(GenericAlias(dict, (str, _place(others))), schema, "Properties")
+    return _sized(GenericAlias(dict, (str, _type_of(others))), schema, "Properties")
 
 
 def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
@@ -157,7 +157,7 @@ def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
     required = set(schema.get("required") or ())
     if not required <= {*properties, *known}:
         raise _Inexpressible
-    types = {**known, **{name: _place(each) for name, each in properties.items()}}
+    types = {**known, **{name: _type_of(each) for name, each in properties.items()}}
     names = {f"field_{number}": name for number, name in enumerate(types)}
     fields = [
         (field, types[name]) if name in required else (field, Union[types[name], UnsetType], UNSET)  # noqa: UP007 - made at run time
@@ -178,7 +178,7 @@ def _array(schema: _Schema) -> _Type:
     _refuse(schema, "enum", "x-kubernetes-preserve-unknown-fields", "uniqueItems", *_ALTERNATIVES)
     if not isinstance(items, Mapping):
         raise _Inexpressible
-    return _sized(GenericAlias(list, (_place(items),)), schema, "Items")
+    return _sized(GenericAlias(list, (_type_of(items),)), schema, "Items")
 
 
 def _sized(found: _Type, schema: _Schema, what: str) -> _Type:
