@@ -95,7 +95,7 @@ class Accounts:
     async def request(self, call: Call) -> HttpResponse:
         """Issue a token for the service account in the path."""
         subject = await subject_of(
-            call, "CREATE", name=call.place.name, subresource="token", other_kind=_KIND
+            call, "CREATE", name=call.api_path.name, subresource="token", other_kind=_KIND
         )
         call = replace(call, resource=self._requests)
         agent = call.request.headers.get("user-agent", "")
@@ -113,7 +113,7 @@ class Accounts:
         if subject is not None:
             token_request = await mutate_create(call, subject, token_request)
         metadata, spec = token_request["metadata"], token_request["spec"]
-        metadata |= {"name": call.place.name, "uid": account["metadata"]["uid"]}
+        metadata |= {"name": call.api_path.name, "uid": account["metadata"]["uid"]}
         metadata["creationTimestamp"] = self._server.timestamp()
         spec["audiences"] = spec.get("audiences") or [AUDIENCE]
         if causes := self._requests.rules.check_create(token_request):
@@ -128,12 +128,12 @@ class Accounts:
         return await data_answer(call, token_request | {"status": status}, 201)
 
     def _account(self, call: Call, token_request: Object) -> Object:
-        name, metadata = call.place.name, token_request["metadata"]
+        name, metadata = call.api_path.name, token_request["metadata"]
         if metadata.get("name", name) != name:
             text = "must match the service account name if specified"
             cause = invalid_field("metadata.name", metadata["name"], text)
             raise invalid(_KIND, name, [cause])
-        account = self._needed("serviceaccounts", call.place.namespace, name)
+        account = self._needed("serviceaccounts", call.api_path.namespace, name)
         own_uid = account["metadata"]["uid"]
         if (uid := metadata.get("uid", own_uid)) != own_uid:
             text = f"the UID in the token request ({uid}) does not match"

@@ -59,7 +59,7 @@ def read_object(call: Call, validation: str) -> Object:
 
 def _expected(call: Call) -> ResourceKind:
     """Return the kind that the path accepts: the kind itself, or Scale."""
-    return SCALE if call.place.subresource == "scale" else call.resource.kind
+    return SCALE if call.api_path.subresource == "scale" else call.resource.kind
 
 
 def judge(

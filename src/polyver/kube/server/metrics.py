@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from polyver.kube.http.histograms import Times
 from polyver.kube.http.watchdog import LAG, LAG_TEXT, lags
 from polyver.kube.server.http import HttpResponse
-from polyver.kube.server.paths import read_place, verb_of
+from polyver.kube.server.paths import parse_api_path, verb_of
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -100,13 +100,15 @@ class ApiServerMetrics:
 
 
 def _series(method: str, path: str, code: int, *, watch: bool) -> _Series:
-    place = read_place(path)
+    api_path = parse_api_path(path)
     # A refused request may name a resource that does not exist.
-    if place is None or not place.resource or code in (401, 403):
+    if api_path is None or not api_path.resource or code in (401, 403):
         return _Series(method, "", "", str(code))
-    verb = verb_of(method, place, watch=watch)
-    part = f"{place.resource}/{place.subresource}" if place.subresource else place.resource
-    return _Series(_WORDS.get(verb, verb.upper()), place.group, part, str(code))
+    verb = verb_of(method, api_path, watch=watch)
+    part = (
+        f"{api_path.resource}/{api_path.subresource}" if api_path.subresource else api_path.resource
+    )
+    return _Series(_WORDS.get(verb, verb.upper()), api_path.group, part, str(code))
 
 
 def _collector(metrics: ApiServerMetrics) -> Collector:

@@ -35,8 +35,8 @@ _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 def watch_objects(call: Call, options: ListOptions) -> HttpResponse:
     """Return a stream of events; errors in the request are raised before it begins."""
-    if call.place.name:  # one of the deprecated paths, which name the object
-        named = f"metadata.name={call.place.name}"
+    if call.api_path.name:  # one of the deprecated paths, which name the object
+        named = f"metadata.name={call.api_path.name}"
         options = replace(options, fields=",".join(filter(None, [options.fields, named])))
     selection = read_selection(call.resource, options)
     revision = read_revision(options.revision)
@@ -60,10 +60,10 @@ class _Watching:
         self._end = time.monotonic() + seconds
 
     def _narrowed(self) -> str:
-        resource, place = self._call.resource, self._call.place
-        prefix = resource.range(place.namespace)
+        resource, api_path = self._call.resource, self._call.api_path
+        prefix = resource.range(api_path.namespace)
         # The selection filters out longer names with the same beginning.
-        return prefix + self._selection.name if place.namespace else prefix
+        return prefix + self._selection.name if api_path.namespace else prefix
 
     async def lines(self, revision: int) -> AsyncIterator[bytes]:
         options, store = self._options, self._call.store

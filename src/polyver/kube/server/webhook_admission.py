@@ -59,7 +59,7 @@ async def subject_of(
         resource=call.resource,
         operation=operation,
         # A namespace counts as being in itself.
-        namespace=name if kind.resource == "namespaces" else call.place.namespace,
+        namespace=name if kind.resource == "namespaces" else call.api_path.namespace,
         name=name,
         object=None,
         old=None,

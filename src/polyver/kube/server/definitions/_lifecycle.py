@@ -302,8 +302,8 @@ class Definitions:
 
     def _call(self, resource: ServedResource) -> Call:
         request = HttpRequest("PUT", "", "", {}, b"", SERVER)
-        place = ApiPath(_GROUP, "v1", _PLURAL, subresource="status")
-        return Call(self._server, request, resource, place, Query(""), PLAIN)
+        api_path = ApiPath(_GROUP, "v1", _PLURAL, subresource="status")
+        return Call(self._server, request, resource, api_path, Query(""), PLAIN)
 
     # The objects of a definition are deleted before it.
 
