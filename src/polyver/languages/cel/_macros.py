@@ -26,9 +26,9 @@ _TAKEN = (_ACCUMULATOR, "__result__")
 class InvalidMacro(PolyverError):
     """A macro with invalid arguments."""
 
-    def __init__(self, place: int, problem: str) -> None:
+    def __init__(self, position: int, problem: str) -> None:
         super().__init__(problem)
-        self.place = place
+        self.position = position
 
 
 def expand(at: int, function: str, target: CelNode | None, args: list[CelNode]) -> CelNode | None:

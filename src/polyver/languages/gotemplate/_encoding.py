@@ -70,7 +70,7 @@ def _padding_end(text: str, at: int, held: int) -> int | None:
     after = text[at + 1 :]
     if len(after) + held < 7:
         return len(text)
-    wrong = next((place for place, char in enumerate(after[: 7 - held]) if char != "="), None)
+    wrong = next((index for index, char in enumerate(after[: 7 - held]) if char != "="), None)
     if wrong is not None:
         return at + wrong
     return at if held in (3, 6) else None

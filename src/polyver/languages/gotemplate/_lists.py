@@ -99,12 +99,12 @@ def _has(budget: RenderBudget, wanted: object, values: object) -> bool:
 
 
 @LISTS.add("slice mustSlice", "any any...")
-def _slice(values: object, *places: object) -> object:
+def _slice(values: object, *bounds: object) -> object:
     found = _items(values, "slice")
     if not found:
         return None
-    start = to_integer(places[0]) if places else 0
-    end = to_integer(places[1]) if len(places) > 1 else len(found)
+    start = to_integer(bounds[0]) if bounds else 0
+    end = to_integer(bounds[1]) if len(bounds) > 1 else len(found)
     if not 0 <= start <= end <= len(found):
         raise TemplateFailure("reflect.Value.Slice: slice index out of bounds")
     return type(found)(found[start:end])

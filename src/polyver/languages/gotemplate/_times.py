@@ -217,7 +217,7 @@ def _moment(parts: dict[str, str | None]) -> datetime:
     month, day = number("month", 1), number("day", 1)
     name = parts.get("name")
     if name:
-        month = next(place for place, each in enumerate(_MONTHS, 1) if each[:3] == name[:3])
+        month = next(index for index, each in enumerate(_MONTHS, 1) if each[:3] == name[:3])
     hour = _hour(number("hour", 0), (parts.get("half") or "").upper())
     micro = int((parts.get("fraction") or "0")[:6].ljust(6, "0"))
     zone = _zone(parts.get("offset"), parts.get("zone"))

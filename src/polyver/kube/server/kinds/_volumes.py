@@ -110,13 +110,13 @@ def _check_nfs(path: str, source: Object) -> Iterator[Cause]:
 
 def _check_items(path: str, source: Object) -> Iterator[Cause]:
     for number, item in enumerate(source.get("items") or ()):
-        place = f"{path}.items[{number}]"
+        item_path = f"{path}.items[{number}]"
         if not item.get("key"):
-            yield required(f"{place}.key")
+            yield required(f"{item_path}.key")
         if not item.get("path"):
-            yield required(f"{place}.path")
+            yield required(f"{item_path}.path")
         else:
-            yield from check_no_step_back(f"{place}.path", item["path"])
+            yield from check_no_step_back(f"{item_path}.path", item["path"])
 
 
 def _check_empty(path: str, source: Object) -> Iterator[Cause]:
@@ -144,23 +144,23 @@ def _check_downward_api(path: str, source: Object) -> Iterator[Cause]:
 
 def _check_projected(path: str, source: Object) -> Iterator[Cause]:
     for number, one in enumerate(source.get("sources") or ()):
-        place = f"{path}.sources[{number}]"
+        item_path = f"{path}.sources[{number}]"
         for kind in ("secret", "configMap"):
             if one.get(kind) is not None:
                 if not one[kind].get("name"):
-                    yield required(f"{place}.{kind}.name")
-                yield from _check_items(f"{place}.{kind}", one[kind])
+                    yield required(f"{item_path}.{kind}.name")
+                yield from _check_items(f"{item_path}.{kind}", one[kind])
         if one.get("downwardAPI") is not None:
-            yield from _check_downward_api(f"{place}.downwardAPI", one["downwardAPI"])
+            yield from _check_downward_api(f"{item_path}.downwardAPI", one["downwardAPI"])
         if one.get("serviceAccountToken") is not None:
-            yield from _check_token(path, place, one["serviceAccountToken"])
+            yield from _check_token(path, item_path, one["serviceAccountToken"])
 
 
-def _check_token(path: str, place: str, token: Object) -> Iterator[Cause]:
+def _check_token(path: str, item_path: str, token: Object) -> Iterator[Cause]:
     seconds = token.get("expirationSeconds", 3600)
     if seconds < 600:
         text = "may not specify a duration less than 10 minutes"
-        yield invalid_field(f"{place}.serviceAccountToken.expirationSeconds", seconds, text)
+        yield invalid_field(f"{item_path}.serviceAccountToken.expirationSeconds", seconds, text)
     if not token.get("path"):
         yield required(f"{path}.path")
 
