@@ -17,12 +17,12 @@ from polyver.kube.store import SqliteStore, StoreFailed, StoreLocked, StoreWrite
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from polyver.kube.store import Change, SqliteStore
+from polyver.kube.store import StoreWrite, SqliteStore
 
 async def writer(store, number):
     revision = 0
     for count in range(1_000_000):
-        change = Change(f"/{number}", b"%d " % count, b"", revision)
+        change = StoreWrite(f"/{number}", b"%d " % count, b"", revision)
         revision = (await store.write(change)).revision
         print(number, count, revision, flush=True)
 
