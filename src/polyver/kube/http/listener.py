@@ -25,7 +25,7 @@ from polyver.kube.http.watchdog import watched
 __all__ = ["CannotListen", "bind", "serving", "tls_context"]
 
 _HANDSHAKE = 10.0
-_GOODBYE = 0.02
+_CLOSE_TIMEOUT = 0.02
 _TLS_HANDSHAKE = 0x16
 _BACKLOG = 512
 _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
@@ -200,11 +200,11 @@ class _Server:
         await _until(lambda: not self._server_state.tasks and not self._unsent(), grace_period)
         # Clients that read have seen the end by now. A client with an idle connection in its pool
         # has not, and is not waited for.
-        await _until(lambda: not self._server_state.connections, _GOODBYE)
+        await _until(lambda: not self._server_state.connections, _CLOSE_TIMEOUT)
         for connection in list(self._server_state.connections):
             connection.transport.abort()
         await _cancelled(*self._server_state.tasks)
-        await _until(lambda: not self._server_state.connections, _GOODBYE)
+        await _until(lambda: not self._server_state.connections, _CLOSE_TIMEOUT)
 
     def _unsent(self) -> bool:
         return any(_bytes_unsent(each.transport) for each in self._server_state.connections)
