@@ -200,7 +200,12 @@ def test_a_function_is_called_again_with_what_it_asked_for() -> None:
         {"run": asks, "next": passing},
         look,
     )
-    assert [type(each).__name__ for each in effects] == ["CallStep", "Fetch", "CallStep", "CallStep"]
+    assert [type(each).__name__ for each in effects] == [
+        "CallStep",
+        "Fetch",
+        "CallStep",
+        "CallStep",
+    ]
     second, last = effects[2], effects[3]
     assert isinstance(second, CallStep)
     assert isinstance(last, CallStep)
