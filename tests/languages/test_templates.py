@@ -112,8 +112,8 @@ def test_what_a_template_fails_with_on_purpose_is_told() -> None:
 def test_the_date_of_a_text_is_the_moment_that_it_names() -> None:
     """Where Go would take the present time, unasked."""
     assert render('{{ .t | date "2006-01-02" }}', {"t": "2024-03-01T10:20:30.5Z"}) == "2024-03-01"
-    assert "does not have that form" in refusal('{{ date "2006" "soon" }}').fact
-    assert refusal('{{ date "2006" 1.5 }}').hint == "make one of it: (toDate …)"
+    assert "does not match the layout" in refusal('{{ date "2006" "soon" }}').fact
+    assert refusal('{{ date "2006" 1.5 }}').hint == "convert it: (toDate …)"
 
 
 def test_moments_before_and_behind_the_calendar_are_refused() -> None:

@@ -147,7 +147,7 @@ def test_a_version_that_objects_are_stored_in_is_not_dropped(embedded: Walk) -> 
     embedded.request("POST", path(embedded, "v2"), lamp(embedded, "v2", "a", size="1"))
     define(embedded, version("v1"), version("v2", storage=True))
     said = refused(embedded, version("v2", storage=True), stored=["v2"])
-    assert f"objects are stored in v1: {embedded.namespace}/a; write them again" in said
+    assert f"objects are stored in v1: {embedded.namespace}/a; rewrite them" in said
     assert "managedFields" not in said
     found = embedded.request("GET", path(embedded, "v2", "a"))
     embedded.request("PUT", path(embedded, "v2", "a"), found)
@@ -178,7 +178,7 @@ def test_a_version_that_a_conversion_leads_through_is_not_dropped(embedded: Walk
     )
     around = (version("v1", storage=True), version("v3"))
     said = refused(embedded, *around, stored=["v1"])
-    assert "the Conversion leads from v1 to v3 through v2; connect these two" in said
+    assert "the Conversion leads from v1 to v3 through v2; add another path" in said
     at_conversion = f"{at}/{crd(embedded)}"
     direct, other = {"from": "v1", "to": "v3"}, {"from": "v1", "to": "v2"}
     edited(embedded.request, at_conversion, lambda obj: obj["spec"].update(edges=[direct, other]))

@@ -30,9 +30,9 @@ CODE = """
     import subprocess
     import time
     from polyver import functions
-    from polyver.client import Resource
+    from polyver.client import GroupVersionResource
 
-    SECRETS = Resource("", "v1", "secrets")
+    SECRETS = GroupVersionResource("", "v1", "secrets")
 
     @functions.register("Hang")
     def hang(ctx, pids: str):
@@ -47,7 +47,8 @@ CODE = """
 
     @functions.register("Quick")
     def quick(ctx, text: str = ""):
-        own = ctx.client.get(Resource("", "v1", "namespaces", namespaced=False), ctx.namespace)
+        namespaces = GroupVersionResource("", "v1", "namespaces", namespaced=False)
+        own = ctx.client.get(namespaces, ctx.namespace)
         assert ctx.params["Options"] == {} and 0 < ctx.remaining and ctx.phase == "now"
         return {"text": text, "namespace": own["metadata"]["name"]}
 

@@ -444,9 +444,9 @@ def test_what_is_odd_is_answered_in_words(visitor: Visitor, path: str, status: i
 def test_nothing_of_the_page_is_loaded_before_someone_looks() -> None:
     script = (
         "import sys, asyncio\n"
-        "from polyver.app.embedded import Settings, embedded\n"
+        "from polyver.app.embedded import EmbeddedSettings, embedded\n"
         "async def main():\n"
-        "    async with embedded(Settings(page_port=0)) as running:\n"
+        "    async with embedded(EmbeddedSettings(page_port=0)) as running:\n"
         "        assert running.page\n"
         "        print([n for n in ('starlette', 'anyio') if n in sys.modules])\n"
         "asyncio.run(main())\n"

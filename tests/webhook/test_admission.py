@@ -189,11 +189,11 @@ def test_a_status_is_not_filled_in() -> None:
         (body(request(lamp(), None, operation="UPDATE")), "has no request.oldObject"),
         (
             body(request(lamp(), object=lamp() | {"metadata": []})),
-            "request.object is no object: Expected",
+            "request.object is not an object: Expected",
         ),
         (
             body(request(lamp() | {"metadata": {"annotations": {"a": 1}}})),
-            "request.object is no object: Expected `str`, got `int`",
+            "request.object is not an object: Expected `str`, got `int`",
         ),
     ],
 )

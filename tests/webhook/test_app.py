@@ -321,7 +321,7 @@ def test_what_is_answered_at_once_is_what_the_application_says(body: bytes) -> N
     app, other = WebhookApp(serving()), WebhookApp(serving())
     found = at_once(app, body)
     assert found is not None
-    assert found.head == b"content-type: application/json\r\n"
+    assert found.headers == b"content-type: application/json\r\n"
     told = answer("POST", "/convert?timeout=30s", body, app=other)
     assert (found.status, found.body) == (told.status, told.body)
     assert counts(app) == counts(other)

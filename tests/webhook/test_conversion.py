@@ -182,7 +182,7 @@ def test_empty_and_absent_are_the_same() -> None:
         ({"name": "other"}, "must have the same name: a != other"),
         ({"namespace": "other"}, "must have the same namespace: default != other"),
         ({"uid": "other"}, "must have the same UID: uid-of-a != other"),
-        ({"finalizers": ["x/y"]}, "may change labels and annotations alone (metadata.finalizers)"),
+        ({"finalizers": ["x/y"]}, "may only change labels and annotations (metadata.finalizers)"),
         ({"labels": {"bad key": "x"}}, "metadata.labels: Invalid value"),
         ({"labels": {"a": 1}}, "metadata.labels[a] must be a string"),
         ({"annotations": {"a": "x" * 300_000}}, "Too long"),

@@ -50,7 +50,7 @@ _LEASE = "polyver"
 _CERTIFICATES = "polyver-webhook"
 _SETTLE = 1.0
 """Seconds in which a new Conversion is only served: the other replicas see it in this time."""
-_PATIENCE = 20.0
+_GRACE_PERIOD = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ async def replica(settings: ReplicaSettings) -> AsyncIterator[Replica]:
                 lambda: wired.pair.shown.context,
                 at_once=app.at_once,
                 ending=app.drain,
-                patience=_PATIENCE,
+                grace_period=_GRACE_PERIOD,
             )
         )
         await undo.enter_async_context(in_background(wired.pair.follow(log)))

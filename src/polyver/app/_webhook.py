@@ -25,7 +25,7 @@ __all__ = ["RunningWebhook", "WebhookSettings", "webhook"]
 
 _LOOK_EVERY = 1.0
 _OLD_CONVERSIONS = "the conversions stay as they were"
-_PATIENCE = 20.0
+_GRACE_PERIOD = 20.0
 """Timeout for reviews in flight; with the shutdown grace period less than Kubernetes' 30 s."""
 
 
@@ -84,7 +84,7 @@ async def webhook(
                 lambda: pair.shown.context,
                 at_once=app.at_once,
                 ending=app.drain,
-                patience=_PATIENCE,
+                grace_period=_GRACE_PERIOD,
             )
         )
         reloads = _Conversions(app, load, fingerprint, known, log)

@@ -24,7 +24,7 @@ class InvalidJsonPath(PolyverError):
     """A path with a syntax error."""
 
     def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{path!r} is no path: {problem}")
+        super().__init__(f"{path!r} is not a path: {problem}")
         self.path = path
         self.problem = problem
 
@@ -124,7 +124,7 @@ class _Parser:
 
     def _read_constant(self, first: str) -> None:
         if first in "\r\n":
-            raise self._refused("it goes on in another line")
+            raise self._refused("it contains a line break")
         if first in "\"'":
             self._add(_text(self._quoted(first)))
         elif first in "+-" or first.isdecimal():
@@ -132,7 +132,7 @@ class _Parser:
         elif first == "_" or first.isalnum():
             self._add(_word(self._take(_WORD)))
         else:
-            raise self._refused(f"{first!r} has no meaning here")
+            raise self._refused(f"{first!r} is not allowed here")
 
     def _add(self, step: Step) -> None:
         self.steps.append(step)
@@ -148,7 +148,7 @@ class _Parser:
 
     def _take(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self._text, self._at)
-        assert found is not None, "these patterns match nothing too"
+        assert found is not None, "these patterns match the empty string"
         self._at = found.end()
         return found[0]
 
@@ -161,7 +161,7 @@ class _Parser:
 
     def _read_descent(self) -> None:
         if self.steps and self.steps[-1] is _descend:
-            raise self._refused("one descent follows another")
+            raise self._refused("one `..` follows another")
         self._at += 2
         self._add(_descend)
         following = self._text[self._at : self._at + 1]
@@ -173,7 +173,7 @@ class _Parser:
         try:
             return float(text) if "." in text else int(text)
         except ValueError:
-            raise self._refused(f"{text} is no number") from None
+            raise self._refused(f"{text} is not a number") from None
 
     def _quoted(self, quote: str) -> str:
         found = re.compile(rf"{quote}((?:\\.|[^\\\n])*?){quote}").match(self._text, self._at)
@@ -184,7 +184,7 @@ class _Parser:
 
     def _unescaped(self, letter: str) -> str:
         if letter not in _ESCAPES:
-            raise self._refused(f"there is no escape \\{letter}")
+            raise self._refused(f"unknown escape \\{letter}")
         return _ESCAPES[letter]
 
     def _read_brackets(self) -> None:
@@ -216,7 +216,7 @@ class _Parser:
     def _slice(self, inside: str) -> Step:
         found = _SLICE.fullmatch(inside)
         if found is None:
-            raise self._refused(f"{inside} is no index")
+            raise self._refused(f"{inside} is not an index")
         start, end, stride = (self._index(part) for part in found.groups())
         if found[2] is None:
             return _item(start or 0)
@@ -224,7 +224,7 @@ class _Parser:
 
     def _index(self, text: str | None) -> int | None:
         if text == "-":
-            raise self._refused("- is no index")
+            raise self._refused("- is not an index")
         return int(text) if text else None
 
     def _read_filter(self) -> None:
@@ -320,8 +320,8 @@ def _lists(values: list[Any]) -> Iterable[list[Any]]:
 
 
 def _union(parts: list[JsonPath]) -> Step:
-    ways = [(*map(_field, part.leading), *part.steps) for part in parts]
-    return lambda values: [found for way in ways for found in _run(way, values)]
+    step_lists = [(*map(_field, part.leading), *part.steps) for part in parts]
+    return lambda values: [found for step_list in step_lists for found in _run(step_list, values)]
 
 
 def _run(steps: Iterable[Step], values: list[Any]) -> list[Any]:

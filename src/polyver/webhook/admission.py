@@ -87,12 +87,12 @@ _form = ReviewForm("AdmissionReview", "admission.k8s.io", _decoder)
 
 
 async def admit(
-    body: bytes | bytearray, chain: AdmissionChain, act: Act, *, patience: float = 10.0
+    body: bytes | bytearray, chain: AdmissionChain, act: Act, *, timeout: float = 10.0
 ) -> Reviewed:
-    """Answer the body of a request, within `patience` seconds."""
+    """Answer the body of a request, within `timeout` seconds."""
     try:
         version, request = _form.read(body)
-        return await _admitted(version, request, chain, act, patience)
+        return await _admitted(version, request, chain, act, timeout)
     except RecursionError:
         return refused(bad("the body is nested too deeply"))
     except ApiError as error:
@@ -100,41 +100,41 @@ async def admit(
 
 
 async def _admitted(
-    version: str, request: _Request, chain: AdmissionChain, act: Act, patience: float
+    version: str, request: _Request, chain: AdmissionChain, act: Act, timeout: float
 ) -> Reviewed:
     kind = _kind(request)
     if not chain.handles(kind, request.operation):
         return _answer(version, request, Admitted(act, ("", ""), "allowed"))
-    review, key = _review(request, kind, patience), (kind.group, kind.kind)
+    review, key = _review(request, kind, timeout), (kind.group, kind.kind)
     before = fresh(review.object) if act == "mutate" else None
     try:
-        await _asked(chain, act, review)
+        await _run_chain(chain, act, review)
     except ApiError as error:
-        told = {"allowed": False, "status": error.status}
-        said = Admitted(act, key, "refused")
-        return _answer(version, request, said, told | _warned(review))
+        refusal = {"allowed": False, "status": error.status}
+        admitted = Admitted(act, key, "refused")
+        return _answer(version, request, admitted, refusal | _warned(review))
     made = _patched(before, review.object) if act == "mutate" else {}
-    said = Admitted(act, key, "changed" if made else "allowed")
-    return _answer(version, request, said, made | _warned(review))
+    admitted = Admitted(act, key, "changed" if made else "allowed")
+    return _answer(version, request, admitted, made | _warned(review))
 
 
-async def _asked(chain: AdmissionChain, act: Act, review: AdmissionRequest) -> None:
+async def _run_chain(chain: AdmissionChain, act: Act, review: AdmissionRequest) -> None:
     try:
-        async with asyncio.timeout(review.patience):
+        async with asyncio.timeout(review.timeout):
             await (chain.mutate(review) if act == "mutate" else chain.validate(review))
     except TimeoutError:
-        raise internal(f"a hook gave no answer within {review.patience:g} s") from None
+        raise internal(f"a hook gave no answer within {review.timeout:g} s") from None
 
 
 def _kind(request: _Request) -> ResourceKind:
-    asked, resource = request.kind, request.resource
+    kind, resource = request.kind, request.resource
     namespaced = bool(request.namespace)
     return ResourceKind(
-        asked.group, asked.version, asked.kind, resource.resource, "", namespaced, custom=True
+        kind.group, kind.version, kind.kind, resource.resource, "", namespaced, custom=True
     )
 
 
-def _review(request: _Request, kind: ResourceKind, patience: float) -> AdmissionRequest:
+def _review(request: _Request, kind: ResourceKind, timeout: float) -> AdmissionRequest:
     named = ""
     if request.operation != "DELETE":
         named = _checked(request.object, "object").metadata.name
@@ -153,7 +153,7 @@ def _review(request: _Request, kind: ResourceKind, patience: float) -> Admission
         user=User(user.username, tuple(user.groups or ()), user.uid, extra),
         dry_run=bool(request.dry_run),
         applied=_is_apply(request),
-        patience=patience,
+        timeout=timeout,
     )
 
 
@@ -185,7 +185,7 @@ def _checked(given: Object | None, field: str) -> _Object:
     try:
         return msgspec.convert(given, _Object)
     except msgspec.ValidationError as error:
-        raise bad(f"request.{field} is no object: {error}") from None
+        raise bad(f"request.{field} is not an object: {error}") from None
 
 
 def _patched(before: Object | None, after: Object | None) -> Object:
@@ -202,8 +202,8 @@ def _warned(review: AdmissionRequest) -> Object:
 
 
 def _answer(
-    version: str, request: _Request, said: Admitted, told: Object | None = None
+    version: str, request: _Request, admitted: Admitted, fields: Object | None = None
 ) -> Reviewed:
-    response = {"uid": request.uid, "allowed": True} | (told or {})
+    response = {"uid": request.uid, "allowed": True} | (fields or {})
     body = {"apiVersion": version, "kind": _form.kind, "response": response}
-    return Reviewed(200, encode_json(body), admitted=said)
+    return Reviewed(200, encode_json(body), admitted=admitted)

@@ -121,7 +121,7 @@ class WebhookApp:
         self._budget = self._metrics.budget = MemoryBudget(memory or memory_limit(), most_body)
         self._logged = 0.0
         self._pace = _Pace()
-        self._aside = DaemonThreadPool()
+        self._worker_threads = DaemonThreadPool()
         """Threads for reviews by rules that are too large for the event loop."""
         self._workers = Workers()
         self._draining = False
@@ -193,7 +193,7 @@ class WebhookApp:
         try:
             headers = dict(scope["headers"])
             _check_content(headers)
-            until = began + _patience(scope["query_string"]) * _IN_TIME
+            until = began + _request_timeout(scope["query_string"]) * _IN_TIME
             answer = self._converted if act is None else partial(self._admitted, act)
             body = await self._read(receive, _length(headers), until, held)
             reviewed = await self._decoded(body, answer, until)
@@ -230,7 +230,7 @@ class WebhookApp:
     async def _decoded(self, body: bytearray, answer: _Answer, until: float) -> Reviewed:
         work = self._budget.work
         count = partial(estimated, body)
-        needed = count() if len(body) <= _COUNTED_HERE else await self._aside.run(count)
+        needed = count() if len(body) <= _COUNTED_HERE else await self._worker_threads.run(count)
         if needed > work.size:
             text = (
                 f"it would take about {needed >> 20} MiB of memory, and {work.size >> 20} are free"
@@ -261,7 +261,7 @@ class WebhookApp:
     ) -> Reviewed:
         del lease
         left = max(until - monotonic(), 0)
-        return await admit(body, self._served.chain, act, patience=round(left, 1))
+        return await admit(body, self._served.chain, act, timeout=round(left, 1))
 
     async def _converted(self, body: bytearray, until: float, lease: MemoryReservation) -> Reviewed:
         reviews = self._reviews
@@ -288,7 +288,7 @@ class WebhookApp:
             return work()
         try:
             async with asyncio.timeout(until - monotonic()):
-                return await self._aside.run(partial(lease.run, work))
+                return await self._worker_threads.run(partial(lease.run, work))
         except TimeoutError:
             text = "the conversion was not done in time"
             return refused(ApiError(504, "Timeout", text))
@@ -310,17 +310,17 @@ class WebhookApp:
         self._pace.learn(len(body), monotonic() - began)
         return found
 
-    def at_once(self, head: RequestHeaders) -> Quick | None:
+    def at_once(self, request: RequestHeaders) -> Quick | None:
         """Return the function that answers usual quick conversions at once; None for all others.
 
         Its answers are the same as those of the application, with less work.
         """
-        if head.path != CONVERT or head.method != "POST" or _odd(head.headers):
+        if request.path != CONVERT or request.method != "POST" or _odd(request.headers):
             return None
-        return partial(self.convert_at_once, _patience(head.query) * _IN_TIME)
+        return partial(self.convert_at_once, _request_timeout(request.query) * _IN_TIME)
 
-    def convert_at_once(self, patience: float, body: bytes | bytearray) -> EncodedResponse | None:
-        """Answer a body within `patience` seconds; return None if it will not be quick."""
+    def convert_at_once(self, timeout: float, body: bytes | bytearray) -> EncodedResponse | None:
+        """Answer a body within `timeout` seconds; return None if it will not be quick."""
         # Every call matters here: nothing else costs as much in a review of one object.
         size = len(body)
         if self._draining or size > min(self._budget.most_body, self._pace.most_quick):
@@ -329,7 +329,7 @@ class WebhookApp:
             return None
         began = monotonic()
         try:
-            reviewed = self._reviews.answer(body, began + patience, _NO_FUNCTIONS)
+            reviewed = self._reviews.answer(body, began + timeout, _NO_FUNCTIONS)
         except CallsFunctions:
             return None
         except Exception as error:
@@ -345,9 +345,9 @@ class WebhookApp:
     def _note(self, reviewed: Reviewed, seconds: float) -> None:
         self._metrics.observe(reviewed, seconds)
         if reviewed.fault is not None or self._log.verbose:
-            self._tell(reviewed, seconds)
+            self._record(reviewed, seconds)
 
-    def _tell(self, reviewed: Reviewed, seconds: float) -> None:
+    def _record(self, reviewed: Reviewed, seconds: float) -> None:
         if reviewed.fault is not None:
             self._log.failure("a conversion failed", reviewed.fault, object=reviewed.about)
         if self._log.verbose:
@@ -386,15 +386,15 @@ async def _discard(receive: Receive, most: int) -> None:
 
 def _length(headers: Mapping[bytes, bytes]) -> int | None:
     """Return the Content-Length of a body, if it is valid."""
-    said = headers.get(b"content-length", b"")
-    return int(said) if said.isdigit() else None
+    length = headers.get(b"content-length", b"")
+    return int(length) if length.isdigit() else None
 
 
 @lru_cache(64)
-def _patience(query: bytes) -> float:
+def _request_timeout(query: bytes) -> float:
     """Return the timeout of the client: API servers send ?timeout=30s."""
-    said = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
-    return min(read_duration(said) or _TIMEOUT, _TIMEOUT)
+    timeout = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
+    return min(read_duration(timeout) or _TIMEOUT, _TIMEOUT)
 
 
 def _odd(headers: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -408,15 +408,15 @@ def _odd(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 
 def _check_content(headers: Mapping[bytes, bytes]) -> None:
-    form = _said(headers, b"content-type").partition(";")[0].strip()
+    form = _header(headers, b"content-type").partition(";")[0].strip()
     if form not in ("", "application/json") and not form.endswith("+json"):
         text = f"the body is {form[:100]}; reviews are application/json"
         raise ApiError(415, "UnsupportedMediaType", text)
-    if _said(headers, b"content-encoding").strip() not in ("", "identity"):
+    if _header(headers, b"content-encoding").strip() not in ("", "identity"):
         raise ApiError(415, "UnsupportedMediaType", "the body is compressed; send it as it is")
 
 
-def _said(headers: Mapping[bytes, bytes], name: bytes) -> str:
+def _header(headers: Mapping[bytes, bytes], name: bytes) -> str:
     return headers.get(name, b"").decode("latin-1").lower()
 
 

@@ -130,14 +130,19 @@ class Bundles:
         It runs until cancelled.
         """
 
-        async def tell(change: Change[str]) -> None:
+        async def handle(change: Change[str]) -> None:
             if change.after is not None:
                 changed()
 
         async with asyncio.TaskGroup() as group:
             for resource in (CRDS, *CONFIGURATIONS):
                 informer: Informer[str] = Informer(
-                    self._client, resource, keep=_revision, handler=tell, metadata=True, clock=clock
+                    self._client,
+                    resource,
+                    keep=_revision,
+                    handler=handle,
+                    metadata=True,
+                    clock=clock,
                 )
                 group.create_task(informer.run())
 

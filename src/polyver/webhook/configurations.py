@@ -60,15 +60,15 @@ def configurations(
     found = []
     for mutates, kind, path in ((True, "Mutating", MUTATE), (False, "Validating", VALIDATE)):
         client = client_data(webhook.at(path))
-        said = {"clientConfig": client, "failurePolicy": failing, "timeoutSeconds": timeout}
-        webhooks = [_webhook(each, said) for each in all_wanted if each.mutates is mutates]
+        common = {"clientConfig": client, "failurePolicy": failing, "timeoutSeconds": timeout}
+        webhooks = [_webhook(each, common) for each in all_wanted if each.mutates is mutates]
         named = {"apiVersion": _GROUP, "kind": f"{kind}WebhookConfiguration"}
         if webhooks:
             found.append(named | {"metadata": dict(metadata), "webhooks": webhooks})
     return found
 
 
-def _webhook(wanted: AdmissionRegistration, said: Mapping[str, Any]) -> dict[str, Any]:
+def _webhook(wanted: AdmissionRegistration, common: Mapping[str, Any]) -> dict[str, Any]:
     rule = {
         "apiGroups": [wanted.group],
         "apiVersions": list(wanted.versions),
@@ -80,7 +80,7 @@ def _webhook(wanted: AdmissionRegistration, said: Mapping[str, Any]) -> dict[str
     return {
         "name": f"{wanted.name}.{wanted.plural}.{wanted.group}",
         "admissionReviewVersions": ["v1", "v1beta1"],
-        **said,
+        **common,
         "sideEffects": "None",
         "matchPolicy": "Exact" if wanted.exact else "Equivalent",
         **({"matchConditions": conditions} if conditions else {}),

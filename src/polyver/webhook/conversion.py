@@ -78,16 +78,16 @@ class ReviewConverter(Protocol):
 Converters = Mapping[Key, ReviewConverter]
 
 
-class _Asked(msgspec.Struct):
+class _RequestBase(msgspec.Struct):
     desired: str = msgspec.field(name="desiredAPIVersion")
     uid: str = ""
 
 
-class _Request(_Asked):
+class _Request(_RequestBase):
     objects: list[msgspec.Raw] | None = None
 
 
-class _OpenedRequest(_Asked):
+class _OpenedRequest(_RequestBase):
     objects: list[Opened] | None = None
 
 

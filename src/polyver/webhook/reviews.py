@@ -93,7 +93,7 @@ class ReviewForm(Generic[R]):
         try:
             found = self._decoder.decode(_text(body))
         except msgspec.ValidationError as error:
-            self._check(self._said(body))
+            self._check(self._type_meta(body))
             raise bad(f"the body is not {self._called}: {error}") from None
         except RecursionError:
             raise _too_deep() from None
@@ -104,10 +104,10 @@ class ReviewForm(Generic[R]):
             raise bad(f"the {self.kind} has no request")
         return version, found.request
 
-    def _said(self, body: bytes | bytearray) -> TypeMeta:
+    def _type_meta(self, body: bytes | bytearray) -> TypeMeta:
         """Decode only the version and kind of a body, for an error message."""
         try:
-            return _head.decode(body)
+            return _type_meta_decoder.decode(body)
         except msgspec.ValidationError:
             raise bad(f"the body is no object, and so not {self._called}") from None
         except RecursionError:
@@ -118,11 +118,11 @@ class ReviewForm(Generic[R]):
     def _check(self, found: TypeMeta) -> str:
         if found.kind == self.kind and found.api_version in self._versions:
             return str(found.api_version)
-        said = f"{shown(found.kind)} of {shown(found.api_version)}"
-        raise bad(f"the body is {said}, not {self._called} of {' or '.join(self._versions)}")
+        found_type = f"{shown(found.kind)} of {shown(found.api_version)}"
+        raise bad(f"the body is {found_type}, not {self._called} of {' or '.join(self._versions)}")
 
 
-_head = msgspec.json.Decoder(TypeMeta)
+_type_meta_decoder = msgspec.json.Decoder(TypeMeta)
 
 
 def _text(body: bytes | bytearray) -> bytes | bytearray:

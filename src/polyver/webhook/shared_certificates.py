@@ -128,17 +128,19 @@ class SecretDocument:
         change = {"metadata": {"annotations": dict(notes)}}
         await self._client.patch(SECRETS, self.name, self.namespace, change=change, manager=POLYVER)
 
-    def informer(self, told: Callable[[Object | None], None], clock: Clock) -> Informer[Object]:
-        """Return an informer that calls `told` with each state of the Secret; None if deleted."""
+    def informer(
+        self, on_change: Callable[[Object | None], None], clock: Clock
+    ) -> Informer[Object]:
+        """Return an informer that calls `on_change` with the Secret, or None if it is deleted."""
 
-        async def tell(change: Change[Object]) -> None:
-            told(change.after)
+        async def handle(change: Change[Object]) -> None:
+            on_change(change.after)
 
         return Informer(
             self._client,
             SECRETS,
             keep=lambda obj: obj,
-            handler=tell,
+            handler=handle,
             namespace=self.namespace,
             fields=f"metadata.name={self.name}",
             clock=clock,
@@ -199,13 +201,13 @@ class SharedPairs:
 
     async def follow(self, log: Log) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._document.informer(self._told, self._clock).run())
+            group.create_task(self._document.informer(self._secret_changed, self._clock).run())
             group.create_task(self._bundles.watch(self._wake.set, clock=self._clock))
             group.create_task(self._keep_on(log))
 
     # Serving.
 
-    def _told(self, secret: Object | None) -> None:
+    def _secret_changed(self, secret: Object | None) -> None:
         with contextlib.suppress(PairUnusable):  # the next look reports it
             if secret is not None:
                 self._take(self._document.held(secret))
@@ -227,22 +229,22 @@ class SharedPairs:
             return
         serial, at = _note(held.notes.get(self._key, ""))
         if serial != held.kept.leaf.pair.serial or now - at >= _NOTED_AGAIN:
-            said = f"{held.kept.leaf.pair.serial} {now.astimezone(datetime.UTC).isoformat()}"
-            await self._document.annotate({self._key: said})
+            seen = f"{held.kept.leaf.pair.serial} {now.astimezone(datetime.UTC).isoformat()}"
+            await self._document.annotate({self._key: seen})
 
     # Rotation.
 
     async def _keep_on(self, log: Log) -> None:
         """Look again after each change, and at an interval."""
-        told = ""
+        reported = ""
         while True:
             try:
                 await self.look(log)
-                told = ""
+                reported = ""
             except PolyverError as error:
-                if str(error) != told:
+                if str(error) != reported:
                     log.warning(OLD_PAIR, reason=str(error))
-                told = str(error)
+                reported = str(error)
             except Exception as error:
                 log.failure(OLD_PAIR, error)
             timer = self._clock.call_later(_LOOK_EVERY, self._wake.set)

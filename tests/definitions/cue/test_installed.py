@@ -10,13 +10,13 @@ from tests.definitions.rendered import Platform, component, uses
 from polyver.definitions.cue import engines
 
 ENGINE = """\
-from polyver.definitions.rendering import Document, Documents
+from polyver.definitions.rendering import TemplateDocument, TemplateOutput
 
 
 class Echo:
     def render(self, schematic, given):
         obj = {"apiVersion": "v1", "kind": schematic["kind"], "data": dict(given.parameters)}
-        return Documents(Document(obj, "the whole"))
+        return TemplateOutput(TemplateDocument(obj, "the whole"))
 
 
 class Broken:

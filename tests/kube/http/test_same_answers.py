@@ -94,17 +94,21 @@ def clients(draw: st.DrawFn) -> list[list[bytes]]:
 async def played(all_pieces: list[list[bytes]], *, at_once: bool) -> Seen:
     """Return what clients see."""
     house, seen = House(), Seen()
-    hall = ServerState(house, house.at_once if at_once else None, lambda _: {})
+    server_state = ServerState(house, house.at_once if at_once else None, lambda _: {})
     for pieces in all_pieces:
-        wire = Wire(hall)
+        wire = Wire(server_state)
         for piece in pieces:
             wire.send(piece)
-            await settled(hall)
+            await settled(server_state)
         seen.answers.append((alike(wire.written), wire.closed))
         wire.lose()
-        await settled(hall)
-        assert (hall.held, hall.tasks, hall.connections) == (0, set(), set())
-    hall.close()
+        await settled(server_state)
+        assert (server_state.held, server_state.tasks, server_state.connections) == (
+            0,
+            set(),
+            set(),
+        )
+    server_state.close()
     seen.at_once = house.at_once_answered
     return seen
 

@@ -67,7 +67,7 @@ def test_a_request_that_holds_the_loop_is_named(capfd: pytest.CaptureFixture[str
 
     run(test)
     said = capfd.readouterr().err
-    assert "the event loop was held" in said
+    assert "the event loop was blocked" in said
     assert "GET /holds at" in said
 
 
@@ -78,7 +78,7 @@ def test_work_off_the_loop_does_not_hold_it(capfd: pytest.CaptureFixture[str]) -
         assert dict(dog.lags.buckets())["+Inf"] > before + 2
 
     run(test)
-    assert "the event loop was held" not in capfd.readouterr().err
+    assert "the event loop was blocked" not in capfd.readouterr().err
 
 
 def test_work_that_takes_too_long_is_stopped() -> None:

@@ -65,13 +65,13 @@ class House:
 class Wire(asyncio.Transport):
     """What a connection is given bytes by, in exactly these pieces, and gives its answers to."""
 
-    def __init__(self, hall: ServerState) -> None:
+    def __init__(self, server_state: ServerState) -> None:
         super().__init__()
         self.written = bytearray()
         self.closed = self.aborted = False
         self._reading = True
         self._waiting = bytearray()
-        self.connection = Connection(hall)
+        self.connection = Connection(server_state)
         self.connection.connection_made(self)
 
     def send(self, piece: bytes) -> None:
@@ -121,11 +121,11 @@ class Wire(asyncio.Transport):
         self.closed = self.aborted = True
 
 
-async def settled(hall: ServerState) -> None:
+async def settled(server_state: ServerState) -> None:
     """Let all run that can."""
     for _ in range(12):
         await asyncio.sleep(0)
-    assert len(hall.tasks) <= len(hall.connections)
+    assert len(server_state.tasks) <= len(server_state.connections)
 
 
 # What is sent: a head is its bytes for a body of some size.

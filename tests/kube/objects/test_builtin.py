@@ -174,7 +174,8 @@ def test_nothing_is_read_before_somebody_asks() -> None:
     program = (
         "import polyver.kube.objects.builtin._types as types;"
         "import polyver.kube.objects.builtin._kinds as kinds;"
-        "print(types._facts.cache_info().currsize, kinds.builtin_kinds.cache_info().currsize)"
+        "print(types._encoded_types.cache_info().currsize,"
+        "kinds.builtin_kinds.cache_info().currsize)"
     )
     asked = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

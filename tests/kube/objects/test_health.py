@@ -75,7 +75,7 @@ def test_what_does_well(found: Object) -> None:
             obj("apps/v1 Deployment", {**ALL, "availableReplicas": 1}, {"replicas": 3}),
             "1 of 3 replicas are available",
         ),
-        (obj("apps/v1 Deployment", ALL, {"replicas": 2}), "1 old replicas are still there"),
+        (obj("apps/v1 Deployment", ALL, {"replicas": 2}), "1 old replicas still exist"),
         (
             obj(
                 "apps/v1 Deployment",
@@ -83,7 +83,7 @@ def test_what_does_well(found: Object) -> None:
                 {"replicas": 3},
                 generation=2,
             ),
-            "its controller has not seen the last change",
+            "its controller has not observed the last change",
         ),
         (
             obj(
@@ -110,7 +110,7 @@ def test_what_does_well(found: Object) -> None:
             ),
             "1 of 2 pods are ready",
         ),
-        (obj("batch/v1 Job", {"succeeded": 1}, {"completions": 3}), "1 of 3 runs have ended"),
+        (obj("batch/v1 Job", {"succeeded": 1}, {"completions": 3}), "1 of 3 pods have succeeded"),
         (obj("batch/v1 Job", conditions(Failed="True")), "has failed"),
         (obj("v1 Pod", {"phase": "Failed", "message": "evicted"}), "is Failed, not ready: evicted"),
         (
@@ -135,7 +135,7 @@ def test_what_does_well(found: Object) -> None:
                 {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]},
                 generation=2,
             ),
-            "its controller has not seen the last change",
+            "its controller has not observed the last change",
         ),
         (obj("v1 ConfigMap", deletionTimestamp="2026-01-01T00:00:00Z"), "is being deleted"),
     ],

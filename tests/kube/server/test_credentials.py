@@ -151,7 +151,7 @@ def test_what_is_no_kubeconfig_is_left_alone(
 ) -> None:
     path = tmp_path / "config"
     path.write_text(content)
-    with pytest.raises(CannotWriteKubeconfig, match="is no kubeconfig"):
+    with pytest.raises(CannotWriteKubeconfig, match="is not a kubeconfig"):
         write_kubeconfig(path, URL, credentials)
     assert path.read_text() == content
     assert list(tmp_path.iterdir()) == [path]

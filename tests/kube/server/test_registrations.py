@@ -82,7 +82,7 @@ def test_one_that_leads_elsewhere_is_kept_with_a_warning_and_said_to_be_unavaila
     async def test(client: Client) -> None:
         answer = await client.ask("POST", SERVICES, ELSEWHERE)
         assert answer.status == 201
-        warning = "API services are stored, but requests are not passed on by this server"
+        warning = "API services are stored, but this server does not forward requests"
         assert ("warning", f'299 - "{warning}"') in answer.headers
 
         async def told() -> bool:

@@ -119,7 +119,7 @@ def test_a_damaged_store_is_not_served(data: Path, spoil: Spoil) -> None:
     before = file.read_bytes()
     told = refusal(data)
     assert told.startswith(f"{file} is damaged: ")
-    assert "put a backup of the folder in its place" in told
+    assert "restore the folder from a backup" in told
     assert file.read_bytes() == before
 
 
@@ -174,14 +174,14 @@ def test_an_empty_store_beside_credentials_is_refused_unless_confirmed(
 def test_a_store_of_a_newer_release_is_refused(data: Path) -> None:
     change(data, "pragma user_version = 2")
     told = refusal(data)
-    assert f"{data / 'store' / 'store.db'} has the format 2, and this polyver knows 1" in told
+    assert f"{data / 'store' / 'store.db'} has format 2, and this polyver supports 1" in told
 
 
 def test_a_database_of_somebody_else_is_refused(data: Path) -> None:
     shutil.rmtree(data / "store")
     (data / "store").mkdir()
     change(data, "create table photos (name text)")
-    assert f"{data / 'store' / 'store.db'} is not a store of polyver" in refusal(data)
+    assert f"{data / 'store' / 'store.db'} is not a polyver store" in refusal(data)
 
 
 def test_a_folder_in_the_place_of_the_store_is_named(data: Path) -> None:
@@ -278,7 +278,7 @@ def test_certificates_that_have_ended_are_made_again(
     shutil.rmtree(data / "credentials")
     Credentials.open(data / "credentials", NAMES, now=now() - datetime.timedelta(days=5000))
     starts(data)
-    assert f"{data / 'credentials' / 'server.crt'} ends at" in capsys.readouterr().err
+    assert f"{data / 'credentials' / 'server.crt'} expires at" in capsys.readouterr().err
 
 
 def test_a_key_that_is_garbage_is_made_again_by_the_command(data: Path) -> None:
@@ -304,8 +304,8 @@ def test_a_key_that_is_garbage_is_made_again_by_the_command(data: Path) -> None:
         ("admin.token", garbage, "holds no token; delete it"),
         ("viewer.token", garbage, "holds no token; delete it"),
         ("page.token", garbage, "holds no token; delete it"),
-        ("accounts.key", garbage, "is not a private key; put it back from a backup"),
-        ("accounts.key", empty, "is not a private key; put it back from a backup"),
+        ("accounts.key", garbage, "is not a private key; restore it from a backup"),
+        ("accounts.key", empty, "is not a private key; restore it from a backup"),
         ("accounts.key", folder, "cannot be used: Is a directory"),
     ],
 )

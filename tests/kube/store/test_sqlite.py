@@ -17,12 +17,12 @@ from polyver.kube.store import SqliteStore, StoreFailed, StoreLocked, StoreWrite
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from polyver.kube.store import Change, SqliteStore
+from polyver.kube.store import StoreWrite, SqliteStore
 
 async def writer(store, number):
     revision = 0
     for count in range(1_000_000):
-        change = Change(f"/{number}", b"%d " % count, b"", revision)
+        change = StoreWrite(f"/{number}", b"%d " % count, b"", revision)
         revision = (await store.write(change)).revision
         print(number, count, revision, flush=True)
 
@@ -116,7 +116,7 @@ def test_a_store_of_a_later_format_is_refused(tmp_path: Path) -> None:
     database.close()
 
     async def attempt() -> None:
-        with pytest.raises(StoreFailed, match="has the format 9, and this polyver knows 1"):
+        with pytest.raises(StoreFailed, match="has format 9, and this polyver supports 1"):
             SqliteStore(tmp_path)
 
     asyncio.run(attempt())
@@ -138,7 +138,7 @@ def test_a_full_disk_fails_the_write_and_nothing_else(tmp_path: Path) -> None:
             before = await store.write(StoreWrite("/a", b"", b"", 0))
             pages = store._writer.execute("pragma page_count").fetchall()[0][0]
             store._writer.execute(f"pragma max_page_count = {pages}")
-            with pytest.raises(StoreFailed, match=r"the disk refused a write: .*full"):
+            with pytest.raises(StoreFailed, match=r"a write to the disk failed: .*full"):
                 await store.write(StoreWrite("/b", b"x" * 1_000_000, b"", 0))
             assert store.get("/a") == before
             assert store.get("/b") is None

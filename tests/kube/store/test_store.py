@@ -215,7 +215,7 @@ def test_what_is_compacted_cannot_be_asked_for_and_what_is_there_stays(opened: O
 
 def test_a_watch_of_the_future_is_refused(opened: Opener) -> None:
     async def test(store: Store) -> None:
-        with pytest.raises(FutureRevision, match="now is 0"):
+        with pytest.raises(FutureRevision, match="the current one is 0"):
             store.watch("/", 1)
 
     run(opened, test)

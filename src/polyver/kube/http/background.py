@@ -29,16 +29,16 @@ async def repeated(
     act: Callable[[], Awaitable[None]], *, every: float, log: Log, failing: str
 ) -> None:
     """Call a function at an interval; log repeated equal failures once."""
-    told = ""
+    reported = ""
     while True:
         await asyncio.sleep(every)
         try:
             await act()
         except (PolyverError, OSError) as error:
-            if str(error) != told:
+            if str(error) != reported:
                 log.warning(failing, reason=str(error))
-            told = str(error)
+            reported = str(error)
         except Exception as error:
             log.failure(failing, error)
         else:
-            told = ""
+            reported = ""

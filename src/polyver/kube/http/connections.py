@@ -17,7 +17,7 @@ from typing import Any
 
 import httptools
 
-from polyver.kube.http.exchanges import Exchange, head_of
+from polyver.kube.http.exchanges import Exchange, header_block_of
 from polyver.kube.http.http import Application, AtOnce, RequestHeaders
 
 __all__ = ["Connection", "Known", "ServerState"]
@@ -28,7 +28,7 @@ Known = Callable[[asyncio.Transport], dict[str, Any]]
 _KEEP_ALIVE = 120.0
 """Longer than clients keep idle connections, so that the client closes first."""
 _REQUEST = 60.0
-_MOST_HEAD = 1024 * 1024
+_MOST_HEADER_BYTES = 1024 * 1024
 _MOST_AT_ONCE = 256 * 1024
 _MOST_UNREAD = 64 * 1024
 """The bytes of a body that may wait for the application before reading is paused."""
@@ -111,10 +111,10 @@ def _is_malformed(host: bytes) -> bool:
 class Connection(asyncio.BufferedProtocol):
     """The connection of one client."""
 
-    def __init__(self, hall: ServerState) -> None:
+    def __init__(self, server_state: ServerState) -> None:
         self.transport: asyncio.Transport
         self.scope: dict[str, Any]
-        self._hall = hall
+        self._server_state = server_state
         self._parser = httptools.HttpRequestParser(self)
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = _NEVER
@@ -124,7 +124,7 @@ class Connection(asyncio.BufferedProtocol):
         self._expects = False
         self._problem = ""
         self._unparsed = 0
-        self._in_head = True
+        self._in_headers = True
         self._in_message = True
         self._incoming: Exchange | None = None
         self._reads = True
@@ -139,7 +139,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.transport = transport
-        self._hall.connections.add(self)
+        self._server_state.connections.add(self)
         self.scope = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -147,13 +147,13 @@ class Connection(asyncio.BufferedProtocol):
             "server": _address(transport, "sockname"),
             "client": _address(transport, "peername"),
             "root_path": "",
-            "state": self._hall.known(transport),
+            "state": self._server_state.known(transport),
         }
-        self._deadline = self._hall.loop.time() + _REQUEST
+        self._deadline = self._server_state.loop.time() + _REQUEST
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's words
-        self._hall.connections.discard(self)
+        self._server_state.connections.discard(self)
         self._closing = True
         if self._timer is not None:
             self._timer.cancel()
@@ -164,7 +164,7 @@ class Connection(asyncio.BufferedProtocol):
         self.resume_writing()
 
     def _drop(self, exchange: Exchange) -> None:
-        self._hall.held -= exchange.size
+        self._server_state.held -= exchange.size
         exchange.size, exchange.gone = 0, True
         exchange.wake()
 
@@ -184,13 +184,13 @@ class Connection(asyncio.BufferedProtocol):
     def _look(self) -> None:
         """Close the connection if its deadline has passed; otherwise check again later."""
         # Requests only move the deadline: a timer for each request would cost more.
-        left = self._deadline - self._hall.loop.time()
+        left = self._deadline - self._server_state.loop.time()
         if left <= 0 and not self._reads:
             # The server itself paused reading while it answers an earlier request.
             left = _REQUEST
-            self._deadline = self._hall.loop.time() + left
+            self._deadline = self._server_state.loop.time() + left
         if left > 0:
-            self._timer = self._hall.loop.call_later(min(left, _REQUEST), self._look)
+            self._timer = self._server_state.loop.call_later(min(left, _REQUEST), self._look)
         elif self._in_message:
             self.transport.abort()
         else:
@@ -199,13 +199,13 @@ class Connection(asyncio.BufferedProtocol):
     # Receiving.
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's words
-        return self._hall.buffer
+        return self._server_state.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        data = self._hall.buffer[:nbytes]
+        data = self._server_state.buffer[:nbytes]
         if self._closing and (self._incoming is None or self._incoming.whole):
             return
-        self._unparsed = len(data) + (self._unparsed if self._in_head else 0)
+        self._unparsed = len(data) + (self._unparsed if self._in_headers else 0)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -213,28 +213,28 @@ class Connection(asyncio.BufferedProtocol):
         except httptools.HttpParserError:
             self._refuse("400 Bad Request", self._problem)
             return
-        if self._in_head and self._unparsed > _MOST_HEAD:
+        if self._in_headers and self._unparsed > _MOST_HEADER_BYTES:
             self._refuse("431 Request Header Fields Too Large")
             return
         self._advance()
 
     def on_message_begin(self) -> None:
-        self._in_message = self._in_head = True
-        self._deadline = self._hall.loop.time() + _REQUEST
+        self._in_message = self._in_headers = True
+        self._deadline = self._server_state.loop.time() + _REQUEST
         self._url, self._headers, self._expects = b"", [], False
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # trailers are ignored
+        if self._in_headers:  # trailers are ignored
             name = name.lower()
             self._headers.append((name, value))
             if name == b"expect":
                 self._expects = value.lower() == b"100-continue" or self._expects
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._unparsed, self._incoming = False, 0, None
+        self._in_headers, self._unparsed, self._incoming = False, 0, None
         if self._closing:
             return
         parser, version = self._parser, self._parser.get_http_version()
@@ -257,7 +257,7 @@ class Connection(asyncio.BufferedProtocol):
     def on_body(self, body: bytes) -> None:
         exchange = self._incoming
         if exchange is not None and not exchange.complete:
-            self._hall.held += len(body)
+            self._server_state.held += len(body)
             exchange.add(body)
 
     def on_message_complete(self) -> None:
@@ -266,12 +266,12 @@ class Connection(asyncio.BufferedProtocol):
             self._incoming.whole = True
             self._incoming.wake()
         busy = self._queue or self._answering
-        self._deadline = _NEVER if busy else self._hall.loop.time() + _KEEP_ALIVE
+        self._deadline = _NEVER if busy else self._server_state.loop.time() + _KEEP_ALIVE
 
     def _refuse(self, status: str, problem: str = "") -> None:
         """Reject a malformed or too large request; accept nothing after it."""
         self._closing = True
-        exchange = self._incoming if self._in_message and not self._in_head else None
+        exchange = self._incoming if self._in_message and not self._in_headers else None
         if exchange is not None and not exchange.complete:
             self._drop(exchange)
             if self._queue:
@@ -285,9 +285,9 @@ class Connection(asyncio.BufferedProtocol):
             newest.keep_alive = False  # earlier requests are answered first
             self._advance()
         elif not self.transport.is_closing():
-            head = "content-type: text/plain; charset=utf-8\r\nconnection: close"
+            headers = "content-type: text/plain; charset=utf-8\r\nconnection: close"
             text = f"{status}: {problem}" if problem else status
-            self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n\r\n{text}".encode())
+            self.transport.write(f"HTTP/1.1 {status}\r\n{headers}\r\n\r\n{text}".encode())
             self.transport.close()
 
     # Answering.
@@ -298,29 +298,30 @@ class Connection(asyncio.BufferedProtocol):
             exchange = self._answering = self._queue.popleft()
             if self._answer_at_once(exchange):
                 return
-            self._hall.start(exchange)
+            self._server_state.start(exchange)
         self._regulate()
 
     def _may_wait(self, exchange: Exchange) -> bool:
         """Report whether to wait for the rest of a body, because it may be answered at once."""
-        if exchange.whole or self._hall.at_once is None:
+        if exchange.whole or self._server_state.at_once is None:
             return False
-        much = exchange.size > _MOST_HELD or self._hall.held > _MOST_HELD_BY_ALL
+        much = exchange.size > _MOST_HELD or self._server_state.held > _MOST_HELD_BY_ALL
         return not (much or exchange.expects or self._closing)
 
     def _answer_at_once(self, exchange: Exchange) -> bool:
-        at_once = self._hall.at_once
+        at_once = self._server_state.at_once
         if at_once is None or not exchange.whole or self._written is not None:
             return False
-        head = RequestHeaders(exchange.method, exchange.path, exchange.query, exchange.headers)
-        quick = at_once(head)
+        request = RequestHeaders(exchange.method, exchange.path, exchange.query, exchange.headers)
+        quick = at_once(request)
         if quick is None:
             return False
         answer = quick(exchange.body)
         if answer is None:
             return False
         body = b"" if exchange.method == "HEAD" else answer.body
-        self.write(head_of(answer, self._hall.date, keep_alive=exchange.keep_alive), body)
+        date, keep_alive = self._server_state.date, exchange.keep_alive
+        self.write(header_block_of(answer, date, keep_alive=keep_alive), body)
         exchange.finish()
         return True
 
@@ -338,7 +339,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def date(self) -> bytes:
-        return self._hall.date
+        return self._server_state.date
 
     @property
     def writable(self) -> Awaitable[object] | None:
@@ -352,27 +353,27 @@ class Connection(asyncio.BufferedProtocol):
             self._written.set()
             self._written = None
 
-    def write(self, head: bytes, body: bytes) -> None:
+    def write(self, headers: bytes, body: bytes) -> None:
         if len(body) < _ONE_RECORD:
-            self.transport.write(head + body)
+            self.transport.write(headers + body)
         else:
-            self.transport.writelines((head, body))
+            self.transport.writelines((headers, body))
 
     def taken(self, size: int) -> None:
-        self._hall.held -= size
+        self._server_state.held -= size
         self._regulate()
 
     def answered(self, exchange: Exchange) -> None:
         self._answering = None
-        self._hall.held -= exchange.size
+        self._server_state.held -= exchange.size
         exchange.size = 0
         if not exchange.keep_alive:
             self.transport.close()
         elif self._queue:
             # A client that pipelines requests takes turns with all others.
-            self._hall.loop.call_soon(self._advance)
+            self._server_state.loop.call_soon(self._advance)
         elif not self._in_message:
-            self._deadline = self._hall.loop.time() + _KEEP_ALIVE
+            self._deadline = self._server_state.loop.time() + _KEEP_ALIVE
         self._regulate()
 
 

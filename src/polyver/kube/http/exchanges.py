@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from polyver.kube.http.http import Application, EncodedResponse
 
-__all__ = ["Exchange", "ExchangeTransport", "head_of"]
+__all__ = ["Exchange", "ExchangeTransport", "header_block_of"]
 
 Message = Mapping[str, Any]
 _BODILESS = (204, 304)
@@ -50,7 +50,7 @@ class ExchangeTransport(Protocol):
     def writable(self) -> Awaitable[object] | None:
         """An awaitable to await before more is written; usually None."""
 
-    def write(self, head: bytes, body: bytes) -> None: ...
+    def write(self, headers: bytes, body: bytes) -> None: ...
 
     def taken(self, size: int) -> None:
         """Record that the application took bytes of the body; more may be received."""
@@ -68,12 +68,12 @@ class Exchange:
         "_begun",
         "_changed",
         "_chunked",
+        "_connection",
         "_ended",
         "_expects",
         "_held",
         "_left",
         "_parts",
-        "_way",
         "complete",
         "gone",
         "headers",
@@ -90,7 +90,7 @@ class Exchange:
 
     def __init__(
         self,
-        way: ExchangeTransport,
+        connection: ExchangeTransport,
         method: str,
         target: tuple[str, bytes, bytes],
         headers: list[tuple[bytes, bytes]],
@@ -99,7 +99,7 @@ class Exchange:
         keep_alive: bool,
         expects: bool,
     ) -> None:
-        self._way = way
+        self._connection = connection
         self.method = method
         self.path, self.raw_path, self.query = target
         self.headers = headers
@@ -160,7 +160,7 @@ class Exchange:
 
     async def run(self, app: Application) -> None:
         """Let the application answer; if it fails, send 500, or close if the answer has begun."""
-        scope = self._way.scope.copy()
+        scope = self._connection.scope.copy()
         scope |= {
             "http_version": self.version,
             "method": self.method,
@@ -176,7 +176,7 @@ class Exchange:
         if self.complete or self.gone:
             return
         if self._begun and not self._held:
-            self._way.close()
+            self._connection.close()
         else:
             self._begin(500, _FAILURE_HEADERS)
             self._go_on(_FAILED, more=False)
@@ -184,7 +184,7 @@ class Exchange:
     async def receive(self) -> Message:
         if self._expects:
             self._expects = False
-            self._way.write(b"HTTP/1.1 100 Continue\r\n\r\n", b"")
+            self._connection.write(b"HTTP/1.1 100 Continue\r\n\r\n", b"")
         while not (self._parts or self.gone or self.complete):
             if self.whole and not self._ended:
                 break
@@ -193,7 +193,7 @@ class Exchange:
             return {"type": "http.disconnect"}
         body = self.body
         self._parts, self.size, self._ended = [], 0, self.whole
-        self._way.taken(len(body))
+        self._connection.taken(len(body))
         return {"type": "http.request", "body": body, "more_body": not self.whole}
 
     async def _change(self) -> None:
@@ -218,7 +218,7 @@ class Exchange:
         await self._send(message)
 
     async def _send(self, message: Message) -> None:
-        while not self.gone and (writable := self._way.writable) is not None:
+        while not self.gone and (writable := self._connection.writable) is not None:
             await writable
         if self.gone:
             return
@@ -232,8 +232,8 @@ class Exchange:
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         given = list(headers)
-        said = dict(given)
-        self._left = int(said[b"content-length"]) if b"content-length" in said else None
+        by_name = dict(given)
+        self._left = int(by_name[b"content-length"]) if b"content-length" in by_name else None
         bodiless = self.method == "HEAD" or status in _BODILESS
         ends_alone = self._left is not None or bodiless
         self._chunked = not ends_alone and self.version != "1.0"
@@ -241,12 +241,12 @@ class Exchange:
             given.append((b"transfer-encoding", b"chunked"))
         elif not ends_alone:
             self.keep_alive = False  # the end of the connection marks the end of the answer
-        if b"close" in said.get(b"connection", b"").lower():
+        if b"close" in by_name.get(b"connection", b"").lower():
             self.keep_alive = False
         elif not self.keep_alive:
             given.append((b"connection", b"close"))
         self._left = 0 if bodiless else self._left
-        self._held = _head(status, self._way.date, given)
+        self._held = _header_block(status, self._connection.date, given)
         self._begun, self._expects = True, False
         if not ends_alone:
             self._flush(b"")  # the first piece may come much later
@@ -268,37 +268,37 @@ class Exchange:
             return body
         self._left -= len(body)
         if self._left < 0 or (self._left and not more):
-            raise RuntimeError("the body is not as long as was said")
+            raise RuntimeError("the body does not have the announced length")
         return body
 
     def _flush(self, body: bytes) -> None:
-        head, self._held = self._held, b""
-        if head or body:
-            self._way.write(head, body)
+        headers, self._held = self._held, b""
+        if headers or body:
+            self._connection.write(headers, body)
 
     def finish(self) -> None:
         """Complete the exchange."""
         self.complete = True
         self.wake()
-        self._way.answered(self)
+        self._connection.answered(self)
 
 
-def _head(status: int, date: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+def _header_block(status: int, date: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
     lines = [b"%b: %b\r\n" % each for each in headers]
-    head = b"".join((_STATUS_LINES[status], date, *lines))
+    block = b"".join((_STATUS_LINES[status], date, *lines))
     ends = len(lines) + 2
-    if head.count(b"\n") != ends or head.count(b"\r") != ends or b"\0" in head:
-        raise RuntimeError("a header reaches beyond its line")
-    return head + b"\r\n"
+    if block.count(b"\n") != ends or block.count(b"\r") != ends or b"\0" in block:
+        raise RuntimeError("a header contains a line break or a NUL")
+    return block + b"\r\n"
 
 
-def head_of(answer: EncodedResponse, date: bytes, *, keep_alive: bool) -> bytes:
+def header_block_of(answer: EncodedResponse, date: bytes, *, keep_alive: bool) -> bytes:
     """Return the status line and headers of an answer that is complete.
 
     >>> answer = EncodedResponse(200, b"content-type: text/plain\\r\\n", b"ab")
-    >>> head_of(answer, b"", keep_alive=True)
+    >>> header_block_of(answer, b"", keep_alive=True)
     b'HTTP/1.1 200 OK\\r\\ncontent-type: text/plain\\r\\ncontent-length: 2\\r\\n\\r\\n'
     """
     end = b"" if keep_alive else b"connection: close\r\n"
-    said = (_STATUS_LINES[answer.status], date, answer.head, end, len(answer.body))
-    return b"%b%b%b%bcontent-length: %d\r\n\r\n" % said
+    parts = (_STATUS_LINES[answer.status], date, answer.headers, end, len(answer.body))
+    return b"%b%b%b%bcontent-length: %d\r\n\r\n" % parts

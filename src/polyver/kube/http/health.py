@@ -14,7 +14,7 @@ Checks = Mapping[str, Callable[[], str]]
 """Health checks by name; each returns its problem, or an empty string."""
 
 _PLAIN = [("Content-Type", "text/plain; charset=utf-8")]
-_WHOLE = [*_PLAIN, ("X-Content-Type-Options", "nosniff")]
+_HEADERS = [*_PLAIN, ("X-Content-Type-Options", "nosniff")]
 
 
 def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> HttpResponse:
@@ -36,14 +36,14 @@ def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> Http
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
     # The reason of a failure is shown only at the path of the check itself.
     if any(line.startswith("[-]") for line in lines):
-        return HttpResponse(failing, list(_WHOLE), _text([*lines, f"{name} check failed"]))
+        return HttpResponse(failing, list(_HEADERS), _text([*lines, f"{name} check failed"]))
     passed = _text([*lines, f"{name} check passed"])
-    return HttpResponse(200, list(_WHOLE), passed if "verbose" in options else b"ok")
+    return HttpResponse(200, list(_HEADERS), passed if "verbose" in options else b"ok")
 
 
 def _one(problem: str, failing: int) -> HttpResponse:
     if problem:
-        return HttpResponse(failing, list(_WHOLE), f"internal server error: {problem}\n".encode())
+        return HttpResponse(failing, list(_HEADERS), f"internal server error: {problem}\n".encode())
     return HttpResponse(200, list(_PLAIN), b"ok")
 
 
@@ -58,4 +58,4 @@ def _text(lines: list[str]) -> bytes:
 
 
 def _nothing() -> HttpResponse:
-    return HttpResponse(404, list(_WHOLE), b"404 page not found\n")
+    return HttpResponse(404, list(_HEADERS), b"404 page not found\n")

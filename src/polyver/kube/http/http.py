@@ -49,7 +49,7 @@ class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
     """A complete response."""
 
     status: int
-    head: bytes
+    headers: bytes
     """Header lines, each with its line end; Content-Length, Date and Connection are added."""
     body: bytes
 

@@ -25,7 +25,7 @@ from polyver.kube.http.watchdog import watched
 __all__ = ["CannotListen", "bind", "serving", "tls_context"]
 
 _HANDSHAKE = 10.0
-_GOODBYE = 0.02
+_CLOSE_TIMEOUT = 0.02
 _TLS_HANDSHAKE = 0x16
 _BACKLOG = 512
 _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
@@ -60,7 +60,7 @@ def bind(host: str, port: int, *, option: str = "--port") -> socket.socket:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         hint = "use an address of this machine, such as 127.0.0.1"
-        raise CannotListen(f"{host} is no host that is known here", hint=hint) from None
+        raise CannotListen(f"{host} cannot be resolved", hint=hint) from None
     family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
     try:
@@ -83,7 +83,7 @@ def _why(error: OSError, option: str) -> tuple[str, str]:
             hint = f"choose another with {option}, or any free one with {option} 0"
             return "the port is in use", hint
         case errno.EACCES:
-            return "this user may not", "choose a port above 1023"
+            return "permission denied", "choose a port above 1023"
         case errno.EADDRNOTAVAIL:
             return "this machine has no such address", "use 127.0.0.1"
     return error.strerror or str(error), ""
@@ -102,7 +102,7 @@ async def serving(
     at_once: AtOnce | None = None,
     known: Known = _nothing_known,
     ending: Callable[[], None] = lambda: None,
-    patience: float = 5.0,
+    grace_period: float = 5.0,
 ) -> AsyncIterator[None]:
     """Serve while the body runs.
 
@@ -112,14 +112,14 @@ async def serving(
 
     `context` returns the TLS context of each new connection; without it the server speaks plain
     HTTP. At the end the server accepts no more connections, calls `ending`, and gives running
-    requests `patience` seconds to finish.
+    requests `grace_period` seconds to finish.
     """
     with watched():
         server = _Server(ServerState(app, at_once, known), listener, context)
         try:
             yield
         finally:
-            await server.stop(ending, patience)
+            await server.stop(ending, grace_period)
 
 
 class _Server:
@@ -127,11 +127,11 @@ class _Server:
 
     def __init__(
         self,
-        hall: ServerState,
+        server_state: ServerState,
         listener: socket.socket,
         context: Callable[[], ssl.SSLContext] | None,
     ) -> None:
-        self._hall = hall
+        self._server_state = server_state
         self._listener = listener
         self._context = context
         self._loop = asyncio.get_running_loop()
@@ -182,7 +182,7 @@ class _Server:
     async def _connect(self, connection: socket.socket) -> None:
         context = self._context() if self._context else None
         await self._loop.connect_accepted_socket(
-            lambda: Connection(self._hall),
+            lambda: Connection(self._server_state),
             connection,
             ssl=context,
             ssl_handshake_timeout=_HANDSHAKE if context else None,
@@ -190,29 +190,29 @@ class _Server:
 
     # Stopping.
 
-    async def stop(self, ending: Callable[[], None], patience: float) -> None:
-        self._hall.close()
+    async def stop(self, ending: Callable[[], None], grace_period: float) -> None:
+        self._server_state.close()
         await _cancelled(self._accepting, *self._arriving)
         self._listener.close()
         ending()
-        for connection in list(self._hall.connections):
+        for connection in list(self._server_state.connections):
             connection.shutdown()
-        await _until(lambda: not self._hall.tasks and not self._unsent(), patience)
+        await _until(lambda: not self._server_state.tasks and not self._unsent(), grace_period)
         # Clients that read have seen the end by now. A client with an idle connection in its pool
         # has not, and is not waited for.
-        await _until(lambda: not self._hall.connections, _GOODBYE)
-        for connection in list(self._hall.connections):
+        await _until(lambda: not self._server_state.connections, _CLOSE_TIMEOUT)
+        for connection in list(self._server_state.connections):
             connection.transport.abort()
-        await _cancelled(*self._hall.tasks)
-        await _until(lambda: not self._hall.connections, _GOODBYE)
+        await _cancelled(*self._server_state.tasks)
+        await _until(lambda: not self._server_state.connections, _CLOSE_TIMEOUT)
 
     def _unsent(self) -> bool:
-        return any(_bytes_unsent(each.transport) for each in self._hall.connections)
+        return any(_bytes_unsent(each.transport) for each in self._server_state.connections)
 
 
-async def _until(done: Callable[[], bool], patience: float) -> None:
+async def _until(done: Callable[[], bool], timeout: float) -> None:
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(timeout):
             while not done():
                 await asyncio.sleep(0.002)
 

@@ -21,18 +21,18 @@ class Log:
     def __init__(self, *, verbose: bool = False) -> None:
         self.verbose = verbose
 
-    def info(self, event: str, **facts: object) -> None:
+    def info(self, event: str, **fields: object) -> None:
         """Log a usual event, if verbose."""
         if self.verbose:
-            _logger().info(event, **facts)
+            _logger().info(event, **fields)
 
-    def warning(self, event: str, **facts: object) -> None:
+    def warning(self, event: str, **fields: object) -> None:
         """Log an event that needs attention."""
-        _logger().warning(event, **facts)
+        _logger().warning(event, **fields)
 
-    def failure(self, event: str, error: BaseException, **facts: object) -> None:
+    def failure(self, event: str, error: BaseException, **fields: object) -> None:
         """Log an unexpected error with its traceback."""
-        _logger().error(event, exc_info=error, **facts)
+        _logger().error(event, exc_info=error, **fields)
 
 
 @cache

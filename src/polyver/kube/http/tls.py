@@ -93,7 +93,7 @@ class Authority:
         key = load_key(kept.key)
         certificate = x509.load_pem_x509_certificate(kept.certificate)
         if certificate.public_key() != key.public_key():
-            raise ValueError("the certificate is for another key")
+            raise ValueError("the certificate does not match the key")
         return cls(certificate, key)
 
     @property
@@ -149,7 +149,7 @@ def load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
     """Load a stored private key; raise ValueError if it is not one of ours."""
     key = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise ValueError("the key is of another kind")  # noqa: TRY004 - its content is wrong
+        raise ValueError("the key is not an elliptic-curve key")  # noqa: TRY004 - its content is wrong
     return key
 
 

@@ -24,7 +24,7 @@ from polyver.kube.http.off_loop import end_workers, running_off_loop
 __all__ = ["LAG", "LAG_TEXT", "Watchdog", "lags", "watchdog", "watched"]
 
 LAG = "polyver_event_loop_lag_seconds"
-LAG_TEXT = "How long the event loop took to answer, asked ten times a second."
+LAG_TEXT = "Delay of the event loop, measured ten times a second."
 _EVERY = 0.1
 _SLOW = 0.5
 """The time for which the event loop may be blocked without a line in the log."""
@@ -59,11 +59,11 @@ class Watchdog:
     def _run(self) -> None:
         while not self._ended.wait(_EVERY):
             try:
-                self._ask()
+                self._ping()
             except RuntimeError:  # the loop is closed
                 return
 
-    def _ask(self) -> None:
+    def _ping(self) -> None:
         began, used = time.monotonic(), time.process_time()
         self._answered.clear()
         if self._ended.is_set():  # the loop will not respond any more
@@ -87,26 +87,26 @@ class Watchdog:
     def _doing(self) -> str:
         """Return the task that the event loop runs, and its position in the code."""
         task = asyncio.current_task(self._loop)
-        place = _place(sys._current_frames().get(self._loop_thread))
-        return f"{task.get_name()} at {place}" if task is not None else place
+        position = _position(sys._current_frames().get(self._loop_thread))
+        return f"{task.get_name()} at {position}" if task is not None else position
 
     def _report(self, held: float, lag: float, doing: str) -> None:
-        facts = {"held": f"{held:.2f} s", "waited": f"{lag:.2f} s"}
+        fields = {"held": f"{held:.2f} s", "waited": f"{lag:.2f} s"}
         if doing:
-            facts["by"] = doing[:_LONGEST_NAME]
+            fields["by"] = doing[:_LONGEST_NAME]
         if working := running_off_loop():
-            facts["workers"] = ", ".join(working)[:_LONGEST_NAME]
-        self._log.warning("the event loop was held, and everybody waited", **facts)
+            fields["workers"] = ", ".join(working)[:_LONGEST_NAME]
+        self._log.warning("the event loop was blocked", **fields)
 
 
-def _place(frame: FrameType | None) -> str:
+def _position(frame: FrameType | None) -> str:
     """Return the innermost line of polyver's own code."""
     while frame is not None:
         file = Path(frame.f_code.co_filename)
         if "polyver" in file.parts:
             return f"{file.name}:{frame.f_lineno} {frame.f_code.co_name}"
         frame = frame.f_back
-    return "code of others"
+    return "code outside polyver"
 
 
 @contextmanager

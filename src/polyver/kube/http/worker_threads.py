@@ -23,7 +23,7 @@ class DaemonThreadPool:
     """A limited number of threads, which the end of the process does not wait for."""
 
     def __init__(self, places: int = 4) -> None:
-        self._places = asyncio.Semaphore(places)
+        self._slots = asyncio.Semaphore(places)
         self._lock = threading.Lock()
         self._idle: dict[_Jobs, threading.Thread] = {}
         self._closed = False
@@ -40,11 +40,11 @@ class DaemonThreadPool:
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
-        has_place = True
+        has_slot = True
 
         def settle(result: T | None, error: BaseException | None) -> None:
-            if has_place:
-                self._places.release()
+            if has_slot:
+                self._slots.release()
             else:
                 self._given_up -= 1
             if done.done():
@@ -59,16 +59,16 @@ class DaemonThreadPool:
             try:
                 result = work()
             except BaseException as error:
-                failure = _told(error)
+                failure = _as_exception(error)
             with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
                 loop.call_soon_threadsafe(settle, result, failure)
 
-        await self._places.acquire()
+        await self._slots.acquire()
         self._start(run)
         while left is not None and not done.done():
             seconds = left()
             if seconds <= 0:
-                has_place = not self._give_up()
+                has_slot = not self._give_up()
                 done.cancel()
                 raise TimeoutError
             await asyncio.wait({done}, timeout=seconds)
@@ -79,7 +79,7 @@ class DaemonThreadPool:
         if self._given_up >= _GIVEN_UP:
             return False
         self._given_up += 1
-        self._places.release()
+        self._slots.release()
         return True
 
     async def run_within(self, seconds: float, work: Callable[[], T]) -> T:
@@ -102,7 +102,7 @@ class DaemonThreadPool:
             jobs = self._idle.popitem()[0] if self._idle else None
         if jobs is None:
             jobs = _Jobs()
-            threading.Thread(target=self._serve, args=(jobs,), name="aside", daemon=True).start()
+            threading.Thread(target=self._serve, args=(jobs,), name="worker", daemon=True).start()
         jobs.put(job)
 
     def _serve(self, jobs: _Jobs) -> None:
@@ -136,13 +136,13 @@ def _nothing() -> None:
     """Do nothing: the job wakes a thread, which then sees that it must end."""
 
 
-def _told(error: BaseException) -> BaseException:
+def _as_exception(error: BaseException) -> BaseException:
     """Return an exception that can be raised in the caller.
 
     SystemExit and its like in a worker thread must not end the process.
     """
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    told = RuntimeError(f"{type(error).__name__} was raised")
-    told.__cause__ = error
-    return told
+    wrapped = RuntimeError(f"{type(error).__name__} was raised")
+    wrapped.__cause__ = error
+    return wrapped

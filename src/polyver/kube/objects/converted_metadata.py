@@ -79,7 +79,7 @@ def check_kept(original: Mapping[str, Any], converted: Mapping[str, Any]) -> Non
     for field in sorted((original.keys() | converted.keys()) - _CHANGEABLE.keys()):
         before, after = original.get(field), converted.get(field)
         if not same(before, after) and not (_is_empty(before) and _is_empty(after)):
-            text = "a conversion may change labels and annotations alone"
+            text = "a conversion may only change labels and annotations"
             raise InvalidMetadata(text, at=f"metadata.{field}")
 
 

@@ -49,12 +49,12 @@ def _deployment(obj: ReadOnlyObject) -> Iterator[str]:
     yield from _unseen(obj)
     late = _condition(obj, "Progressing")
     if late.get("reason") == "ProgressDeadlineExceeded":
-        yield _told(late, "does not get on")
+        yield _condition_message(late, "makes no progress")
     wanted, status = _wanted(obj), _part(obj, "status")
     yield from _too_few(_number(status, "updatedReplicas"), wanted, "replicas are up to date")
     yield from _too_few(_number(status, "availableReplicas"), wanted, "replicas are available")
     if _number(status, "replicas") > wanted:
-        yield f"{_number(status, 'replicas') - wanted} old replicas are still there"
+        yield f"{_number(status, 'replicas') - wanted} old replicas still exist"
 
 
 def _stateful_set(obj: ReadOnlyObject) -> Iterator[str]:
@@ -89,11 +89,11 @@ def _daemon_set(obj: ReadOnlyObject) -> Iterator[str]:
 def _job(obj: ReadOnlyObject) -> Iterator[str]:
     failed = _condition(obj, "Failed")
     if failed.get("status") == "True":
-        yield _told(failed, "has failed")
+        yield _condition_message(failed, "has failed")
     spec, status = _part(obj, "spec"), _part(obj, "status")
     if _condition(obj, "Complete").get("status") == "True" or spec.get("suspend") is True:
         return
-    yield f"{_number(status, 'succeeded')} of {_number(spec, 'completions', 1)} runs have ended"
+    yield f"{_number(status, 'succeeded')} of {_number(spec, 'completions', 1)} pods have succeeded"
 
 
 def _pod(obj: ReadOnlyObject) -> Iterator[str]:
@@ -102,7 +102,8 @@ def _pod(obj: ReadOnlyObject) -> Iterator[str]:
     if phase == "Succeeded" or _condition(obj, "Ready").get("status") == "True":
         return
     waits = [*_waits(status)]
-    more = waits[0] if waits else _told(_condition(obj, "Ready"), str(status.get("message") or ""))
+    message = str(status.get("message") or "")
+    more = waits[0] if waits else _condition_message(_condition(obj, "Ready"), message)
     yield f"is {phase}, not ready" + (f": {more}" if more else "")
 
 
@@ -134,7 +135,7 @@ def _has(name: str) -> Callable[[ReadOnlyObject], Iterator[str]]:
     def look(obj: ReadOnlyObject) -> Iterator[str]:
         found = _condition(obj, name)
         if found.get("status") != "True":
-            yield _told(found, f"is not {name} yet")
+            yield _condition_message(found, f"is not {name} yet")
 
     return look
 
@@ -146,9 +147,9 @@ def _by_condition(obj: ReadOnlyObject) -> Iterator[str]:
     yield from _unseen(obj)
     seen, generation = found.get("observedGeneration"), _part(obj, "metadata").get("generation")
     if isinstance(seen, int) and isinstance(generation, int) and seen < generation:
-        yield "its controller has not seen the last change"
+        yield "its controller has not observed the last change"
     if found.get("status") != "True":
-        yield _told(found, "is not Ready")
+        yield _condition_message(found, "is not Ready")
 
 
 _BY_KIND: Final[Mapping[tuple[str, str], Callable[[ReadOnlyObject], Iterator[str]]]] = {
@@ -173,7 +174,7 @@ def _unseen(obj: ReadOnlyObject) -> Iterator[str]:
     seen = _part(obj, "status").get("observedGeneration")
     generation = _part(obj, "metadata").get("generation")
     if isinstance(generation, int) and isinstance(seen, int) and seen < generation:
-        yield "its controller has not seen the last change"
+        yield "its controller has not observed the last change"
 
 
 def _too_few(found: int, wanted: int, what: str) -> Iterator[str]:
@@ -192,7 +193,7 @@ def _condition(obj: ReadOnlyObject, name: str) -> ReadOnlyObject:
     return {}
 
 
-def _told(condition: ReadOnlyObject, otherwise: str) -> str:
+def _condition_message(condition: ReadOnlyObject, otherwise: str) -> str:
     return str(condition.get("message") or condition.get("reason") or otherwise)
 
 

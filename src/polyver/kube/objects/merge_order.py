@@ -29,7 +29,7 @@ def identity(value: Any) -> Identity:
     False
     """
     if isinstance(value, dict | list):
-        raise bad_request("the patch has a mapping or a list where it needs a plain value")
+        raise bad_request("the patch has a mapping or a list where it needs a scalar value")
     return type(value), value
 
 
@@ -75,10 +75,10 @@ def in_order(pairs: list[tuple[Identity, Any]], ranks: Mapping[Identity, int]) -
         return [item for _, item in sorted(pairs, key=lambda pair: ranks[pair[0]])]
     placed: list[tuple[Identity, Any]] = []
     for key, item in pairs:
-        place = len(placed)
-        while place and _goes_before(key, placed[place - 1][0], ranks):
-            place -= 1
-        placed.insert(place, (key, item))
+        index = len(placed)
+        while index and _goes_before(key, placed[index - 1][0], ranks):
+            index -= 1
+        placed.insert(index, (key, item))
     return [item for _, item in placed]
 
 

@@ -215,7 +215,7 @@ def _composed(data: bytes, shape: Shape, depth: int) -> Any:
             parts = _message(data, _numbered(name, one=inner, several=_STRINGS), depth)
             return parts.get("several") or parts.get("one")
         case other:
-            raise MalformedError(f"nothing is known of {other or shape.type} in protobuf")
+            raise MalformedError(f"{other or shape.type} has no protobuf encoding")
 
 
 def _json(data: bytes, shape: Shape) -> Any:
@@ -247,6 +247,6 @@ def _time(data: bytes, depth: int, *, exact: bool) -> str | None:
     try:
         time = _EPOCH + timedelta(seconds=seconds, microseconds=micros)
     except OverflowError:
-        raise MalformedError(f"there is no time {seconds} seconds from 1970") from None
+        raise MalformedError(f"a time {seconds} seconds from 1970 is out of range") from None
     precision = "microseconds" if exact else "seconds"
     return time.replace(tzinfo=None).isoformat(timespec=precision) + "Z"

@@ -54,7 +54,7 @@ class WireField(NamedTuple):
         """Return a double as JSON has it: an integer if it has no fraction."""
         value = self.real(name)
         if not math.isfinite(value):
-            raise MalformedError(f"{value} has no form in JSON")
+            raise MalformedError(f"{value} cannot be written as JSON")
         return int(value) if value.is_integer() and abs(value) < _EXPONENTS else value
 
     def unpacked(self) -> Iterator[WireField]:
@@ -62,9 +62,9 @@ class WireField(NamedTuple):
         if not isinstance(self.payload, bytes):
             yield self
             return
-        place = 0
-        while place < len(self.payload):
-            value, place = _varint(self.payload, place)
+        offset = 0
+        while offset < len(self.payload):
+            value, offset = _varint(self.payload, offset)
             yield WireField(self.number, _VARINT, value)
 
     def _wrong(self, name: str) -> MalformedError:
@@ -82,9 +82,9 @@ def fields(data: bytes, message: str) -> Iterator[WireField]:
 
     Entries of mappings are messages without a name, in which field numbers are not checked.
     """
-    place = 0
-    while place < len(data):
-        tag, place = _varint(data, place)
+    offset = 0
+    while offset < len(data):
+        tag, offset = _varint(data, offset)
         number, wire = signed(tag >> 3, 32), tag & 7
         if wire == _GROUP_END:
             problem = f"{message}: wiretype end group for non-group"
@@ -92,9 +92,9 @@ def fields(data: bytes, message: str) -> Iterator[WireField]:
         if number <= 0 and message:
             raise MalformedError(f"proto: {message}: illegal tag {number} (wire type {tag})")
         if wire == _GROUP:
-            place = _after_group(data, place)
+            offset = _after_group(data, offset)
             continue
-        payload, place = _payload(data, place, wire)
+        payload, offset = _payload(data, offset, wire)
         yield WireField(number, wire, payload)
 
 
@@ -106,55 +106,55 @@ def signed(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def _payload(data: bytes, place: int, wire: int) -> tuple[int | bytes, int]:
+def _payload(data: bytes, offset: int, wire: int) -> tuple[int | bytes, int]:
     if wire == _VARINT:
-        return _varint(data, place)
-    length, place = _length(data, place, wire)
-    end = place + length
+        return _varint(data, offset)
+    length, offset = _length(data, offset, wire)
+    end = offset + length
     if end > len(data):
         raise MalformedError(_END)
-    return data[place:end], end
+    return data[offset:end], end
 
 
-def _length(data: bytes, place: int, wire: int) -> tuple[int, int]:
+def _length(data: bytes, offset: int, wire: int) -> tuple[int, int]:
     match wire:
         case 1:
-            return 8, place
+            return 8, offset
         case 2:
-            length, place = _varint(data, place)
+            length, offset = _varint(data, offset)
             if signed(length, 64) < 0:
                 raise MalformedError("proto: negative length found during unmarshaling")
-            return length, place
+            return length, offset
         case 5:
-            return 4, place
+            return 4, offset
         case _:
             raise MalformedError(f"proto: illegal wireType {wire}")
 
 
-def _after_group(data: bytes, place: int) -> int:
+def _after_group(data: bytes, offset: int) -> int:
     depth = 1
     while depth:
-        tag, place = _varint(data, place)
+        tag, offset = _varint(data, offset)
         match tag & 7:
             case 3:
                 depth += 1
             case 4:
                 depth -= 1
             case wire:
-                _, place = _payload(data, place, wire)
-    return place
+                _, offset = _payload(data, offset, wire)
+    return offset
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    if place < len(data) and data[place] < 0x80:  # most numbers are small
-        return data[place], place + 1
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
+    if offset < len(data) and data[offset] < 0x80:  # most numbers are small
+        return data[offset], offset + 1
     value = 0
     for shift in range(0, 64, 7):
-        if place >= len(data):
+        if offset >= len(data):
             raise MalformedError(_END)
-        byte = data[place]
-        place += 1
+        byte = data[offset]
+        offset += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, place
+            return value & 0xFFFF_FFFF_FFFF_FFFF, offset
     raise MalformedError("proto: integer overflow")

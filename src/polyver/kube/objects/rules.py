@@ -118,8 +118,8 @@ def _check_owners(owners: Sequence[Mapping[str, Any]]) -> list[Cause]:
             f'"true" in references for {names[0]} and {names[1]}'
         )
         shown_owners = ",".join(map(_as_text, owners))
-        told = f"Invalid value: [{shown_owners}]: {text}"
-        causes.append(Cause("metadata.ownerReferences", told))
+        message = f"Invalid value: [{shown_owners}]: {text}"
+        causes.append(Cause("metadata.ownerReferences", message))
     return causes
 
 

@@ -172,13 +172,13 @@ def _check_order(change: list[Any], order: list[Any], key: str) -> None:
     if not change or not order:
         return
     items = [item for item in change if not _is_deletion(_as_map(item))] if key else change
-    place = 0
+    index = 0
     for other in order:
-        while place < len(items) and _is_directive(items[place]):
-            place += 1
-        if place < len(items) and _same_item(items[place], other, key):
-            place += 1
-    if place < len(items):
+        while index < len(items) and _is_directive(items[index]):
+            index += 1
+        if index < len(items) and _same_item(items[index], other, key):
+            index += 1
+    if index < len(items):
         raise _refused(
             f"The order in patch list:\n{go_text(change)}\n doesn't match "
             f"{_ORDER} list:\n{go_text(order)}\n"
@@ -256,17 +256,17 @@ def _undirected(
 
 def _with_items(original: list[Any], patch: list[Any], shape: Shape) -> list[Any]:
     merged = list(original)
-    places: dict[Identity | None, int] = {}
-    for place, item in enumerate(merged):
-        places.setdefault(_found_key(item, shape.merge_key), place)
+    indexes: dict[Identity | None, int] = {}
+    for index, item in enumerate(merged):
+        indexes.setdefault(_found_key(item, shape.merge_key), index)
     for item in patch:
         key = _key_of(item, shape.merge_key)
-        if key not in places:
-            places[key] = len(merged)
+        if key not in indexes:
+            indexes[key] = len(merged)
             merged.append(item)
         else:
-            place = places[key]
-            merged[place] = _merge_maps(merged[place], item, shape.items or Shape())
+            index = indexes[key]
+            merged[index] = _merge_maps(merged[index], item, shape.items or Shape())
     return merged
 
 

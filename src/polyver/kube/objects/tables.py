@@ -140,7 +140,7 @@ def _column(definition: Mapping[str, Any]) -> TableColumn:
         definition["name"],
         definition.get("type", ""),
         definition.get("format", ""),
-        definition.get("description") or f"What is at {definition.get('jsonPath', '')}.",
+        definition.get("description") or f"The value at {definition.get('jsonPath', '')}.",
         definition.get("priority", 0),
     )
 

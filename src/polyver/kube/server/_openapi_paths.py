@@ -37,7 +37,7 @@ _MEANINGS = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthori
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _OperationSpec:
     """An operation at a path."""
 
     verb: str
@@ -51,8 +51,8 @@ class _Way:
 
 
 _COLLECTION = (
-    _Way("list", "get", "list", "list", "List or watch", ("200",), tuple(_LISTING)),
-    _Way(
+    _OperationSpec("list", "get", "list", "list", "List or watch", ("200",), tuple(_LISTING)),
+    _OperationSpec(
         "create",
         "post",
         "post",
@@ -62,21 +62,23 @@ _COLLECTION = (
         tuple(_WRITING),
         "object",
     ),
-    _Way(
+    _OperationSpec(
         "deletecollection",
         "delete",
         "deletecollection",
         "delete",
-        "Delete several of",
+        "Delete several",
         ("200",),
         tuple(_DELETING_MANY),
         "options",
     ),
 )
 _SINGLE = (
-    _Way("get", "get", "get", "read", "Read", ("200",)),
-    _Way("update", "put", "put", "replace", "Replace", ("200", "201"), tuple(_WRITING), "object"),
-    _Way(
+    _OperationSpec("get", "get", "get", "read", "Read", ("200",)),
+    _OperationSpec(
+        "update", "put", "put", "replace", "Replace", ("200", "201"), tuple(_WRITING), "object"
+    ),
+    _OperationSpec(
         "delete",
         "delete",
         "delete",
@@ -86,7 +88,9 @@ _SINGLE = (
         tuple(_DELETING),
         "options",
     ),
-    _Way("patch", "patch", "patch", "patch", "Change", ("200", "201"), tuple(_PATCHING), "patch"),
+    _OperationSpec(
+        "patch", "patch", "patch", "patch", "Change", ("200", "201"), tuple(_PATCHING), "patch"
+    ),
 )
 _PART = (_SINGLE[0], _SINGLE[1], _COLLECTION[1], _SINGLE[3])
 
@@ -146,16 +150,16 @@ def _item(operations: dict[str, Item], shared: list[Item]) -> Item:
     return {**operations, "parameters": sorted(shared, key=lambda each: str(each["name"]))}
 
 
-def _operations(kind: ResourceKind, ways: tuple[_Way, ...]) -> dict[str, Item]:
+def _operations(kind: ResourceKind, specs: tuple[_OperationSpec, ...]) -> dict[str, Item]:
     own, listed = component_name(kind), component_name(kind, kind.list_kind)
     scope = "Namespaced" if kind.namespaced else ""
     made = {}
-    for way in ways:
-        if way.verb not in kind.verbs:
+    for spec in specs:
+        if spec.verb not in kind.verbs:
             continue
-        many = "Collection" if way.verb == "deletecollection" else ""
-        name = f"{way.prefix}{_title(kind)}{many}{scope}{kind.kind}"
-        made[way.method] = _operation(kind, way, name, listed if way.verb == "list" else own)
+        many = "Collection" if spec.verb == "deletecollection" else ""
+        name = f"{spec.prefix}{_title(kind)}{many}{scope}{kind.kind}"
+        made[spec.method] = _operation(kind, spec, name, listed if spec.verb == "list" else own)
     return made
 
 
@@ -167,12 +171,12 @@ def _part_operations(kind: ResourceKind, part: Subresource) -> dict[str, Item]:
     if not kind.custom and part.group is not None:
         mark = {"group": part.group, "version": part.version, "kind": part.kind}
     made = {}
-    for way in _PART:
-        if way.verb in part.verbs:
-            name = f"{way.prefix}{_title(kind)}{end}"
-            operation = _operation(kind, way, name, component)
-            words = f"{way.words} the {part.name} of a {kind.kind}."
-            made[way.method] = {
+    for spec in _PART:
+        if spec.verb in part.verbs:
+            name = f"{spec.prefix}{_title(kind)}{end}"
+            operation = _operation(kind, spec, name, component)
+            words = f"{spec.words} the {part.name} of a {kind.kind}."
+            made[spec.method] = {
                 **operation,
                 "description": words,
                 "x-kubernetes-group-version-kind": mark,
@@ -180,42 +184,42 @@ def _part_operations(kind: ResourceKind, part: Subresource) -> dict[str, Item]:
     return made
 
 
-def _operation(kind: ResourceKind, way: _Way, name: str, component: str) -> Item:
-    served = _STREAMED if way.verb == "list" and not kind.custom else _SERVED
-    answer = f"{META}Status" if way.method == "delete" else component
-    codes = ("200",) if kind.custom and way.verb == "patch" else way.codes
+def _operation(kind: ResourceKind, spec: _OperationSpec, name: str, component: str) -> Item:
+    served = _STREAMED if spec.verb == "list" and not kind.custom else _SERVED
+    answer = f"{META}Status" if spec.method == "delete" else component
+    codes = ("200",) if kind.custom and spec.verb == "patch" else spec.codes
     return {
         "tags": [_tag(kind)],
-        "description": f"{way.words} objects of the kind {kind.kind}.",
+        "description": f"{spec.words} objects of the kind {kind.kind}.",
         "operationId": name,
-        **_parameters(kind, way),
-        **_request(kind, way, component),
+        **_parameters(kind, spec),
+        **_request(kind, spec, component),
         "responses": {
             **{code: _answer(code, answer, served) for code in codes},
             "401": {"description": _MEANINGS["401"]},
         },
-        "x-kubernetes-action": way.action,
+        "x-kubernetes-action": spec.action,
         "x-kubernetes-group-version-kind": _mark(kind),
     }
 
 
-def _parameters(kind: ResourceKind, way: _Way) -> Item:
-    names = way.parameters
+def _parameters(kind: ResourceKind, spec: _OperationSpec) -> Item:
+    names = spec.parameters
     if kind.custom:
-        names = _OF_CUSTOM_KINDS.get(way.verb, names)
+        names = _OF_CUSTOM_KINDS.get(spec.verb, names)
     return {"parameters": [_parameter(each) for each in names]} if names else {}
 
 
-def _request(kind: ResourceKind, way: _Way, component: str) -> Item:
-    if way.verb == "deletecollection" and kind.custom:
+def _request(kind: ResourceKind, spec: _OperationSpec, component: str) -> Item:
+    if spec.verb == "deletecollection" and kind.custom:
         return {}
-    if way.body == "options":
+    if spec.body == "options":
         content = _content(f"{META}DeleteOptions", _SERVED if kind.custom else ("*/*",))
         return {"requestBody": {"content": content}}
-    if way.body == "patch":
+    if spec.body == "patch":
         forms = (*_PATCHES, *(() if kind.custom else (_STRATEGIC,)), _APPLY)
         return {"requestBody": {"content": _content(f"{META}Patch", forms), "required": True}}
-    if way.body == "object":
+    if spec.body == "object":
         content = _content(component, _SERVED if kind.custom else ("*/*",))
         return {"requestBody": {"content": content, "required": True}}
     return {}

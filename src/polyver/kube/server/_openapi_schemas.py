@@ -145,8 +145,8 @@ class Components:
         made = self._struct(shape, name.rpartition(".")[0] + ".")
         properties = made.get("properties")
         described = {
-            field: _described(place, FIELDS.get(field, ""))
-            for field, place in (properties.items() if isinstance(properties, dict) else ())
+            field: _described(schema, FIELDS.get(field, ""))
+            for field, schema in (properties.items() if isinstance(properties, dict) else ())
         }
         words = {"description": KINDS[kind]} if kind in KINDS else {}
         return {**words, **made, "properties": {**self._typed(), **described}}
@@ -186,7 +186,7 @@ class Components:
         }
 
     def _field(self, name: str, shape: Shape, owner: Shape, package: str) -> Schema:
-        made = self._place(shape, package)
+        made = self._schema_of(shape, package)
         strategy = ["merge"] if shape.merges else []
         if name in owner.retained:
             strategy.append("retainKeys")
@@ -196,7 +196,7 @@ class Components:
         neighbours = {**key, "x-kubernetes-patch-strategy": ",".join(strategy)}
         return {**({"allOf": [made]} if "$ref" in made else made), **neighbours}
 
-    def _place(self, shape: Shape, package: str) -> Schema:
+    def _schema_of(self, shape: Shape, package: str) -> Schema:
         form = "int-or-string" if shape.int_or_string else shape.format
         if form in _BY_FORMAT:
             return self._use(_BY_FORMAT[form])
@@ -204,7 +204,7 @@ class Components:
             return self._array(shape, package)
         if shape.type == "object" and shape.values is not None:
             atomic = {"x-kubernetes-map-type": "atomic"} if shape.atomic else {}
-            values = self._place(shape.values, package)
+            values = self._schema_of(shape.values, package)
             return {"type": "object", "additionalProperties": values, **atomic}
         if shape.type in ("object", "any"):
             return self._named(shape, package)
@@ -213,7 +213,7 @@ class Components:
 
     def _array(self, shape: Shape, package: str) -> Schema:
         keys = {"x-kubernetes-list-map-keys": list(shape.keys)} if shape.keys else {}
-        items = self._place(shape.items, package) if shape.items is not None else {}
+        items = self._schema_of(shape.items, package) if shape.items is not None else {}
         return {
             "type": "array",
             "items": items,
@@ -237,28 +237,28 @@ class Components:
         return referring(name)
 
     def _custom(self, schema: Mapping[str, object]) -> Schema:
-        made = self._custom_place(schema)
+        made = self._custom_schema(schema)
         properties = made.get("properties")
         own = properties if isinstance(properties, dict) else {}
         return {**made, "type": "object", "properties": {**own, **self._typed()}}
 
-    def _custom_place(self, schema: Mapping[str, object]) -> Schema:
+    def _custom_schema(self, schema: Mapping[str, object]) -> Schema:
         """Return a schema for clients, with the fields that the server adds to it."""
         made: Schema = dict(schema)
         for key in ("properties", "additionalProperties", "items"):
             if isinstance(inner := schema.get(key), Mapping):
                 many = key == "properties"
-                made[key] = self._custom_places(inner) if many else self._custom_place(inner)
+                made[key] = self._custom_schemas(inner) if many else self._custom_schema(inner)
         if schema.get("x-kubernetes-int-or-string"):
             made.setdefault("anyOf", [{"type": "integer"}, {"type": "string"}])
         if schema.get("x-kubernetes-embedded-resource"):
             self._embed(made)
         return made
 
-    def _custom_places(self, fields: Mapping[str, object]) -> Schema:
+    def _custom_schemas(self, fields: Mapping[str, object]) -> Schema:
         return {
-            name: self._custom_place(place) if isinstance(place, Mapping) else place
-            for name, place in fields.items()
+            name: self._custom_schema(inner) if isinstance(inner, Mapping) else inner
+            for name, inner in fields.items()
         }
 
     def _embed(self, made: Schema) -> None:
@@ -277,12 +277,12 @@ def _selectable(schema: CustomSchema) -> Schema:
     return {"x-kubernetes-selectable-fields": fields}
 
 
-def _described(place: Schema, description: str) -> Schema:
+def _described(schema: Schema, description: str) -> Schema:
     if not description:
-        return place
-    if "$ref" in place:
-        return {"description": description, "allOf": [place]}
-    return {"description": description, **place}
+        return schema
+    if "$ref" in schema:
+        return {"description": description, "allOf": [schema]}
+    return {"description": description, **schema}
 
 
 def _references(schema: object) -> Iterable[str]:

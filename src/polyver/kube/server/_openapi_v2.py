@@ -53,8 +53,8 @@ def _open(schema: Mapping[str, object], *, root: bool) -> Schema:
 def _part(key: str, value: object) -> object:
     if key == "properties" and isinstance(value, Mapping):
         return {
-            name: in_v2(place) if isinstance(place, Mapping) else place
-            for name, place in value.items()
+            name: in_v2(inner) if isinstance(inner, Mapping) else inner
+            for name, inner in value.items()
         }
     if key in ("items", "additionalProperties") and isinstance(value, Mapping):
         return in_v2(value)

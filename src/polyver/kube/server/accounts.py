@@ -95,43 +95,49 @@ class Accounts:
     async def request(self, call: Call) -> HttpResponse:
         """Issue a token for the service account in the path."""
         subject = await subject_of(
-            call, "CREATE", name=call.place.name, subresource="token", other_kind=_KIND
+            call, "CREATE", name=call.api_path.name, subresource="token", other_kind=_KIND
         )
         call = replace(call, resource=self._requests)
         agent = call.request.headers.get("user-agent", "")
         options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
-        asked = await call.run(lambda: read_object(call, options.validation))
-        match_namespace(call, asked)
-        account = self._account(call, asked)
+        token_request = await call.run(lambda: read_object(call, options.validation))
+        match_namespace(call, token_request)
+        account = self._account(call, token_request)
         await own(
-            call, WholeObjectView(self._requests.rules, "token"), asked, None, options.manager
+            call,
+            WholeObjectView(self._requests.rules, "token"),
+            token_request,
+            None,
+            options.manager,
         )
         if subject is not None:
-            asked = await mutate_create(call, subject, asked)
-        metadata, spec = asked["metadata"], asked["spec"]
-        metadata |= {"name": call.place.name, "uid": account["metadata"]["uid"]}
+            token_request = await mutate_create(call, subject, token_request)
+        metadata, spec = token_request["metadata"], token_request["spec"]
+        metadata |= {"name": call.api_path.name, "uid": account["metadata"]["uid"]}
         metadata["creationTimestamp"] = self._server.timestamp()
         spec["audiences"] = spec.get("audiences") or [AUDIENCE]
-        if causes := self._requests.rules.check_create(asked):
+        if causes := self._requests.rules.check_create(token_request):
             raise invalid(_KIND, "", causes)
         if subject is not None:
-            await validate(call, subject, WholeObjectView(self._requests.rules), asked, None)
+            await validate(
+                call, subject, WholeObjectView(self._requests.rules), token_request, None
+            )
         claims = self._claims(account, spec)
         until = self._server.timestamp(ahead=spec["expirationSeconds"])
         status = {"token": self._signer.sign(claims), "expirationTimestamp": until}
-        return await data_answer(call, asked | {"status": status}, 201)
+        return await data_answer(call, token_request | {"status": status}, 201)
 
-    def _account(self, call: Call, asked: Object) -> Object:
-        name, metadata = call.place.name, asked["metadata"]
+    def _account(self, call: Call, token_request: Object) -> Object:
+        name, metadata = call.api_path.name, token_request["metadata"]
         if metadata.get("name", name) != name:
             text = "must match the service account name if specified"
             cause = invalid_field("metadata.name", metadata["name"], text)
             raise invalid(_KIND, name, [cause])
-        account = self._needed("serviceaccounts", call.place.namespace, name)
+        account = self._needed("serviceaccounts", call.api_path.namespace, name)
         own_uid = account["metadata"]["uid"]
         if (uid := metadata.get("uid", own_uid)) != own_uid:
-            told = f"the UID in the token request ({uid}) does not match"
-            raise conflict(_KIND, name, f"{told} the UID of the service account ({own_uid})")
+            text = f"the UID in the token request ({uid}) does not match"
+            raise conflict(_KIND, name, f"{text} the UID of the service account ({own_uid})")
         return account
 
     def _claims(self, account: Object, spec: Object) -> Claims:
@@ -157,23 +163,23 @@ class Accounts:
             return {}
         kind, (group, _, version) = ref.get("kind", ""), ref.get("apiVersion", "").rpartition("/")
         if group or kind not in _BOUND:
-            told = f"{group}/{version}, Kind={kind}"
-            raise bad_request(f"cannot bind token to object of type {told}")
+            text = f"{group}/{version}, Kind={kind}"
+            raise bad_request(f"cannot bind token to object of type {text}")
         name = ref.get("name", "")
         found = self._needed(_BOUND[kind], "" if kind == "Node" else namespace, name)
         bound = {kind.lower(): _named(found)}
         if kind == "Pod":
             bound |= self._node_of(found, account)
         if (uid := ref.get("uid")) and uid != found["metadata"]["uid"]:
-            told = f"the UID in the bound object reference ({uid}) does not match the UID in record"
-            problem = f"{told}. The object might have been deleted and then recreated"
+            text = f"the UID in the bound object reference ({uid}) does not match the UID in record"
+            problem = f"{text}. The object might have been deleted and then recreated"
             raise conflict(ResourceKind("", "", kind, kind, "", namespaced=True), name, problem)
         return bound
 
     def _node_of(self, pod: Object, account: str) -> dict[str, ClaimReference]:
         if pod["spec"].get("serviceAccountName") != account:
-            told = f"cannot bind token for serviceaccount {quoted(account)} to pod"
-            raise bad_request(f"{told} running with different serviceaccount name.")
+            text = f"cannot bind token for serviceaccount {quoted(account)} to pod"
+            raise bad_request(f"{text} running with different serviceaccount name.")
         if not (name := pod["spec"].get("nodeName")):
             return {}
         node = self._find("nodes", "", name)
@@ -232,8 +238,8 @@ class Accounts:
         if found is None or self._is_gone(found):
             raise BadToken(_GONE)
         if (uid := found["metadata"]["uid"]) != bound.uid:
-            told = f"{kind} UID ({uid}) does not match service account {kind} ref claim"
-            raise BadToken(f"{told} ({bound.uid})")
+            text = f"{kind} UID ({uid}) does not match service account {kind} ref claim"
+            raise BadToken(f"{text} ({bound.uid})")
 
     def _is_gone(self, obj: Object) -> bool:
         """Report whether the deletion of an object began longer ago than the grace period."""
@@ -256,11 +262,11 @@ def _user(claims: Claims) -> User:
     return account_user(about.namespace, about.serviceaccount.name, about.serviceaccount.uid, extra)
 
 
-def _shared(asked: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
-    if shared := shared_audiences(asked, meant):
+def _shared(requested: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
+    if shared := shared_audiences(requested, meant):
         return shared
-    told = f"token audiences [{_listed(meant)}] is invalid"
-    raise BadToken(f"{told} for the target audiences [{_listed(asked or (AUDIENCE,))}]")
+    text = f"token audiences [{_listed(meant)}] is invalid"
+    raise BadToken(f"{text} for the target audiences [{_listed(requested or (AUDIENCE,))}]")
 
 
 def _listed(audiences: Sequence[str]) -> str:

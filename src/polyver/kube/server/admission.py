@@ -13,7 +13,7 @@ from polyver.kube.objects.kinds import ResourceKind
 
 __all__ = ["Admission", "AdmissionChain", "AdmissionRequest", "User"]
 
-PATIENCE = 10.0
+TIMEOUT = 10.0
 """The default timeout in seconds for one call of user code."""
 
 
@@ -45,7 +45,7 @@ class AdmissionRequest:
     applied: bool = False
     """True for server-side apply, which removes fields that the manager no longer applies."""
     warnings: list[str] = field(default_factory=list)
-    patience: float = PATIENCE
+    timeout: float = TIMEOUT
 
 
 class Admission(Protocol):

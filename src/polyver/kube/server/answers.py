@@ -103,7 +103,7 @@ def table_of(
 
 
 def _printer(call: Call) -> Printer:
-    if call.place.subresource != "scale":
+    if call.api_path.subresource != "scale":
         return call.resource.printer
     return CUSTOM_SCALE if call.resource.kind.custom else builtin_printer("autoscaling", "Scale")
 

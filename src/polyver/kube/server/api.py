@@ -17,7 +17,7 @@ from polyver.kube.server.accounts import Accounts
 from polyver.kube.server.admission import AdmissionChain
 from polyver.kube.server.answers import as_unreadable, data_answer, status_answer
 from polyver.kube.server.call import Call, ServerContext
-from polyver.kube.server.compaction import keep_house
+from polyver.kube.server.compaction import compact_regularly
 from polyver.kube.server.conversion import unreadable, unreadable_update
 from polyver.kube.server.definitions import Definitions, DroppedVersions
 from polyver.kube.server.delete import delete_collection, delete_object
@@ -27,7 +27,7 @@ from polyver.kube.server.identity import AuthorizationAttributes, may, refusal
 from polyver.kube.server.kinds import addresses, builtin_resources, lifecycle
 from polyver.kube.server.media import choose_form, error_form
 from polyver.kube.server.options import ListOptions, Query
-from polyver.kube.server.paths import ApiPath, read_place, verb_of
+from polyver.kube.server.paths import ApiPath, parse_api_path, verb_of
 from polyver.kube.server.read import find, get_object, list_objects
 from polyver.kube.server.registrations import Registrations
 from polyver.kube.server.resource import EntryNotConverted, ResourceCatalogue, ServedResource
@@ -104,9 +104,11 @@ class ApiServer:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._definitions.run())
                 group.create_task(self._registrations.run())
-                group.create_task(keep_house(self.server.store))
+                group.create_task(compact_regularly(self.server.store))
         except* Exception as errors:
-            self.problem = f"definitions are no longer followed: {errors.exceptions[0]!r}"
+            self.problem = (
+                f"changes of definitions are no longer processed: {errors.exceptions[0]!r}"
+            )
             raise
         finally:
             await self.server.webhooks.close()
@@ -137,25 +139,25 @@ class ApiServer:
         return await off_loop(lambda: self._documents.answer(request))
 
     async def _route(self, request: HttpRequest) -> HttpResponse:
-        place = read_place(request.path)
-        if place is None or not place.resource:
+        api_path = parse_api_path(request.path)
+        if api_path is None or not api_path.resource:
             return await self._answer_path(request)
         query = Query(request.query)
-        watch = place.old_watch or (query.flag("watch") and not place.name)
-        verb = verb_of(request.method, place, watch=watch)
+        watch = api_path.old_watch or (query.flag("watch") and not api_path.name)
+        verb = verb_of(request.method, api_path, watch=watch)
         if verb not in _VERBS:
             raise not_allowed()
-        _authorize(request, place, verb)
-        resource = self.catalogue.get(place.group, place.version, place.resource)
+        _authorize(request, api_path, verb)
+        resource = self.catalogue.get(api_path.group, api_path.version, api_path.resource)
         if (
             resource is None
-            or not _fits(resource, place)
-            or not _check_method(resource, place, verb)
+            or not _fits(resource, api_path)
+            or not _check_method(resource, api_path, verb)
         ):
-            return unknown_path(builtin=self.catalogue.is_builtin(place.group))
+            return unknown_path(builtin=self.catalogue.is_builtin(api_path.group))
         accept = request.headers.get("accept", "")
         form = choose_form(accept, custom=resource.kind.custom)
-        call = Call(self.server, request, resource, place, query, form)
+        call = Call(self.server, request, resource, api_path, query, form)
         if resource.warning:
             call.warn(resource.warning)
         try:
@@ -166,11 +168,11 @@ class ApiServer:
             return _refused(call, error)
 
     async def _perform_in_time(self, call: Call, verb: str) -> HttpResponse:
-        patience = _patience(call.query, verb)
+        timeout = _request_timeout(call.query, verb)
         try:
-            if patience is None:
+            if timeout is None:
                 return await self._perform(call, verb)
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 return await self._perform(call, verb)
         except TimeoutError:
             return _out_of_time()
@@ -178,12 +180,12 @@ class ApiServer:
     async def _perform(self, call: Call, verb: str) -> HttpResponse:
         if call.resource.review:
             return await review(call)
-        if call.place.subresource == "token" and not call.resource.kind.custom:
+        if call.api_path.subresource == "token" and not call.resource.kind.custom:
             return await self.accounts.request(call)
         return await _VERBS[verb](call)
 
 
-def _patience(query: Query, verb: str) -> float | None:
+def _request_timeout(query: Query, verb: str) -> float | None:
     """Return the timeout of a request from its query.
 
     None means no timeout; a watch has its own parameter for that.
@@ -218,62 +220,64 @@ def _refused(call: Call, error: ApiError) -> HttpResponse:
     return refused
 
 
-def _authorize(request: HttpRequest, place: ApiPath, verb: str) -> None:
-    namespace = place.namespace
-    if not place.group and place.resource == "namespaces":
-        namespace = place.name
+def _authorize(request: HttpRequest, api_path: ApiPath, verb: str) -> None:
+    namespace = api_path.namespace
+    if not api_path.group and api_path.resource == "namespaces":
+        namespace = api_path.name
     wanted = AuthorizationAttributes(
         verb,
-        group=place.group,
-        resource=place.resource,
-        subresource=place.subresource,
+        group=api_path.group,
+        resource=api_path.resource,
+        subresource=api_path.subresource,
         namespace=namespace,
-        name=place.name,
+        name=api_path.name,
     )
     if not may(request.user, wanted):
         raise refusal(request.user, wanted)
 
 
-def _fits(resource: ServedResource, place: ApiPath) -> bool:
+def _fits(resource: ServedResource, api_path: ApiPath) -> bool:
     """Report whether the resource has this path, by its scope and its subresources."""
     kind = resource.kind
-    if place.rest or (place.namespace and not kind.namespaced):
+    if api_path.rest or (api_path.namespace and not kind.namespaced):
         return False
-    if kind.namespaced and not place.namespace and place.name:
+    if kind.namespaced and not api_path.namespace and api_path.name:
         return False
-    if place.old_watch and kind.custom:
+    if api_path.old_watch and kind.custom:
         return False
-    if place.subresource and not kind.custom:
-        return kind.subresource(place.subresource) is not None
+    if api_path.subresource and not kind.custom:
+        return kind.subresource(api_path.subresource) is not None
     return True
 
 
-def _check_method(resource: ServedResource, place: ApiPath, verb: str) -> bool:
+def _check_method(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
     """Report whether the path exists for a verb; raise an error for an unsupported verb."""
     kind = resource.kind
-    if place.old_watch and verb != "watch":
+    if api_path.old_watch and verb != "watch":
         raise not_allowed()
-    if kind.namespaced and not place.namespace and verb not in ("list", "watch"):
+    if kind.namespaced and not api_path.namespace and verb not in ("list", "watch"):
         if kind.custom:
             return False
         raise not_allowed()
     if kind.custom:
-        _check_custom(kind, place, verb)
+        _check_custom(kind, api_path, verb)
         return True
-    part = kind.subresource(place.subresource)
-    named = {"create": part is not None, "update": True, "patch": True}.get(verb, bool(place.name))
-    if verb not in (part.verbs if part else kind.verbs) or named != bool(place.name):
+    part = kind.subresource(api_path.subresource)
+    named = {"create": part is not None, "update": True, "patch": True}.get(
+        verb, bool(api_path.name)
+    )
+    if verb not in (part.verbs if part else kind.verbs) or named != bool(api_path.name):
         raise not_allowed()
     return True
 
 
-def _check_custom(kind: ResourceKind, place: ApiPath, verb: str) -> None:
-    if verb in ("update", "patch") and not place.name:
+def _check_custom(kind: ResourceKind, api_path: ApiPath, verb: str) -> None:
+    if verb in ("update", "patch") and not api_path.name:
         raise bad_request("name must be provided")
-    if not place.subresource:
+    if not api_path.subresource:
         return
-    if kind.subresource(place.subresource) is None:
-        raise not_found(kind, place.name)
+    if kind.subresource(api_path.subresource) is None:
+        raise not_found(kind, api_path.name)
     if verb not in ("get", "update", "patch"):
         text = f'{verb} is not supported on resources of kind "{kind.resource}"'
         details = {"group": kind.group, "kind": kind.plural}
@@ -289,25 +293,25 @@ async def _watch(call: Call) -> HttpResponse:
 
 
 async def _update(call: Call) -> HttpResponse:
-    return await update_object(call, _part(call.resource, call.place))
+    return await update_object(call, _part(call.resource, call.api_path))
 
 
 async def _patch(call: Call) -> HttpResponse:
-    return await patch_object(call, _part(call.resource, call.place))
+    return await patch_object(call, _part(call.resource, call.api_path))
 
 
 async def _get(call: Call) -> HttpResponse:
-    part = _part(call.resource, call.place)
+    part = _part(call.resource, call.api_path)
     if part.name in ("", "status"):
         return await get_object(call)
     return await data_answer(call, part.show(await call.resource.decode(find(call))))
 
 
-def _part(resource: ServedResource, place: ApiPath) -> ObjectView:
-    if not place.subresource:
+def _part(resource: ServedResource, api_path: ApiPath) -> ObjectView:
+    if not api_path.subresource:
         return WholeObjectView(resource.rules)
-    if place.subresource in resource.parts:
-        return resource.parts[place.subresource]
+    if api_path.subresource in resource.parts:
+        return resource.parts[api_path.subresource]
     return StatusView(resource.rules)
 
 

@@ -42,7 +42,7 @@ __all__ = ["ApiServerApp", "certificate_state"]
 MOST_BODY = 3 * 1024 * 1024
 _MOST_DISCARDED = 64 * 1024 * 1024
 _COMPRESSED_FROM = 128 * 1024
-_COMPRESSED_ASIDE_FROM = 1024 * 1024
+_COMPRESSED_OFF_LOOP_FROM = 1024 * 1024
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _LOOPBACK = ("127.", "::1")
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -136,7 +136,7 @@ class ApiServerApp:
             raise
         except Exception as error:
             self._log.failure("a request failed", error, path=scope["path"])
-            return _refused(internal("this request failed; the server's log says why"))
+            return _refused(internal("this request failed; see the log of the server"))
 
     def _own(self, request: HttpRequest) -> HttpResponse | None:
         """Answer requests for the server itself (health and metrics); None for all others."""
@@ -240,7 +240,7 @@ async def _compressed(response: HttpResponse, request: HttpRequest) -> HttpRespo
     # On one machine, compression takes longer than it saves.
     if request.remote.startswith(_LOOPBACK) or not _takes_gzip(request.headers):
         return response
-    if len(body) < _COMPRESSED_ASIDE_FROM:
+    if len(body) < _COMPRESSED_OFF_LOOP_FROM:
         packed = _gzip(body)
     else:
         packed = await asyncio.to_thread(_gzip, body)

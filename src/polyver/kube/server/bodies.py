@@ -52,14 +52,14 @@ def read_object(call: Call, validation: str) -> Object:
         obj, problems = _read_custom(call) if kind.custom else _read_typed(call, kind)
     except Undecodable as error:
         raise undecodable(kind, call.request.body, error) from None
-    judge(call, problems, validation, lambda told: strictly_refused(kind, told))
+    judge(call, problems, validation, lambda refused: strictly_refused(kind, refused))
     obj["apiVersion"], obj["kind"] = kind.api_version, kind.kind
     return obj
 
 
 def _expected(call: Call) -> ResourceKind:
     """Return the kind that the path accepts: the kind itself, or Scale."""
-    return SCALE if call.place.subresource == "scale" else call.resource.kind
+    return SCALE if call.api_path.subresource == "scale" else call.resource.kind
 
 
 def judge(
@@ -144,22 +144,22 @@ def _identity_of(body: bytes | Object) -> _Identity:
         return _Identity()
 
 
-def _check_typed(kind: ResourceKind, said: _Identity) -> None:
+def _check_typed(kind: ResourceKind, identity: _Identity) -> None:
     """Raise an error if a body states another version or kind; it may leave them out."""
-    version, name = said.api_version or kind.api_version, said.kind or kind.kind
+    version, name = identity.api_version or kind.api_version, identity.kind or kind.kind
     if (version, name) == (kind.api_version, kind.kind):
         return
     if (version, name) in _KNOWN_UNSERVED:
         raise _other_version(kind, version)
     short = version.rpartition("/")[2]
-    told = f'{name} in version "{short}" cannot be handled as a {kind.kind}'
+    message = f'{name} in version "{short}" cannot be handled as a {kind.kind}'
     if any((one.api_version, one.kind) == (version, name) for one in builtin_kinds()):
         internal = kind.group.partition(".")[0] or "core"
         text = f"converting ({short}.{name}) to ({internal}.{kind.kind}): unknown conversion"
-        raise bad_request(f"{told}: {text}")
+        raise bad_request(f"{message}: {text}")
     scheme = '"pkg/runtime/scheme.go:111"'
     text = f'no kind "{name}" is registered for version "{version}" in scheme {scheme}'
-    raise bad_request(f"{told}: {text}")
+    raise bad_request(f"{message}: {text}")
 
 
 # Custom kinds: the body is decoded without types, then fitted to the shape of the kind.
@@ -170,7 +170,7 @@ def _read_custom(call: Call) -> tuple[Object, Sequence[str]]:
     doubled: Sequence[str] = ()
     media = body_type(call.request.headers.get("content-type", ""))
     if media == PROTOBUF:
-        raise ApiError(415, "UnsupportedMediaType", "custom kinds have no protobuf form")
+        raise ApiError(415, "UnsupportedMediaType", "custom kinds have no protobuf encoding")
     if media == YAML:
         data, doubled = _yaml(call.request.body, kind)
     else:
@@ -205,10 +205,10 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
             call.resource.rules.default(decoded.value)
         return decoded.value, decoded.problems
     if not isinstance(data, dict):
-        raise Undecodable("the result is no object")
+        raise Undecodable("the result is not an object")
     _check_custom(kind, data)
     metadata = decode_typed(_metadata(data), metadata_shape())
-    unknown = [told.replace(' field "', ' field "metadata.', 1) for told in metadata.problems]
+    unknown = [problem.replace(' field "', ' field "metadata.', 1) for problem in metadata.problems]
     obj = {**data, "metadata": metadata.value}
     try:
         dropped = call.resource.conform(obj, drop_nulls=drop_nulls) if call.resource.conform else ()
@@ -228,12 +228,14 @@ def _metadata(data: Object) -> Object:
 def _check_custom(kind: ResourceKind, data: Mapping[str, Any]) -> None:
     metadata = data.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
-    said, version = data.get("kind"), data.get("apiVersion")
-    if not said:
+    given, version = data.get("kind"), data.get("apiVersion")
+    if not given:
         raise Undecodable(f"Object 'Kind' is missing in '{encode_json(data).decode()}'")
-    if said != kind.kind:
-        told = ResourceKind(kind.group, kind.version, str(said), kind.plural, "", kind.namespaced)
-        raise invalid(told, name, [invalid_field("kind", said, f"must be {kind.kind}")])
+    if given != kind.kind:
+        named_kind = ResourceKind(
+            kind.group, kind.version, str(given), kind.plural, "", kind.namespaced
+        )
+        raise invalid(named_kind, name, [invalid_field("kind", given, f"must be {kind.kind}")])
     if version != kind.api_version:
         text = f"must be {kind.api_version}"
         raise invalid(kind, name, [invalid_field("apiVersion", version, text)])
@@ -247,9 +249,9 @@ def read_delete_options(call: Call) -> DeleteOptions:
     kind = _DELETE_OPTIONS
     try:
         content = _typed_body(call, kind)
-        said = _identity_of(content).kind
-        if said and said != kind.kind:
-            raise bad_request(f"a {said} in the body of a deletion, expected {kind.kind}")
+        given = _identity_of(content).kind
+        if given and given != kind.kind:
+            raise bad_request(f"a {given} in the body of a deletion, expected {kind.kind}")
         decoded = decode_typed(content, shape_of("", "v1", kind.kind))
     except Undecodable as error:
         raise undecodable(kind, body, error) from None

@@ -105,7 +105,7 @@ class Call:
     server: ServerContext
     request: HttpRequest
     resource: ServedResource
-    place: ApiPath
+    api_path: ApiPath
     query: Query
     form: ResponseFormat
     warnings: Warnings = field(default_factory=Warnings)
@@ -142,7 +142,7 @@ class Call:
 
     @property
     def key(self) -> str:
-        return self.resource.key(self.place.namespace, self.place.name)
+        return self.resource.key(self.api_path.namespace, self.api_path.name)
 
     def warn(self, text: str) -> None:
         self.warnings.add(text)

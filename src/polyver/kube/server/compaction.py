@@ -6,12 +6,12 @@ import asyncio
 
 from polyver.kube.store import Store, StoreClosed, StoreFailed
 
-__all__ = ["keep_house"]
+__all__ = ["compact_regularly"]
 
 _EVERY = 300.0
 
 
-async def keep_house(store: Store, *, every: float = _EVERY) -> None:
+async def compact_regularly(store: Store, *, every: float = _EVERY) -> None:
     """Compact at each interval up to the revision of the interval before.
 
     A watch or a paged list that starts between can therefore continue for at least one interval.

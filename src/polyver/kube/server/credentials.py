@@ -167,7 +167,9 @@ class Credentials:
         """Refuse a damaged key: a new one would invalidate all tokens that the old one signed."""
         file = self._account_key_file
         if file.exists() and not _is_key(file.read_bytes()):
-            hint = "put it back from a backup, or delete it: tokens of service accounts then end"
+            hint = (
+                "restore it from a backup, or delete it; service account tokens then become invalid"
+            )
             raise FolderFailed(f"{file} is not a private key", hint=hint)
 
     @property
@@ -187,7 +189,7 @@ class Credentials:
         file = self._token_file(name)
         found = file.read_bytes().strip()
         if _TOKEN.fullmatch(found) is None:
-            hint = "delete it, and the next start makes a new one"
+            hint = "delete it; the next start creates a new one"
             raise FolderFailed(f"{file} holds no token", hint=hint)
         return found.decode()
 
@@ -208,7 +210,7 @@ class Credentials:
         if noted.since > now:
             return f"{self.server_cert_file} is not valid before {noted.since.isoformat()}"
         if noted.until - now <= _RENEWED_BEFORE:
-            return f"{self.server_cert_file} ends at {noted.until.isoformat()}"
+            return f"{self.server_cert_file} expires at {noted.until.isoformat()}"
         if not set(names) <= set(noted.names):
             return f"{self.server_cert_file} is not for {', '.join(names)}"
         changed = [file for file in self._files if noted.digests.get(file.name) != _digest(file)]

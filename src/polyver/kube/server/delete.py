@@ -33,7 +33,7 @@ async def delete_object(call: Call) -> HttpResponse:
     options = read_delete_options(call)
     entry = call.store.get(call.key)
     if entry is None:
-        raise not_found(call.resource.kind, call.place.name)
+        raise not_found(call.resource.kind, call.api_path.name)
     left = await _delete(call, entry, options)
     if left is not None or call.resource.rules.answers_deletion:
         gone = await call.resource.decode(entry)
@@ -56,7 +56,7 @@ async def delete_collection(call: Call) -> HttpResponse:
     selected = ListOptions.read(call.query)
     options = read_delete_options(call)
     selection = read_selection(call.resource, selected)
-    prefix, after = call.resource.range(call.place.namespace), ""
+    prefix, after = call.resource.range(call.api_path.namespace), ""
     found: list[StoreEntry] = []
     turns = Turns()
     while True:
@@ -78,9 +78,9 @@ async def delete_collection(call: Call) -> HttpResponse:
 
 async def delete_all(server: ServerContext, resource: ServedResource) -> None:
     """Delete all objects of a kind, because the kind itself is deleted."""
-    place = ApiPath(resource.kind.group, resource.kind.version, resource.kind.plural)
+    api_path = ApiPath(resource.kind.group, resource.kind.version, resource.kind.plural)
     request = HttpRequest("DELETE", "", "", {}, b"", SERVER)
-    await delete_collection(Call(server, request, resource, place, Query(""), PLAIN))
+    await delete_collection(Call(server, request, resource, api_path, Query(""), PLAIN))
 
 
 async def _delete_if_there(call: Call, entry: StoreEntry, options: DeleteOptions) -> None:
@@ -103,7 +103,9 @@ async def _delete(call: Call, entry: StoreEntry, options: DeleteOptions) -> Obje
             if error.current is None:
                 raise not_found(call.resource.kind, obj["metadata"]["name"]) from None
             entry = error.current
-    raise conflict(call.resource.kind, obj["metadata"]["name"], "it changes all the time")
+    raise conflict(
+        call.resource.kind, obj["metadata"]["name"], "it is changed too often; try again"
+    )
 
 
 async def _delete_once(
@@ -179,7 +181,7 @@ async def _admit(call: Call, obj: Object, options: DeleteOptions) -> None:
     review = AdmissionRequest(
         operation="DELETE",
         kind=call.resource.kind,
-        namespace=call.place.namespace,
+        namespace=call.api_path.namespace,
         name=obj["metadata"]["name"],
         subresource="",
         object=None,
@@ -195,6 +197,6 @@ async def _admit(call: Call, obj: Object, options: DeleteOptions) -> None:
         # When the kind itself is deleted, webhooks are not called for its objects.
         return
     # The deletion of a collection has no name in its path.
-    subject = await subject_of(call, "DELETE", name=call.place.name, deletion=options)
+    subject = await subject_of(call, "DELETE", name=call.api_path.name, deletion=options)
     if subject is not None:
         await deleted(call, subject, obj)

@@ -49,10 +49,10 @@ def in_order(kinds: Iterable[ResourceKind]) -> list[ResourceKind]:
     by_name = sorted(kinds, key=lambda kind: kind.plural)
     versions = {kind.version: KubeVersion.parse(kind.version) for kind in by_name}
     by_version = sorted(by_name, key=lambda kind: versions[kind.version], reverse=True)
-    return sorted(by_version, key=lambda kind: _place(kind.group))
+    return sorted(by_version, key=lambda kind: _group_order(kind.group))
 
 
-def _place(group: str) -> tuple[int, str]:
+def _group_order(group: str) -> tuple[int, str]:
     return _PRIORITY.get(group, len(_PRIORITY)), group
 
 

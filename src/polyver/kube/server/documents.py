@@ -171,12 +171,12 @@ class _Edition:
 
         A request with an old hash is redirected to the current one.
         """
-        asked, right = Query(request.query).text("hash"), self._openapi.hash(path)
-        if asked and asked != right:
+        requested_hash, right = Query(request.query).text("hash"), self._openapi.hash(path)
+        if requested_hash and requested_hash != right:
             location = ("location", f"/openapi/v3/{path}?hash={right}")
             return HttpResponse(301, [location, ("content-type", JSON)], b"")
         response = _tagged(request, body, JSON)
-        if asked:
+        if requested_hash:
             response.headers.append(("cache-control", "public, immutable"))
         return response
 

@@ -78,9 +78,9 @@ Authenticate = Callable[[str, Sequence[str]], AuthenticationResult]
 """Check a token for some audiences; with none, for this server."""
 
 
-def shared_audiences(asked: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
+def shared_audiences(requested: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
     """Return the requested audiences that a token is meant for."""
-    return tuple(each for each in asked or (AUDIENCE,) if each in meant)
+    return tuple(each for each in requested or (AUDIENCE,) if each in meant)
 
 
 class Identities:
@@ -163,21 +163,21 @@ def account_user(namespace: str, name: str, uid: str, about: Mapping[str, str]) 
 
 def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
     """Return the user that a request impersonates; raise an error if that is not allowed."""
-    asked = [(k[12:], value) for k, value in headers if k.startswith("impersonate-")]
-    if not asked:
+    impersonation = [(k[12:], value) for k, value in headers if k.startswith("impersonate-")]
+    if not impersonation:
         return user
-    name = next((value for key, value in asked if key == "user"), "")
+    name = next((value for key, value in impersonation if key == "user"), "")
     if not name:
         raise bad_request("requested an impersonation without impersonating a user")
     wanted = AuthorizationAttributes("impersonate", resource="users", name=name)
     if not may(user, wanted):
         raise refusal(user, wanted)
     extra: dict[str, tuple[str, ...]] = {}
-    for key, value in asked:
+    for key, value in impersonation:
         if key.startswith("extra-"):
             extra[unquote(key[6:])] = (*extra.get(unquote(key[6:]), ()), value)
-    uid = next((value for key, value in asked if key == "uid"), "")
-    groups = tuple(value for key, value in asked if key == "group")
+    uid = next((value for key, value in impersonation if key == "uid"), "")
+    groups = tuple(value for key, value in impersonation if key == "group")
     return User(name, _completed(name, groups), uid, extra)
 
 
@@ -325,9 +325,9 @@ def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
         error = invalid(nameless, "", [invalid_field("spec", path, problem)])
         error.details = {k: v for k, v in (error.details or {}).items() if v}
         raise error
-    asked: Mapping[str, Any] = resource if resource is not None else path or {}
+    attributes: Mapping[str, Any] = resource if resource is not None else path or {}
     names = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
-    wanted = AuthorizationAttributes(**{name: str(asked.get(name) or "") for name in names})
+    wanted = AuthorizationAttributes(**{name: str(attributes.get(name) or "") for name in names})
     return {"allowed": may(user, wanted)}
 
 
@@ -336,7 +336,7 @@ def rules_review(user: User, namespace: str) -> dict[str, Any]:
     if not namespace:
         raise bad_request("no namespace on request")
     rules = list(_rules_of(user))
-    excepted = [f"{resource} are excepted" for rule in rules for _, resource in rule.excepted]
+    excepted = [f"{resource} are excluded" for rule in rules for _, resource in rule.excepted]
     status: dict[str, Any] = {
         "resourceRules": [
             {

@@ -22,7 +22,7 @@ __all__ = ["CannotWriteKubeconfig", "merged", "write_kubeconfig"]
 NAME = "polyver"
 _WITH_TOKEN = "polyver-token"  # noqa: S105 - the name of a context
 _LARGEST = 16 * 1024 * 1024
-_LOCK_PATIENCE = 2.0
+_LOCK_TIMEOUT = 2.0
 
 Config = Mapping[str, Any]
 
@@ -105,7 +105,7 @@ def _read(content: bytes, path: Path) -> Config:
     config = _decoded(content, path) if len(content) <= _LARGEST else None
     if not _is_kubeconfig(config):
         hint = "choose another file with --kubeconfig"
-        raise CannotWriteKubeconfig(f"{path} is no kubeconfig; it is left as it is", hint=hint)
+        raise CannotWriteKubeconfig(f"{path} is not a kubeconfig; it was not changed", hint=hint)
     assert isinstance(config, dict)
     return config
 
@@ -139,7 +139,7 @@ def _is_kubeconfig(config: object) -> bool:
 def _locked(path: Path) -> Iterator[None]:
     """Hold the lock file that kubectl uses too, so that neither loses the other's changes."""
     lock = path.with_name(f"{path.name}.lock")
-    deadline = time.monotonic() + _LOCK_PATIENCE
+    deadline = time.monotonic() + _LOCK_TIMEOUT
     while True:
         try:
             os.close(os.open(lock, os.O_CREAT | os.O_EXCL, 0o600))
@@ -147,7 +147,9 @@ def _locked(path: Path) -> Iterator[None]:
         except FileExistsError:
             if time.monotonic() > deadline:
                 hint = "delete it if no kubectl is running"
-                raise CannotWriteKubeconfig(f"{lock} is held by someone", hint=hint) from None
+                raise CannotWriteKubeconfig(
+                    f"{lock} is held by another process", hint=hint
+                ) from None
             time.sleep(0.02)
     try:
         yield

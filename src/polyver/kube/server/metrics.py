@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from polyver.kube.http.histograms import Times
 from polyver.kube.http.watchdog import LAG, LAG_TEXT, lags
 from polyver.kube.server.http import HttpResponse
-from polyver.kube.server.paths import read_place, verb_of
+from polyver.kube.server.paths import parse_api_path, verb_of
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -100,13 +100,15 @@ class ApiServerMetrics:
 
 
 def _series(method: str, path: str, code: int, *, watch: bool) -> _Series:
-    place = read_place(path)
+    api_path = parse_api_path(path)
     # A refused request may name a resource that does not exist.
-    if place is None or not place.resource or code in (401, 403):
+    if api_path is None or not api_path.resource or code in (401, 403):
         return _Series(method, "", "", str(code))
-    verb = verb_of(method, place, watch=watch)
-    part = f"{place.resource}/{place.subresource}" if place.subresource else place.resource
-    return _Series(_WORDS.get(verb, verb.upper()), place.group, part, str(code))
+    verb = verb_of(method, api_path, watch=watch)
+    part = (
+        f"{api_path.resource}/{api_path.subresource}" if api_path.subresource else api_path.resource
+    )
+    return _Series(_WORDS.get(verb, verb.upper()), api_path.group, part, str(code))
 
 
 def _collector(metrics: ApiServerMetrics) -> Collector:
@@ -124,20 +126,20 @@ def _collector(metrics: ApiServerMetrics) -> Collector:
         def collect(self) -> Iterator[Metric]:
             total = CounterMetricFamily("apiserver_request", "Requests answered.", labels=_LABELS)
             times = HistogramMetricFamily(
-                "apiserver_request_duration_seconds", "How long answers took.", labels=_LABELS
+                "apiserver_request_duration_seconds", "Duration of responses.", labels=_LABELS
             )
             for series, counts in metrics.series():
                 total.add_metric(series, counts.count)
                 times.add_metric(series, counts.times.buckets(), counts.times.seconds)
             yield from (total, times)
             yield GaugeMetricFamily(
-                "apiserver_longrunning_requests", "Watches now open.", metrics.watchers
+                "apiserver_longrunning_requests", "Open watches.", metrics.watchers
             )
             lag, measured = HistogramMetricFamily(LAG, LAG_TEXT), lags()
             lag.add_metric((), measured.buckets(), measured.seconds)
             yield lag
             yield GaugeMetricFamily(
-                "polyver_store_revision", "The store's newest revision.", metrics.revision
+                "polyver_store_revision", "The newest revision of the store.", metrics.revision
             )
 
     return Requests()

@@ -24,7 +24,7 @@ SchemaOf = Callable[[str, str, str], Shape | CustomSchema | None]
 
 _SECURITY = {
     "BearerToken": {
-        "description": "A token, as `Bearer` and the token itself.",
+        "description": "The word `Bearer` and a token.",
         "type": "apiKey",
         "name": "authorization",
         "in": "header",

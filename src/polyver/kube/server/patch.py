@@ -56,7 +56,7 @@ def patched(call: Call, obj: Object, options: WriteOptions) -> Object:
         call,
         [*problems, *unknown],
         options.validation,
-        lambda told: _invalid(text, f"strict decoding error: {', '.join(told)}"),
+        lambda refused: _invalid(text, f"strict decoding error: {', '.join(refused)}"),
     )
     return result
 
@@ -81,8 +81,8 @@ def read_config(call: Call) -> Object:
         raise bad_request(f"error encoding patch: {error}") from None
     if isinstance(config, dict):
         return config
-    told = "error decoding patch: error unmarshaling JSON: while decoding JSON"
-    raise bad_request(f"{told}: json: cannot unmarshal {what_is(config)} into {_GO_MAP}")
+    message = "error decoding patch: error unmarshaling JSON: while decoding JSON"
+    raise bad_request(f"{message}: json: cannot unmarshal {what_is(config)} into {_GO_MAP}")
 
 
 async def applied_to(
@@ -123,8 +123,8 @@ def _patch_object(call: Call) -> tuple[Object, Sequence[str]]:
         return patch, doubled
     if patch is None:
         raise bad_request("invalid JSON patch")
-    told = "error decoding patch: json: cannot unmarshal"
-    raise bad_request(f"{told} {what_is(patch)} into {_GO_MAP}")
+    message = "error decoding patch: json: cannot unmarshal"
+    raise bad_request(f"{message} {what_is(patch)} into {_GO_MAP}")
 
 
 def _data(call: Call) -> tuple[Any, Sequence[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["ApiPath", "read_place"]
+__all__ = ["ApiPath", "parse_api_path"]
 
 _PARTS_OF_NAMESPACES = ("status", "finalize")
 
@@ -27,10 +27,10 @@ class ApiPath:
 
 
 @lru_cache(maxsize=64)  # each path is read twice: to answer the request, and to count it
-def read_place(path: str) -> ApiPath | None:
+def parse_api_path(path: str) -> ApiPath | None:
     """Parse a path below a group version; None for other paths.
 
-    >>> read_place("/api/v1/namespaces/a/configmaps/b").name
+    >>> parse_api_path("/api/v1/namespaces/a/configmaps/b").name
     'b'
     """
     parts = path.strip("/").split("/")
@@ -59,11 +59,11 @@ VERBS = {
 }
 
 
-def verb_of(method: str, place: ApiPath, *, watch: bool) -> str:
+def verb_of(method: str, path: ApiPath, *, watch: bool) -> str:
     """Return the verb of a request, as authorization uses it."""
     verb = VERBS.get(method, "")
-    if verb == "get" and (watch or place.old_watch):
+    if verb == "get" and (watch or path.old_watch):
         return "watch"
-    if not place.name:
+    if not path.name:
         return {"get": "list", "delete": "deletecollection"}.get(verb, verb)
     return verb

@@ -36,7 +36,7 @@ def find(call: Call) -> StoreEntry:
     """Return the stored object that the path names; raise 404 if there is none."""
     entry = call.store.get(call.key)
     if entry is None:
-        raise not_found(call.resource.kind, call.place.name)
+        raise not_found(call.resource.kind, call.api_path.name)
     return entry
 
 
@@ -72,8 +72,8 @@ async def _collect(
     `remaining` of that page counts the entries after the last match; with a selector it only shows
     whether there are more entries to check.
     """
-    prefix = call.resource.range(call.place.namespace)
-    if call.place.namespace and selection.name:
+    prefix = call.resource.range(call.api_path.namespace)
+    if call.api_path.namespace and selection.name:
         return await _only(call, selection, cut, prefix)
     found: list[StoreEntry] = []
     turns = Turns()
@@ -130,7 +130,7 @@ def _list_revision(text: str) -> int:
 
 def _continued(call: Call, text: str) -> _Cut:
     token = _read_token(text)
-    after = call.resource.range(call.place.namespace) + token.start
+    after = call.resource.range(call.api_path.namespace) + token.start
     if token.revision < 0:
         return _Cut(0, after)  # a token for the state at the time of its use
     refuse_future(call, token.revision)
@@ -158,7 +158,7 @@ class _Token:
 
 
 def _token(call: Call, revision: int, key: str) -> str:
-    return _encode_token(revision, key.removeprefix(call.resource.range(call.place.namespace)))
+    return _encode_token(revision, key.removeprefix(call.resource.range(call.api_path.namespace)))
 
 
 def _encode_token(revision: int, start: str) -> str:

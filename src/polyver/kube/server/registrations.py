@@ -28,7 +28,7 @@ _API = "apiregistration.k8s.io/v1"
 _PATH = f"/apis/{_API}/apiservices"
 _PREFIX = "/apiregistration.k8s.io/apiservices/"
 _MANAGED = "kube-aggregator.kubernetes.io/automanaged"
-_PATIENCE = 60.0
+_WATCH_TIMEOUT = 60.0
 _LOOK_AGAIN = 1.0
 _CUSTOM = 1000, 100
 _MOST = 15
@@ -62,11 +62,11 @@ def builtin_registrations(kinds: Iterable[ResourceKind]) -> Iterator[Object]:
     for group, version in dict.fromkeys((kind.group, kind.version) for kind in kinds):
         if group in _GROUPS:
             own = f"{group}/{version}" if group else version
-            place = _GROUPS[group], _VERSIONS.get(own, _MOST)
-            yield _registration(group, version, place, managed="onstart")
+            priorities = _GROUPS[group], _VERSIONS.get(own, _MOST)
+            yield _registration(group, version, priorities, managed="onstart")
 
 
-def _registration(group: str, version: str, place: tuple[int, int], *, managed: str) -> Object:
+def _registration(group: str, version: str, priorities: tuple[int, int], *, managed: str) -> Object:
     return {
         "apiVersion": _API,
         "kind": "APIService",
@@ -74,8 +74,8 @@ def _registration(group: str, version: str, place: tuple[int, int], *, managed: 
         "spec": {
             **({"group": group} if group else {}),
             "version": version,
-            "groupPriorityMinimum": place[0],
-            "versionPriority": place[1],
+            "groupPriorityMinimum": priorities[0],
+            "versionPriority": priorities[1],
         },
     }
 
@@ -111,7 +111,7 @@ class Registrations:
         try:
             while True:
                 self._changed.set()
-                for event in await watch.batch(_PATIENCE):
+                for event in await watch.batch(_WATCH_TIMEOUT):
                     if event.deleted:
                         self._stored.pop(event.entry.key, None)
                     else:
@@ -139,17 +139,17 @@ class Registrations:
         }
         for key, wanted in served.items():
             if key not in self._stored:
-                yield _asked("POST", "", wanted)
+                yield _request("POST", "", wanted)
         for key, found in self._stored.items():
             name, wanted = f"/{found['metadata']['name']}", served.get(key, {})
             managed = found["metadata"].get("labels", {}).get(_MANAGED) == "true"
             if managed and not wanted:
-                yield _asked("DELETE", name, {})
+                yield _request("DELETE", name, {})
             elif managed and found["spec"] != wanted["spec"]:
                 others = dict.fromkeys(found["spec"])
-                yield _asked("PATCH", name, {"spec": others | wanted["spec"]})
+                yield _request("PATCH", name, {"spec": others | wanted["spec"]})
             elif status := self._status(found):
-                yield _asked("PATCH", f"{name}/status", status)
+                yield _request("PATCH", f"{name}/status", status)
 
     def _status(self, found: Object) -> Object | None:
         """Return the status to write if the Available condition is not current; else None."""
@@ -158,7 +158,7 @@ class Registrations:
         return {"status": {"conditions": conditions}} if conditions != known else None
 
 
-def _asked(method: str, rest: str, body: Object) -> HttpRequest:
+def _request(method: str, rest: str, body: Object) -> HttpRequest:
     media = "application/merge-patch+json" if method == "PATCH" else "application/json"
     headers = {"content-type": media, "user-agent": "kube-apiserver"}
     return HttpRequest(method, f"{_PATH}{rest}", "", headers, encode_json(body), SERVER)

@@ -187,19 +187,19 @@ class ResourceCatalogue:
     """All served resources by group, version and plural; definitions add and remove some."""
 
     def __init__(self, resources: Iterable[ServedResource] = ()) -> None:
-        self._by_place: dict[tuple[str, str, str], ServedResource] = {}
+        self._by_key: dict[tuple[str, str, str], ServedResource] = {}
         self._listeners: list[Callable[[], None]] = []
         self.edition = 0
         """Grows with every change, so that documents made from the catalogue can be renewed."""
         for resource in resources:
-            self._by_place[_place(resource)] = resource
-        self._builtin = frozenset(group for group, _, _ in self._by_place)
+            self._by_key[_resource_key(resource)] = resource
+        self._builtin = frozenset(group for group, _, _ in self._by_key)
 
     def __iter__(self) -> Iterator[ServedResource]:
-        return iter(list(self._by_place.values()))
+        return iter(list(self._by_key.values()))
 
     def get(self, group: str, version: str, plural: str) -> ServedResource | None:
-        return self._by_place.get((group, version, plural))
+        return self._by_key.get((group, version, plural))
 
     def is_builtin(self, group: str) -> bool:
         return group in self._builtin
@@ -207,10 +207,10 @@ class ResourceCatalogue:
     def replace(self, gone: Sequence[ServedResource], new: Sequence[ServedResource]) -> None:
         """Remove some resources and add others in one step."""
         for resource in gone:
-            if self._by_place.get(_place(resource)) is resource:
-                del self._by_place[_place(resource)]
+            if self._by_key.get(_resource_key(resource)) is resource:
+                del self._by_key[_resource_key(resource)]
         for resource in new:
-            self._by_place[_place(resource)] = resource
+            self._by_key[_resource_key(resource)] = resource
         self.edition += 1
         for listener in self._listeners:
             listener()
@@ -220,5 +220,5 @@ class ResourceCatalogue:
         self._listeners.append(listener)
 
 
-def _place(resource: ServedResource) -> tuple[str, str, str]:
+def _resource_key(resource: ServedResource) -> tuple[str, str, str]:
     return resource.kind.group, resource.kind.version, resource.kind.plural

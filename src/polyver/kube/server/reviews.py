@@ -23,18 +23,18 @@ async def review(call: Call) -> HttpResponse:
     """Return the review with its answer as the status."""
     agent = call.request.headers.get("user-agent", "")
     options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
-    asked = await call.run(lambda: read_object(call, options.validation))
+    submitted = await call.run(lambda: read_object(call, options.validation))
     if call.resource.kind.kind in _OWNED:
-        await own(call, WholeObjectView(call.resource.rules), asked, None, options.manager)
-    answered = {"kind": asked["kind"], "apiVersion": asked["apiVersion"], "metadata": {}}
-    return await data_answer(call, answered | _answered(call, asked), 201)
+        await own(call, WholeObjectView(call.resource.rules), submitted, None, options.manager)
+    answered = {"kind": submitted["kind"], "apiVersion": submitted["apiVersion"], "metadata": {}}
+    return await data_answer(call, answered | _answered(call, submitted), 201)
 
 
-def _answered(call: Call, asked: Object) -> Object:
-    user, spec = call.request.user, asked.get("spec") or {}
+def _answered(call: Call, submitted: Object) -> Object:
+    user, spec = call.request.user, submitted.get("spec") or {}
     match call.resource.kind.kind:
         case "SelfSubjectAccessReview":
-            owned = {"metadata": asked["metadata"]}
+            owned = {"metadata": submitted["metadata"]}
             return owned | {"spec": spec, "status": access_review(user, spec)}
         case "SelfSubjectRulesReview":
             return {"spec": {}, "status": rules_review(user, spec.get("namespace", ""))}
@@ -42,7 +42,7 @@ def _answered(call: Call, asked: Object) -> Object:
             created = {"creationTimestamp": call.server.timestamp()}
             return {"metadata": created, "status": self_review(user)}
         case "TokenReview":
-            owned = {"metadata": asked["metadata"]}
+            owned = {"metadata": submitted["metadata"]}
             return owned | {"spec": spec, "status": _authenticated(call, spec)}
     other = User(str(spec.get("user") or ""), tuple(map(str, spec.get("groups") or ())))
     return {"spec": spec, "status": access_review(other, spec)}

@@ -35,8 +35,8 @@ _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 def watch_objects(call: Call, options: ListOptions) -> HttpResponse:
     """Return a stream of events; errors in the request are raised before it begins."""
-    if call.place.name:  # one of the deprecated paths, which name the object
-        named = f"metadata.name={call.place.name}"
+    if call.api_path.name:  # one of the deprecated paths, which name the object
+        named = f"metadata.name={call.api_path.name}"
         options = replace(options, fields=",".join(filter(None, [options.fields, named])))
     selection = read_selection(call.resource, options)
     revision = read_revision(options.revision)
@@ -53,17 +53,17 @@ class _Watching:
         self._options = options
         self._selection = selection
         self._prefix = self._narrowed()
-        self._columns_told = False
+        self._columns_sent = False
         # The case of most watchers, in which all of them get the same lines.
         self._as_stored = selection.everything and call.form.kind != "Table"
         seconds = options.timeout or _LONGEST
         self._end = time.monotonic() + seconds
 
     def _narrowed(self) -> str:
-        resource, place = self._call.resource, self._call.place
-        prefix = resource.range(place.namespace)
+        resource, api_path = self._call.resource, self._call.api_path
+        prefix = resource.range(api_path.namespace)
         # The selection filters out longer names with the same beginning.
-        return prefix + self._selection.name if place.namespace else prefix
+        return prefix + self._selection.name if api_path.namespace else prefix
 
     async def lines(self, revision: int) -> AsyncIterator[bytes]:
         options, store = self._options, self._call.store
@@ -124,7 +124,7 @@ class _Watching:
             for event in events:
                 if turns.over:
                     await turns.next()
-                if event.entry.revision > revision and (line := await self._told(event)):
+                if event.entry.revision > revision and (line := await self._event_line(event)):
                     lines.append(line)
             if self._options.bookmarks and time.monotonic() >= bookmark:
                 bookmark = time.monotonic() + _BOOKMARK_EVERY
@@ -142,7 +142,7 @@ class _Watching:
                 lines.append(await self._line("ADDED", entry))
         return lines
 
-    async def _told(self, event: StoreEvent) -> bytes:
+    async def _event_line(self, event: StoreEvent) -> bytes:
         """Return the line for an event; empty if conversion fails, as in kube-apiserver."""
         if self._as_stored and self._call.resource.is_shown(event.entry):
             return _stored_line(event, self._call.form)
@@ -176,7 +176,7 @@ class _Watching:
 
     def _table(self, obj: Object) -> Object:
         """Return a Table of one row; only the first one has the columns."""
-        columns, self._columns_told = not self._columns_told, True
+        columns, self._columns_sent = not self._columns_sent, True
         return table_of(self._call, [obj], columns=columns)
 
     def _bookmark(self, revision: int, annotations: dict[str, str] | None = None) -> bytes:
@@ -188,7 +188,7 @@ class _Watching:
     def _bookmarked(self, resource: ServedResource, metadata: Object) -> Object:
         form = self._call.form
         if form.kind == "Table":
-            columns, self._columns_told = not self._columns_told, True
+            columns, self._columns_sent = not self._columns_sent, True
             return table_of(self._call, [], metadata, columns=columns)
         version, kind = resource.kind.api_version, resource.kind.kind
         if form.kind:

@@ -59,7 +59,7 @@ async def subject_of(
         resource=call.resource,
         operation=operation,
         # A namespace counts as being in itself.
-        namespace=name if kind.resource == "namespaces" else call.place.namespace,
+        namespace=name if kind.resource == "namespaces" else call.api_path.namespace,
         name=name,
         object=None,
         old=None,
@@ -73,17 +73,17 @@ async def subject_of(
 
 
 def _write_options(call: Call) -> Object:
-    told = {
+    fields = {
         "dryRun": list(call.query.all.get("dryRun", ())),
         "fieldManager": call.query.text("fieldManager"),
         "fieldValidation": call.query.text("fieldValidation"),
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 def _delete_options(options: DeleteOptions) -> Object:
     conditions = {"uid": options.uid, "resourceVersion": options.revision}
-    told = {
+    fields = {
         "gracePeriodSeconds": options.grace,
         "preconditions": {key: each for key, each in conditions.items() if each is not None}
         or None,
@@ -91,7 +91,7 @@ def _delete_options(options: DeleteOptions) -> Object:
         "propagationPolicy": options.propagation,
         "dryRun": ["All"] if options.dry_run else None,
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 async def mutate_create(call: Call, subject: AdmissionAttributes, obj: Object) -> Object:
@@ -191,13 +191,13 @@ def pruned(call: Call, obj: Object) -> None:
 
 def _check_kind(call: Call, changed: Object) -> None:
     kind = call.resource.kind
-    said, version = changed.get("kind"), changed.get("apiVersion")
+    given, version = changed.get("kind"), changed.get("apiVersion")
     if not kind.custom:
         changed |= {"kind": kind.kind, "apiVersion": kind.api_version}
-    elif said != kind.kind:
-        told = replace(kind, kind=str(said or ""))
+    elif given != kind.kind:
+        named_kind = replace(kind, kind=str(given or ""))
         name = changed["metadata"].get("name") or ""
-        raise invalid(told, name, [invalid_field("kind", said, f"must be {kind.kind}")])
+        raise invalid(named_kind, name, [invalid_field("kind", given, f"must be {kind.kind}")])
     elif version != kind.api_version:
         text = f"request to convert CR from an invalid group/version: {version}"
         raise ApiError(500, "", text)

@@ -210,7 +210,7 @@ def _wipe(call: Call, obj: Object) -> None:
     for name in _SET_BY_SERVER:
         metadata.pop(name, None)
     if call.resource.kind.namespaced:
-        metadata["namespace"] = call.place.namespace
+        metadata["namespace"] = call.api_path.namespace
 
 
 def _stamp(call: Call, obj: Object) -> None:
@@ -299,7 +299,7 @@ async def _change(
     for _ in range(_MOST_TRIES):
         entry = call.store.get(call.key)
         if entry is None:
-            raise not_found(call.resource.kind, call.place.name)
+            raise not_found(call.resource.kind, call.api_path.name)
         call.weight = max(call.weight, len(entry.value))
         # Patches may use a cached conversion.
         old = await call.resource.decode(entry, kept=kept)
@@ -310,7 +310,7 @@ async def _change(
         except Conflict:
             if not retry:
                 break
-    raise conflict(call.resource.kind, call.place.name, MODIFIED)
+    raise conflict(call.resource.kind, call.api_path.name, MODIFIED)
 
 
 async def _updated(
@@ -326,7 +326,7 @@ async def _updated(
     subject = await subject_of(
         call,
         "UPDATE",
-        name=call.place.name,
+        name=call.api_path.name,
         subresource=part.name,
         other_kind=shown_kind(part),
     )
@@ -401,9 +401,9 @@ def _keep_metadata(obj: Object, old: Object) -> None:
 
 def _count(call: Call, obj: Object, old: Object) -> None:
     """Increase the generation if more changed than metadata and a status with its own path."""
-    aside = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
-    new = {key: value for key, value in obj.items() if key not in aside}
-    before = {key: value for key, value in old.items() if key not in aside}
+    ignored = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
+    new = {key: value for key, value in obj.items() if key not in ignored}
+    before = {key: value for key, value in old.items() if key not in ignored}
     if not same(new, before):
         obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -446,12 +446,12 @@ def _check_revision(call: Call, obj: Object, entry: StoreEntry) -> None:
     if not revision and not call.resource.rules.unconditional:
         raise _must_be_specified(call)
     if revision and revision != entry.revision:
-        raise conflict(call.resource.kind, call.place.name, MODIFIED)
+        raise conflict(call.resource.kind, call.api_path.name, MODIFIED)
 
 
 def _must_be_specified(call: Call) -> ApiError:
     """Return the only 422 error that names the resource instead of the kind."""
-    kind, name = call.resource.kind, call.place.name
+    kind, name = call.resource.kind, call.api_path.name
     cause = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
     group = {"group": kind.group} if kind.group else {}
     details = {"name": name, "kind": kind.plural, "causes": [cause.as_detail]} | group
@@ -468,21 +468,21 @@ def _check_uid(call: Call, obj: Object, old: Object) -> None:
             f"AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, "
             f"UID in object meta: {uid}"
         )
-        raise conflict(call.resource.kind, call.place.name, text)
+        raise conflict(call.resource.kind, call.api_path.name, text)
 
 
 def registry_key(call: Call) -> str:
     """Return the etcd key under which kube-apiserver would store the object."""
-    kind, place = call.resource.kind, call.place
+    kind, api_path = call.resource.kind, call.api_path
     group = [kind.group] if kind.custom else []
     return "/".join(
-        ["/registry", *group, kind.plural, *filter(None, [place.namespace]), place.name]
+        ["/registry", *group, kind.plural, *filter(None, [api_path.namespace]), api_path.name]
     )
 
 
 def match_name(call: Call, obj: Object) -> None:
     """Raise an error unless the name in the body is the name in the path."""
-    name, wanted = obj["metadata"].get("name") or "", call.place.name
+    name, wanted = obj["metadata"].get("name") or "", call.api_path.name
     if not name:
         text = f"the name of the object ({wanted} based on URL) was undeterminable: "
         raise bad_request(f"{text}name must be provided")
@@ -497,11 +497,11 @@ def match_namespace(call: Call, obj: Object) -> None:
         metadata.pop("namespace", None)
         return
     given = metadata.get("namespace") or ""
-    if given and given != call.place.namespace:
+    if given and given != call.api_path.namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    metadata["namespace"] = call.place.namespace
+    metadata["namespace"] = call.api_path.namespace
 
 
 _AFTER_ADMISSION = " after mutating admission happens"
@@ -536,7 +536,7 @@ def _review(
     return AdmissionRequest(
         operation="UPDATE" if old else "CREATE",
         kind=call.resource.kind,
-        namespace=call.place.namespace,
+        namespace=call.api_path.namespace,
         name=metadata.get("name", ""),
         subresource=subresource,
         object=draft.obj,

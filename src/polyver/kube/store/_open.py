@@ -23,8 +23,8 @@ FORMAT = 1
 _MODE = 0o600
 _MOST_PROBLEMS = 5
 _REPAIR = (
-    "nothing was changed; put a backup of the folder in its place, or copy the file and run "
-    "`sqlite3 COPY .recover` to get out what can be read"
+    "nothing was changed; restore the folder from a backup, or copy the file and run "
+    "`sqlite3 COPY .recover` to extract what can be read"
 )
 
 _SCHEMA = """
@@ -123,10 +123,10 @@ def _version(database: apsw.Connection, path: Path) -> int:
     tables = {name for (name,) in database.execute("select name from sqlite_schema")}
     if version == 0 and tables:
         hint = "choose another folder with --data"
-        raise StoreFailed(f"{path} is not a store of polyver", hint=hint)
+        raise StoreFailed(f"{path} is not a polyver store", hint=hint)
     if version not in (0, FORMAT):
         raise StoreFailed(
-            f"{path} has the format {version}, and this polyver knows {FORMAT}",
+            f"{path} has format {version}, and this polyver supports {FORMAT}",
             hint="start the release of polyver that wrote it, or a newer one",
         )
     if version and not tables >= _TABLES:
@@ -147,11 +147,11 @@ def _check(database: apsw.Connection, path: Path, *, verify: bool) -> None:
     problems = [] if found == ["ok"] else found
     if not problems:
         lost = [key for (key,) in database.execute(_LOST)]
-        problems += [f"{key} has lost its content" for key in lost]
+        problems += [f"the content of {key} is missing" for key in lost]
         ahead = [revision for (revision,) in database.execute(_AHEAD)]
         problems += [f"revision {each} was never acknowledged" for each in ahead]
     if problems:
-        told = "; ".join(
+        text = "; ".join(
             " ".join(each.removeprefix("*** in database main ***").split()) for each in problems
         )
-        raise StoreDamaged(f"{path} is damaged: {told}", hint=_REPAIR)
+        raise StoreDamaged(f"{path} is damaged: {text}", hint=_REPAIR)

@@ -42,24 +42,24 @@ class Watcher:
     def waiting(self) -> bool:
         return bool(self._waiting) or self._end is not None
 
-    async def batch(self, patience: float) -> list[StoreEvent]:
+    async def batch(self, timeout: float) -> list[StoreEvent]:
         """Return all pending events, or none if none comes within the timeout."""
         if not self._waiting and self._end is None:
-            await self._sleep(patience)
+            await self._sleep(timeout)
         if not self._waiting and self._end is not None:
             raise self._end
         events = list(self._waiting)
         self._waiting.clear()
         return events
 
-    async def _sleep(self, patience: float | None) -> None:
+    async def _sleep(self, timeout: float | None) -> None:
         """Wait for an event, at most for the timeout.
 
         It has its own timer: asyncio's timeouts cost more than the delivery of an event.
         """
         loop = asyncio.get_running_loop()
         self._sleeping = loop.create_future()
-        timer = None if patience is None else loop.call_later(patience, self._wake)
+        timer = None if timeout is None else loop.call_later(timeout, self._wake)
         try:
             await self._sleeping
         finally:
@@ -79,7 +79,9 @@ class Watcher:
         if event.entry.revision <= self._newest or not event.entry.key.startswith(self.prefix):
             return
         if len(self._waiting) >= self._most:
-            self.end(Lagging(f"{len(self._waiting)} events wait for one watcher of {self.prefix}"))
+            self.end(
+                Lagging(f"{len(self._waiting)} events are pending for one watcher of {self.prefix}")
+            )
             return
         self._waiting.append(event)
         self._wake()

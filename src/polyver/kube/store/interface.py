@@ -105,7 +105,9 @@ class FutureRevision(PolyverError):
     """A revision that has not been written yet."""
 
     def __init__(self, revision: int, current: int) -> None:
-        super().__init__(f"revision {revision} is yet to come", hint=f"now is {current}")
+        super().__init__(
+            f"revision {revision} is in the future", hint=f"the current one is {current}"
+        )
         self.revision = revision
         self.current = current
 
@@ -157,7 +159,7 @@ class StoreWatch(Protocol):
     def waiting(self) -> bool:
         """True if an event, or the end of the watch, is pending."""
 
-    async def batch(self, patience: float) -> list[StoreEvent]:
+    async def batch(self, timeout: float) -> list[StoreEvent]:
         """Return all pending events; none if none comes within the timeout in seconds."""
 
     def close(self) -> None: ...

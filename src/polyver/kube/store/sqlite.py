@@ -140,7 +140,7 @@ class SqliteStore:
         self._recent = Recent()
         self._newest = _fact(self._writer, "newest")  # only the writer thread uses it
         self._loop = asyncio.get_running_loop()
-        self._asked: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._pending: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._open = True
         self._thread = threading.Thread(target=self._write_all, name="store", daemon=True)
         self._thread.start()
@@ -184,23 +184,23 @@ class SqliteStore:
     def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> StorePage:
         with self._snapshot(revision or None) as newest:
             at = revision or newest
-            asked: _Values = {"at": at, "after": after, "start": prefix, "end": prefix + _LAST}
-            past = self._since(asked) if at < newest else []
+            values: _Values = {"at": at, "after": after, "start": prefix, "end": prefix + _LAST}
+            past = self._since(values) if at < newest else []
             still = _KEPT if at < newest else ""
-            limited = {**asked, "limit": limit or -1}
+            limited = {**values, "limit": limit or -1}
             found = self._reader.execute(f"{_NOW}{still} order by one.key limit :limit", limited)
             entries = [*map(StoreEntry._make, found), *self._written(past[: limit or None])]
             if past:
                 entries.sort()
             remaining = 0
             if limit and len(entries) >= limit:
-                remaining = _number(self._reader, f"{_COUNT} {still}", asked) + len(past) - limit
+                remaining = _number(self._reader, f"{_COUNT} {still}", values) + len(past) - limit
                 del entries[limit:]
         return StorePage(entries, at, remaining)
 
-    def _since(self, asked: _Values) -> list[int]:
+    def _since(self, values: _Values) -> list[int]:
         """Return the revisions of entries that changed or were deleted since, sorted by key."""
-        return [int(revision) for _, revision in self._reader.execute(_SINCE, asked)]
+        return [int(revision) for _, revision in self._reader.execute(_SINCE, values)]
 
     def _written(self, revisions: Sequence[int]) -> Iterator[StoreEntry]:
         for revision in revisions:
@@ -208,14 +208,14 @@ class SqliteStore:
 
     def watch(self, prefix: str, revision: int) -> Watcher:
         with self._snapshot(revision) as newest:
-            asked = {"since": revision, "start": prefix, "end": prefix + _LAST}
+            values = {"since": revision, "start": prefix, "end": prefix + _LAST}
             past = [
                 StoreEvent(
                     StoreEntry(*row[:4]),
                     StoreEntry(*row[5:9]) if row[5] and not row[9] else None,
                     row[4] > 0,
                 )
-                for row in self._reader.execute(_PAST, asked)
+                for row in self._reader.execute(_PAST, values)
             ]
         return self._hub.watch(prefix, past, newest)
 
@@ -242,7 +242,7 @@ class SqliteStore:
             return StoreDamaged(text)
         self._note(refused=text)
         # A test write finds out when the disk works again.
-        self._ask(_probe).add_done_callback(asyncio.Future.exception)
+        self._submit(_probe).add_done_callback(asyncio.Future.exception)
         return StoreFailed(text)
 
     def _note(self, *, damage: str = "", refused: str = "") -> None:
@@ -255,33 +255,33 @@ class SqliteStore:
     # Writes run in the writer thread.
 
     async def write(self, change: StoreWrite) -> StoreEntry:
-        event = await self._ask(partial(_apply, change), change.key)
+        event = await self._submit(partial(_apply, change), change.key)
         assert event is not None
         return event.entry
 
     async def compact(self, revision: int) -> None:
         if revision > self.revision:
             raise FutureRevision(revision, self.revision)
-        await self._ask(lambda writing: _set_fact(writing.database, "compacted", revision))
+        await self._submit(lambda writing: _set_fact(writing.database, "compacted", revision))
         # In small steps, so that writers do not wait for all of it; the cost depends on the changes
         # since the last compaction.
         while (start := _fact(self._reader, "cleaned")) < revision:
-            await self._ask(partial(_clean, start, min(start + _CLEANED_AT_ONCE, revision)))
+            await self._submit(partial(_clean, start, min(start + _CLEANED_AT_ONCE, revision)))
 
-    def _ask(self, do: _Do, key: str = "") -> asyncio.Future[StoreEvent | None]:
+    def _submit(self, do: _Do, key: str = "") -> asyncio.Future[StoreEvent | None]:
         self._check_open()
         done: asyncio.Future[StoreEvent | None] = self._loop.create_future()
         if key:
             self._recent.begin(key)
-        self._asked.put(_Work(do, done, key))
+        self._pending.put(_Work(do, done, key))
         return done
 
     def _write_all(self) -> None:
         refused = ""
         while (batch := self._batch(failing=bool(refused))) is not None:
             outcomes, refused = self._commit([work.do for work in batch] or [_probe])
-            told = list(zip(batch, outcomes[: len(batch)], strict=True))
-            self._loop.call_soon_threadsafe(self._tell, told, refused)
+            results = list(zip(batch, outcomes[: len(batch)], strict=True))
+            self._loop.call_soon_threadsafe(self._deliver, results, refused)
 
     def _batch(self, *, failing: bool) -> list[_Work] | None:
         """Return the pending tasks, at least one; None at the end.
@@ -291,17 +291,17 @@ class SqliteStore:
         """
         batch: list[_Work] = []
         try:
-            work = self._asked.get(timeout=_PROBE_EVERY if failing else None)
+            work = self._pending.get(timeout=_PROBE_EVERY if failing else None)
             while work is not None:
                 batch.append(work)
                 if len(batch) == _MOST_AT_ONCE:
                     return batch
-                work = self._asked.get_nowait()
+                work = self._pending.get_nowait()
         except queue.Empty:
             return batch
         if not batch:
             return None
-        self._asked.put(None)
+        self._pending.put(None)
         return batch
 
     def _commit(self, all_work: list[_Do]) -> tuple[list[_Outcome], str]:
@@ -323,13 +323,13 @@ class SqliteStore:
             # The thread continues after any error: without it no write would be answered.
             if self._writer.in_transaction:
                 _end(self._writer, "rollback")
-            text = f"the disk refused a write: {error}"
+            text = f"a write to the disk failed: {error}"
             return [StoreFailed(text) for _ in all_work], text
         return outcomes, ""
 
-    def _tell(self, told: list[tuple[_Work, _Outcome]], refused: str) -> None:
+    def _deliver(self, results: list[tuple[_Work, _Outcome]], refused: str) -> None:
         self._note(refused=refused)
-        for (_, done, key), outcome in told:
+        for (_, done, key), outcome in results:
             if key:
                 self._recent.end(key)
             if isinstance(outcome, StoreEvent):
@@ -351,7 +351,7 @@ class SqliteStore:
         if not self._open:
             return
         self._open = False
-        self._asked.put(None)
+        self._pending.put(None)
         await asyncio.to_thread(self._thread.join)
         await asyncio.sleep(0)  # deliver the last outcomes of the thread
         self._hub.close()

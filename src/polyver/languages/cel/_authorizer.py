@@ -88,8 +88,8 @@ class _Decision(Opaque):
     allowed: bool
 
 
-def _checked(asking: _AuthorizationValue, verb: str) -> _Decision:
-    return _Decision(asking.answers(replace(asking.question, verb=verb)))
+def _checked(check: _AuthorizationValue, verb: str) -> _Decision:
+    return _Decision(check.answers(replace(check.question, verb=verb)))
 
 
 AUTHORIZATION: dict[str, Callable[..., Any]] = {
@@ -99,16 +99,16 @@ AUTHORIZATION: dict[str, Callable[..., Any]] = {
     "decision_reason": lambda _: "",
     "pathcheck_check": _checked,
     "resourcecheck_check": _checked,
-    "authorizer_group": lambda asking, group: asking.about(_GroupCheck, group=group),
-    "authorizer_path": lambda asking, path: asking.about(_PathCheck, path=path),
-    "authorizer_serviceaccount": lambda asking, namespace, name: asking.about(
+    "authorizer_group": lambda check, group: check.about(_GroupCheck, group=group),
+    "authorizer_path": lambda check, path: check.about(_PathCheck, path=path),
+    "authorizer_serviceaccount": lambda check, namespace, name: check.about(
         Authorizer, account=(namespace, name)
     ),
-    "groupcheck_resource": lambda asking, name: asking.about(ResourceCheck, resource=name),
+    "groupcheck_resource": lambda check, name: check.about(ResourceCheck, resource=name),
     # Permissions here are never limited to some objects of a kind, so selectors change nothing.
-    "authorizer_fieldselector": lambda asking, _: asking,
-    "authorizer_labelselector": lambda asking, _: asking,
-    "resourcecheck_name": lambda asking, name: asking.about(ResourceCheck, name=name),
-    "resourcecheck_namespace": lambda asking, name: asking.about(ResourceCheck, namespace=name),
-    "resourcecheck_subresource": lambda asking, name: asking.about(ResourceCheck, subresource=name),
+    "authorizer_fieldselector": lambda check, _: check,
+    "authorizer_labelselector": lambda check, _: check,
+    "resourcecheck_name": lambda check, name: check.about(ResourceCheck, name=name),
+    "resourcecheck_namespace": lambda check, name: check.about(ResourceCheck, namespace=name),
+    "resourcecheck_subresource": lambda check, name: check.about(ResourceCheck, subresource=name),
 }

@@ -306,15 +306,15 @@ class Checker:
 
     def _fold(self, node: CelComprehension) -> CelType:
         over = self._mapping.substitute(self._check(node.over))
-        carried = self._check(node.init)
-        self._local.append({node.carried: carried})
+        accumulator = self._check(node.init)
+        self._local.append({node.accumulator: accumulator})
         first, second = self._iterated(node, over)
         names = {node.var: first}
         if node.var2:
             names[node.var2] = second
         self._local.append(names)
         self._assert(node.condition, types.BOOL)
-        self._assert(node.step, carried)
+        self._assert(node.step, accumulator)
         self._local.pop()
         result = self._check(node.result)
         self._local.pop()

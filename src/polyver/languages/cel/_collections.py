@@ -59,8 +59,8 @@ def _best(name: str, sign: int) -> Callable[[List], Any]:
 
 
 def _index_of(found: List, wanted: Any) -> int:
-    places = (number for number, item in enumerate(found.items) if _same(item, wanted))
-    return next(places, -1)
+    indexes = (number for number, item in enumerate(found.items) if _same(item, wanted))
+    return next(indexes, -1)
 
 
 def _last_index_of(found: List, wanted: Any) -> int:
@@ -128,8 +128,8 @@ def _sort_by(found: List, keys: List) -> List:
     if len({*map(type_name, keys.items)}) > 1:
         raise CelEvaluationError("list elements must have the same type")
     ranked = functools.cmp_to_key(compare)
-    places = sorted(range(len(found)), key=lambda place: ranked(keys.items[place]))
-    return List([found.items[place] for place in places])
+    indexes = sorted(range(len(found)), key=lambda index: ranked(keys.items[index]))
+    return List([found.items[index] for index in indexes])
 
 
 def _holds_all(found: List, wanted: List) -> bool:

@@ -22,7 +22,7 @@ from polyver.languages.cel._authorizer import (
 from polyver.languages.cel._checker import Checker, ExpressionTooLarge
 from polyver.languages.cel._expression import Uncompilable
 from polyver.languages.cel._parser import parse
-from polyver.languages.cel._problems import told
+from polyver.languages.cel._problems import format_problems
 from polyver.languages.cel._program import CelProgram, Unusable
 from polyver.languages.cel._tokens import CelProblem
 from polyver.languages.cel._types import CelType
@@ -77,9 +77,9 @@ class ConditionVariables:
     """The variables that conditions see for one request."""
 
     def __init__(
-        self, request: Mapping[str, Any], answers: Answers, asked: AuthorizationQuery
+        self, request: Mapping[str, Any], answers: Answers, query: AuthorizationQuery
     ) -> None:
-        """Read an AdmissionRequest; `asked` is its resource as a query without a verb."""
+        """Read an AdmissionRequest; `query` is its resource as a query without a verb."""
         self.values = {
             "object": _untyped(request.get("object")),
             "oldObject": _untyped(request.get("oldObject")),
@@ -88,7 +88,7 @@ class ConditionVariables:
                 {key: each for key, each in request.items() if key not in ("object", "oldObject")}
             ),
             "authorizer": Authorizer(answers),
-            "authorizer.requestResource": ResourceCheck(answers, asked),
+            "authorizer.requestResource": ResourceCheck(answers, query),
         }
 
 
@@ -107,8 +107,8 @@ class MatchCondition:
     """A compiled match condition.
 
     >>> request = {"object": {"a": 1}, "operation": "CREATE"}
-    >>> facts = ConditionVariables(request, lambda question: False, AuthorizationQuery())
-    >>> MatchCondition.compile('object.a == 1 && request.operation == "CREATE"').holds(facts)
+    >>> variables = ConditionVariables(request, lambda question: False, AuthorizationQuery())
+    >>> MatchCondition.compile('object.a == 1 && request.operation == "CREATE"').holds(variables)
     True
     """
 
@@ -136,13 +136,13 @@ class MatchCondition:
         except Unusable as problem:
             raise Uncompilable(f"program instantiation failed: {problem}") from problem
 
-    def holds(self, facts: ConditionVariables) -> bool:
+    def holds(self, variables: ConditionVariables) -> bool:
         """Report whether the condition holds; raise `ConditionFailed` if it cannot be evaluated."""
-        outcome = self.program.evaluate(facts.values)
+        outcome = self.program.evaluate(variables.values)
         if outcome.failure is not None:
             raise ConditionFailed(f"expression '{self.text}' resulted in error: {outcome.failure}")
         return outcome.value is True
 
 
 def _wrong(text: str, problems: list[CelProblem]) -> Uncompilable:
-    return Uncompilable(f"compilation failed: {told(text, problems)}")
+    return Uncompilable(f"compilation failed: {format_problems(text, problems)}")

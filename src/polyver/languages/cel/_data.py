@@ -72,20 +72,20 @@ class CelSchema:
         return self.fields.get(key) if self.fields is not None else self.values
 
 
-def to_value(data: Any, place: CelSchema) -> Any:
+def to_value(data: Any, schema: CelSchema) -> Any:
     """Return the value that a rule sees for data with a schema."""
     if data is None:
-        if place.nullable:
+        if schema.nullable:
             return None
         raise CelEvaluationError("invalid data, got null for schema with nullable=false")
-    if place.int_or_string:
+    if schema.int_or_string:
         return _int_or_string(data)
-    known = _READ.get(place.type)
+    known = _READ.get(schema.type)
     if known is not None:
-        return known(data, place)
-    if place.preserves:
+        return known(data, schema)
+    if schema.preserves:
         return Unknown(data)
-    raise CelEvaluationError(f"{_NO_TYPE}, got {place.type}")
+    raise CelEvaluationError(f"{_NO_TYPE}, got {schema.type}")
 
 
 _NO_TYPE = (
@@ -102,29 +102,29 @@ def _int_or_string(data: Any) -> int | str:
     )
 
 
-def _object(data: Any, place: CelSchema) -> Map:
+def _object(data: Any, schema: CelSchema) -> Map:
     if not isinstance(data, dict):
         raise CelEvaluationError(
             "invalid data, expected a map for the provided schema with type=object"
         )
-    return _ObjectMap(data, place)
+    return _ObjectMap(data, schema)
 
 
-def _array(data: Any, place: CelSchema) -> List:
+def _array(data: Any, schema: CelSchema) -> List:
     if not isinstance(data, list):
         raise CelEvaluationError(
             "invalid data, expected an array for the provided schema with type=array"
         )
-    if place.items is None:
+    if schema.items is None:
         raise CelEvaluationError("invalid array type, expected Items with a non-empty Schema")
     kinds = {"set": SetItems, "map": MapItems}
-    return kinds.get(place.list_type, Items)(data, place)
+    return kinds.get(schema.list_type, Items)(data, schema)
 
 
-def _text(data: Any, place: CelSchema) -> str | bytes | CelDuration | Timestamp:
+def _text(data: Any, schema: CelSchema) -> str | bytes | CelDuration | Timestamp:
     if not isinstance(data, str):
         raise CelEvaluationError(f"invalid data, expected string, got {_go_type(data)}")
-    match place.format:
+    match schema.format:
         case "duration":
             return read_duration(data)
         case "date":
@@ -143,8 +143,8 @@ def _decoded(text: str) -> bytes:
         raise CelEvaluationError(f"Invalid byte formatted string {text}: {problem}") from problem
 
 
-def _scalar(data: Any, place: CelSchema) -> int | float | bool:
-    kind = place.type
+def _scalar(data: Any, schema: CelSchema) -> int | float | bool:
+    kind = schema.type
     if kind == "boolean" and isinstance(data, bool):
         return data
     if not isinstance(data, bool):
@@ -194,19 +194,19 @@ class Unknown:
 class Items(List):
     """A list in an object."""
 
-    __slots__ = ("_data", "_known", "_place", "_weight")
+    __slots__ = ("_data", "_known", "_schema", "_weight")
 
-    def __init__(self, data: list[Any], place: CelSchema) -> None:
+    def __init__(self, data: list[Any], schema: CelSchema) -> None:
         self._data = data
-        self._place = place
+        self._schema = schema
         self._known: list[Any] | None = None
         self._weight = -1
 
     @property
     def items(self) -> Sequence[Any]:
         if self._known is None:
-            assert self._place.items is not None
-            inside = self._place.items
+            assert self._schema.items is not None
+            inside = self._schema.items
             self._known = [to_value(each, inside) for each in self._data]
         return self._known
 
@@ -264,7 +264,7 @@ class MapItems(Items):
     def _key(self, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, Map):
             raise no_overload()
-        found = (value.find(escape(key) or key) for key in self._place.keys)
+        found = (value.find(escape(key) or key) for key in self._schema.keys)
         return tuple((type(each), each) if there else None for each, there in found)
 
     def equals(self, other: Any) -> bool:
@@ -286,11 +286,11 @@ class MapItems(Items):
 class _ObjectMap(Map):
     """An object or a mapping in an object."""
 
-    __slots__ = ("_data", "_known", "_place", "_weight")
+    __slots__ = ("_data", "_known", "_schema", "_weight")
 
-    def __init__(self, data: dict[str, Any], place: CelSchema) -> None:
+    def __init__(self, data: dict[str, Any], schema: CelSchema) -> None:
         self._data = data
-        self._place = place
+        self._schema = schema
         self._known: dict[str, tuple[Any, bool]] = {}
         self._weight = -1
 
@@ -303,18 +303,18 @@ class _ObjectMap(Map):
         return known
 
     def _find(self, key: str) -> tuple[Any, bool]:
-        name = unescape(key) if self._place.fields is not None else key
+        name = unescape(key) if self._schema.fields is not None else key
         if name is None or name not in self._data:
             return None, False
-        data, place = self._data[name], self._place.inside(name)
-        if place is None or (data is None and self._place.fields is not None):
+        data, schema = self._data[name], self._schema.inside(name)
+        if schema is None or (data is None and self._schema.fields is not None):
             return None, False
-        return to_value(data, place), True
+        return to_value(data, schema), True
 
     def __iter__(self) -> Iterator[Any]:
         for name in self._data:
-            if self._place.inside(name) is not None:
-                escaped = escape(name) if self._place.fields is not None else None
+            if self._schema.inside(name) is not None:
+                escaped = escape(name) if self._schema.fields is not None else None
                 yield escaped or name
 
     def __len__(self) -> int:
@@ -334,7 +334,7 @@ class _ObjectMap(Map):
         return all(self._same(name, other) for name in self._data)
 
     def _same(self, name: str, other: Map) -> bool:
-        if self._place.inside(name) is None:
+        if self._schema.inside(name) is None:
             if not isinstance(other, _ObjectMap):
                 raise no_overload()
             return name not in other._data or same(self._data[name], other._data[name])

@@ -114,18 +114,18 @@ class _Estimator:
     def _declared_size(self, path: tuple[str, ...]) -> Bounds | None:
         if not path:
             return None
-        place: DeclaredType | None = self._root
+        declared_type: DeclaredType | None = self._root
         for name in path[1:]:
-            if place is None:
+            if declared_type is None:
                 return None
             if name in ("@items", "@values"):
-                place = place.inside
+                declared_type = declared_type.inside
             elif name == "@keys":
                 # Keys have no declared maximum length, and count as empty.
-                return NOTHING if place.type.kind == "map" else None
+                return NOTHING if declared_type.type.kind == "map" else None
             else:
-                place = place.fields.get(name)
-        return None if place is None else Bounds(0, place.most)
+                declared_type = declared_type.fields.get(name)
+        return None if declared_type is None else Bounds(0, declared_type.most)
 
     def _made_of(self, node: CelNode) -> _Entries | None:
         known = self._entries.get(id(node))
@@ -169,14 +169,14 @@ class _Estimator:
         if _is_bind(node):
             return self._bind(node)
         cost = self.cost(node.over).plus(self.cost(node.init))
-        self._push(node.carried, self._as_local(node.init))
+        self._push(node.accumulator, self._as_local(node.init))
         self._push_variables(node)
         each = self.cost(node.condition).plus(self.cost(node.step))
         self._locals[node.var].pop()
         if node.var2:
             self._locals[node.var2].pop()
         cost = cost.plus(self.cost(node.result))
-        self._locals[node.carried].pop()
+        self._locals[node.accumulator].pop()
         count = self._node_size(node.over)
         if isinstance(node.init, CelLiteral):
             self._keep(node, self._size(node.init))
@@ -207,9 +207,9 @@ class _Estimator:
 
     def _bind(self, node: CelComprehension) -> Bounds:
         cost = self.cost(node.over).plus(self.cost(node.init))
-        self._push(node.carried, self._as_local(node.init))
+        self._push(node.accumulator, self._as_local(node.init))
         cost = cost.plus(self.cost(node.result))
-        self._locals[node.carried].pop()
+        self._locals[node.accumulator].pop()
         self._keep(node, self._size(node.result))
         self._keep_entries(node, self._made_of(node.result))
         return cost

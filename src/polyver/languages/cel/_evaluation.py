@@ -76,9 +76,9 @@ def _found(operand: Any, key: Any) -> tuple[Any, bool]:
     if isinstance(operand, Map):
         return operand.find(key)
     if isinstance(operand, List):
-        place = index_of(key)
-        inside = 0 <= place < len(operand)
-        return (operand.items[place] if inside else None), inside
+        index = index_of(key)
+        inside = 0 <= index < len(operand)
+        return (operand.items[index] if inside else None), inside
     return None, False
 
 

@@ -9,7 +9,7 @@ from polyver.languages.cel import _types as types
 from polyver.languages.cel._checker import Checker, ExpressionTooLarge
 from polyver.languages.cel._estimates import estimate
 from polyver.languages.cel._parser import parse
-from polyver.languages.cel._problems import told
+from polyver.languages.cel._problems import format_problems
 from polyver.languages.cel._program import CelProgram, Unusable
 from polyver.languages.cel._schema_types import DeclaredType, structs_of
 from polyver.languages.cel._tokens import CelProblem
@@ -41,9 +41,9 @@ class Expression:
 class CelEnvironment:
     """The variables that expressions see, with the types of a schema."""
 
-    def __init__(self, place: DeclaredType) -> None:
-        self._place = place
-        self._structs = structs_of(place)
+    def __init__(self, declared_type: DeclaredType) -> None:
+        self._declared_type = declared_type
+        self._structs = structs_of(declared_type)
 
     def rule(self, text: str, *, optional_old: bool = False) -> Expression:
         """Compile a rule, which returns a bool; raise `Uncompilable` if it is invalid."""
@@ -72,23 +72,23 @@ class CelEnvironment:
         """Parse and check an expression; raise `Uncompilable` if it is invalid.
 
         >>> from polyver.languages.cel._schema_types import declared
-        >>> place = declared({"type": "object", "properties": {"a": {"type": "integer"}}}, "T")
-        >>> CelEnvironment(place).compile("self.a < 1").program.evaluate({"self": None}).failure
+        >>> kind = declared({"type": "object", "properties": {"a": {"type": "integer"}}}, "T")
+        >>> CelEnvironment(kind).compile("self.a < 1").program.evaluate({"self": None}).failure
         'no such key: a'
         """
         tree, problems = parse(text)
         if problems or tree is None:
-            raise Uncompilable(told(text, problems))
-        own = self._place.type
+            raise Uncompilable(format_problems(text, problems))
+        own = self._declared_type.type
         old = types.optional_of(own) if optional_old else own
         checker = Checker({"self": own, "oldSelf": old}, self._structs)
         try:
             kind = checker.run(tree)
         except ExpressionTooLarge as problem:
-            raise Uncompilable(told(text, [CelProblem(-1, str(problem))])) from None
+            raise Uncompilable(format_problems(text, [CelProblem(-1, str(problem))])) from None
         problems = checker.problems or literal_problems(tree)
         if problems:
-            raise Uncompilable(told(text, problems))
-        costs = estimate(tree, self._place)
+            raise Uncompilable(format_problems(text, problems))
+        costs = estimate(tree, self._declared_type)
         program = CelProgram(tree, _NAMES)
         return Expression(kind, program, "oldSelf" in checker.uses, costs.most, costs.least)

@@ -67,7 +67,7 @@ def _takes(wanted: CelType, value: Any) -> bool:
 _PLAIN = frozenset(("contains", "endsWith", "startsWith", "matches"))
 
 
-def _no_way(function: str, values: Sequence[Any]) -> CelEvaluationError:
+def _no_overload_for(function: str, values: Sequence[Any]) -> CelEvaluationError:
     """Return the error for a function that has no overload for the values."""
     if function in _PLAIN:
         return no_overload()
@@ -84,12 +84,12 @@ def dispatch(function: str, overloads: Sequence[str]) -> Callable[[Sequence[Any]
     3
     """
     known = [each for each in FUNCTIONS[function] if len(overloads) > 1 or each.id in overloads]
-    ways = [(each.args, LIBRARY[each.id]) for each in known if each.id in LIBRARY]
+    candidates = [(each.args, LIBRARY[each.id]) for each in known if each.id in LIBRARY]
 
     def call(values: Sequence[Any]) -> Any:
-        for args, made in ways:
+        for args, made in candidates:
             if len(args) == len(values) and all(map(_takes, args, values)):
                 return made(*values)
-        raise _no_way(function, values)
+        raise _no_overload_for(function, values)
 
     return call

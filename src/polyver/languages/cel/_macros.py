@@ -19,16 +19,16 @@ from polyver.languages.cel._nodes import (
 
 __all__ = ["InvalidMacro", "expand"]
 
-_CARRIED = "@result"
-_TAKEN = (_CARRIED, "__result__")
+_ACCUMULATOR = "@result"
+_TAKEN = (_ACCUMULATOR, "__result__")
 
 
 class InvalidMacro(PolyverError):
     """A macro with invalid arguments."""
 
-    def __init__(self, place: int, problem: str) -> None:
+    def __init__(self, position: int, problem: str) -> None:
         super().__init__(problem)
-        self.place = place
+        self.position = position
 
 
 def expand(at: int, function: str, target: CelNode | None, args: list[CelNode]) -> CelNode | None:
@@ -49,8 +49,8 @@ class _Maker:
     def literal(self, value: Any) -> CelNode:
         return CelLiteral(value, at=self.at)
 
-    def carried(self) -> CelNode:
-        return CelIdentifier(_CARRIED, at=self.at)
+    def accumulator(self) -> CelNode:
+        return CelIdentifier(_ACCUMULATOR, at=self.at)
 
     def list(self, *items: CelNode) -> CelNode:
         return ListNode(list(items), at=self.at)
@@ -64,12 +64,14 @@ class _Maker:
         step: CelNode,
         *,
         result: CelNode | None = None,
-        carried: str = _CARRIED,
+        accumulator: str = _ACCUMULATOR,
     ) -> CelNode:
         assert over is not None
         var, var2 = names
-        result = result or self.carried()
-        return CelComprehension(over, var, var2, carried, init, condition, step, result, at=self.at)
+        result = result or self.accumulator()
+        return CelComprehension(
+            over, var, var2, accumulator, init, condition, step, result, at=self.at
+        )
 
 
 def _named(node: CelNode, problem: str) -> str:
@@ -91,23 +93,23 @@ def _has(maker: _Maker, _: CelNode | None, args: list[CelNode]) -> CelNode:
 
 
 def _all(maker: _Maker, over: CelNode | None, names: tuple[str, str], test: CelNode) -> CelNode:
-    condition = maker.call("@not_strictly_false", maker.carried())
-    step = maker.call("_&&_", maker.carried(), test)
+    condition = maker.call("@not_strictly_false", maker.accumulator())
+    step = maker.call("_&&_", maker.accumulator(), test)
     return maker.fold(over, names, maker.literal(True), condition, step)
 
 
 def _exists(maker: _Maker, over: CelNode | None, names: tuple[str, str], test: CelNode) -> CelNode:
-    condition = maker.call("@not_strictly_false", maker.call("!_", maker.carried()))
-    step = maker.call("_||_", maker.carried(), test)
+    condition = maker.call("@not_strictly_false", maker.call("!_", maker.accumulator()))
+    step = maker.call("_||_", maker.accumulator(), test)
     return maker.fold(over, names, maker.literal(False), condition, step)
 
 
 def _exists_one(
     maker: _Maker, over: CelNode | None, names: tuple[str, str], test: CelNode
 ) -> CelNode:
-    more = maker.call("_+_", maker.carried(), maker.literal(1))
-    step = maker.call("_?_:_", test, more, maker.carried())
-    result = maker.call("_==_", maker.carried(), maker.literal(1))
+    more = maker.call("_+_", maker.accumulator(), maker.literal(1))
+    step = maker.call("_?_:_", test, more, maker.accumulator())
+    result = maker.call("_==_", maker.accumulator(), maker.literal(1))
     return maker.fold(over, names, maker.literal(0), maker.literal(True), step, result=result)
 
 
@@ -139,26 +141,26 @@ def _two_names(args: list[CelNode]) -> tuple[str, str]:
 
 
 def _gathered(maker: _Maker, test: CelNode | None, step: CelNode) -> CelNode:
-    return maker.call("_?_:_", test, step, maker.carried()) if test is not None else step
+    return maker.call("_?_:_", test, step, maker.accumulator()) if test is not None else step
 
 
 def _map(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
     name = _named(args[0], "argument is not an identifier")
-    step = maker.call("_+_", maker.carried(), maker.list(args[-1]))
+    step = maker.call("_+_", maker.accumulator(), maker.list(args[-1]))
     step = _gathered(maker, args[1] if len(args) == 3 else None, step)
     return maker.fold(over, (name, ""), maker.list(), maker.literal(True), step)
 
 
 def _filter(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
     name = _named(args[0], "argument is not an identifier")
-    step = maker.call("_+_", maker.carried(), maker.list(args[0]))
+    step = maker.call("_+_", maker.accumulator(), maker.list(args[0]))
     step = _gathered(maker, args[1], step)
     return maker.fold(over, (name, ""), maker.list(), maker.literal(True), step)
 
 
 def _transform_list(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
     names = _two_names(args)
-    step = maker.call("_+_", maker.carried(), maker.list(args[-1]))
+    step = maker.call("_+_", maker.accumulator(), maker.list(args[-1]))
     step = _gathered(maker, args[2] if len(args) == 4 else None, step)
     return maker.fold(over, names, maker.list(), maker.literal(True), step)
 
@@ -166,14 +168,14 @@ def _transform_list(maker: _Maker, over: CelNode | None, args: list[CelNode]) ->
 def _transform_map(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
     names = _two_names(args)
     key = CelIdentifier(names[0], at=maker.at)
-    step = maker.call("cel.@mapInsert", maker.carried(), key, args[-1])
+    step = maker.call("cel.@mapInsert", maker.accumulator(), key, args[-1])
     step = _gathered(maker, args[2] if len(args) == 4 else None, step)
     return maker.fold(over, names, MapNode([], at=maker.at), maker.literal(True), step)
 
 
 def _transform_entry(maker: _Maker, over: CelNode | None, args: list[CelNode]) -> CelNode:
     names = _two_names(args)
-    step = maker.call("cel.@mapInsert", maker.carried(), args[-1])
+    step = maker.call("cel.@mapInsert", maker.accumulator(), args[-1])
     step = _gathered(maker, args[2] if len(args) == 4 else None, step)
     return maker.fold(over, names, MapNode([], at=maker.at), maker.literal(True), step)
 
@@ -183,7 +185,7 @@ def _bound(maker: _Maker, name: str, value: CelNode, result: CelNode) -> CelNode
     never = maker.literal(False)
     kept = CelIdentifier(name, at=maker.at)
     return maker.fold(
-        maker.list(), ("#unused", ""), value, never, kept, result=result, carried=name
+        maker.list(), ("#unused", ""), value, never, kept, result=result, accumulator=name
     )
 
 

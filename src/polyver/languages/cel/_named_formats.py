@@ -43,11 +43,11 @@ class NamedFormat(Opaque):
 def _prefix(problems: Problems) -> Problems:
     """Allow a trailing dash, since a prefix of a name may end in one."""
 
-    def tell(text: str) -> list[str]:
+    def check(text: str) -> list[str]:
         ended = len(text) > 1 and text.endswith("-")
         return problems(f"{text[:-2]}a" if ended else text)
 
-    return tell
+    return check
 
 
 def _known(name: str, problem: str) -> Problems:

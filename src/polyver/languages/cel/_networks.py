@@ -199,14 +199,14 @@ def _read_prefix(text: str) -> CIDR:
 
 
 def _is(read: Callable[[str], Any]) -> Callable[[str], bool]:
-    def tell(text: str) -> bool:
+    def check(text: str) -> bool:
         try:
             read(text)
         except CelEvaluationError:
             return False
         return True
 
-    return tell
+    return check
 
 
 def _is_loopback(found: IP) -> bool:

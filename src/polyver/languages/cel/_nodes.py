@@ -106,7 +106,7 @@ class CelComprehension(CelNode):
     over: CelNode
     var: str
     var2: str
-    carried: str
+    accumulator: str
     init: CelNode
     condition: CelNode
     step: CelNode

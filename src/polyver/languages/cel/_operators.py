@@ -117,7 +117,7 @@ def _rounded(one: float, other: float, made: Callable[[Any, Any], Any]) -> float
 def _divide(one: Any, other: Any) -> Any:
     if isinstance(one, float) and isinstance(other, float):
         return _quotient(one, other)
-    return _whole(one, other, "_/_", "division by zero", _truncated)
+    return _integer_operation(one, other, "_/_", "division by zero", _truncated)
 
 
 def _quotient(one: float, other: float) -> float:
@@ -139,10 +139,12 @@ def _modulo(one: Any, other: Any) -> Any:
             raise CelEvaluationError("integer overflow")
         return a - b * _truncated(a, b)
 
-    return _whole(one, other, "_%_", "modulus by zero", rest)
+    return _integer_operation(one, other, "_%_", "modulus by zero", rest)
 
 
-def _whole(one: Any, other: Any, name: str, by_zero: str, made: Callable[[int, int], int]) -> Any:
+def _integer_operation(
+    one: Any, other: Any, name: str, by_zero: str, made: Callable[[int, int], int]
+) -> Any:
     if isinstance(one, bool) or not isinstance(one, int | float):
         raise _lacks(name, one)
     if type(one) is not type(other) or (isinstance(one, float) and name == "_%_"):
@@ -171,12 +173,12 @@ def _not(value: Any) -> bool:
 
 
 def _ordered(holds: Callable[[int], bool], name: str) -> Callable[[Any, Any], bool]:
-    def tell(one: Any, other: Any) -> bool:
+    def check(one: Any, other: Any) -> bool:
         if isinstance(one, List | Map) or one is None:
             raise _lacks(name, one)
         return holds(compare(one, other))
 
-    return tell
+    return check
 
 
 def _in(value: Any, inside: Any) -> bool:

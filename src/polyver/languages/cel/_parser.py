@@ -33,7 +33,7 @@ from polyver.languages.cel._stream import (
     Mismatch,
     Stream,
     TooDeep,
-    told,
+    token_names,
 )
 from polyver.languages.cel._tokens import CelProblem, CelToken
 
@@ -114,11 +114,13 @@ class _Parser(Stream):
         return self._joined("&&", "_&&_", self._relation)
 
     def _joined(self, sign: str, function: str, part: Callable[[], CelNode]) -> CelNode:
-        terms, places = [part()], []
+        terms, positions = [part()], []
         while self._here.kind == sign:
-            places.append(self._take().at)
+            positions.append(self._take().at)
             terms.append(part())
-        return _balanced(function, terms, places, 0, len(places) - 1) if places else terms[0]
+        return (
+            _balanced(function, terms, positions, 0, len(positions) - 1) if positions else terms[0]
+        )
 
     def _relation(self) -> CelNode:
         return self._chain(RELATIONS, self._sum)
@@ -154,7 +156,7 @@ class _Parser(Stream):
         while self._here.kind == "!":
             signs.append(self._take())
         if self._here.kind not in START:
-            shown = f"input '{self._here.text}' expecting {told(START)}"
+            shown = f"input '{self._here.text}' expecting {token_names(START)}"
             self._report(f"Syntax error: extraneous {shown}")
             raise Mismatch
         if self._here.kind == "-" and self._ahead().kind not in ("NUM_INT", "NUM_FLOAT"):
@@ -176,7 +178,7 @@ class _Parser(Stream):
         """Report a minus whose operand cannot follow it; it may still be a binary operator."""
         first = self._here
         self._at += 1
-        self._no_way(first)
+        self._report_no_alternative(first)
         self._at -= 1
         raise Mismatch
 
@@ -194,7 +196,7 @@ class _Parser(Stream):
         if named.kind not in ("IDENTIFIER", "ESC_IDENTIFIER"):
             first = self._here
             self._at += 2 if optional else 1
-            self._no_way(first)
+            self._report_no_alternative(first)
             raise Mismatch
         dot = self._take()
         if optional:
@@ -216,9 +218,9 @@ class _Parser(Stream):
         if optional:
             self._take()
         with self._within("]"):
-            place = self._expr()
+            index = self._expr()
         self._match("]", self._behind())
-        return self._call(opened.at, "_[?_]" if optional else "_[_]", [operand, place])
+        return self._call(opened.at, "_[?_]" if optional else "_[_]", [operand, index])
 
     def _args(self) -> list[CelNode]:
         self._expects(START | {")"})
@@ -254,7 +256,7 @@ class _Parser(Stream):
         leading = self._take() if self._here.kind == "." else None
         if self._here.kind != "IDENTIFIER":
             assert leading is not None
-            self._no_way(leading)
+            self._report_no_alternative(leading)
             raise Mismatch
         token = self._take()
         name = f".{token.text}" if leading else token.text
@@ -349,18 +351,20 @@ class _Parser(Stream):
         try:
             found = expand(at, function, target, args)
         except InvalidMacro as problem:
-            return self._refuse(problem.place, str(problem))
+            return self._refuse(problem.position, str(problem))
         return found or CelCall(function, args, target, at=at)
 
 
 def _balanced(
-    function: str, terms: list[CelNode], places: list[int], low: int, high: int
+    function: str, terms: list[CelNode], positions: list[int], low: int, high: int
 ) -> CelNode:
     middle = (low + high + 1) // 2
-    left = terms[middle] if middle == low else _balanced(function, terms, places, low, middle - 1)
+    left = (
+        terms[middle] if middle == low else _balanced(function, terms, positions, low, middle - 1)
+    )
     right = (
         terms[middle + 1]
         if middle == high
-        else _balanced(function, terms, places, middle + 1, high)
+        else _balanced(function, terms, positions, middle + 1, high)
     )
-    return CelCall(function, [left, right], at=places[middle])
+    return CelCall(function, [left, right], at=positions[middle])

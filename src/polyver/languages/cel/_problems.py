@@ -6,29 +6,29 @@ from collections.abc import Sequence
 
 from polyver.languages.cel._tokens import CelProblem
 
-__all__ = ["told"]
+__all__ = ["format_problems"]
 
 _MOST = 100
 _LONGEST = 16384
 
 
-def told(source: str, problems: Sequence[CelProblem]) -> str:
+def format_problems(source: str, problems: Sequence[CelProblem]) -> str:
     """Return all errors, sorted by position.
 
-    >>> print(told("1 + x", [CelProblem(4, "no x")]))
+    >>> print(format_problems("1 + x", [CelProblem(4, "no x")]))
     ERROR: <input>:1:5: no x
      | 1 + x
      | ....^
     """
     lines = source.split("\n")
-    placed = [(*_place(source, each.at), each.text) for each in problems]
+    placed = [(*_position(source, each.at), each.text) for each in problems]
     shown = [_one(lines, *each) for each in sorted(placed[:_MOST], key=lambda each: each[:2])]
     if len(placed) > _MOST:
         shown.append(f"{len(placed) - _MOST} more errors were truncated")
     return "\n".join(shown)
 
 
-def _place(source: str, at: int) -> tuple[int, int]:
+def _position(source: str, at: int) -> tuple[int, int]:
     """Return the line, from 1, and the column, from 0; an empty source has no first column."""
     if at < 0 or not source:
         return (-1, -1) if at < 0 else (1, -1)

@@ -225,26 +225,26 @@ class _Compiler:
 
     def _fold(self, node: CelComprehension) -> Run:
         over, init = self.compile(node.over), self.compile(node.init)
-        self._names += [node.carried, node.var, node.var2]
+        self._names += [node.accumulator, node.var, node.var2]
         condition, step = self.compile(node.condition), self.compile(node.step)
         del self._names[-2:]
         result = self.compile(node.result)
         self._names.pop()
         two = bool(node.var2)
-        names = (node.carried, node.var, node.var2)
+        names = (node.accumulator, node.var, node.var2)
 
         def run(frame: ExecutionFrame) -> Any:
             found = over(frame)
             kept = [frame.names.get(name, _MISSING) for name in names]
             try:
-                frame.names[node.carried] = _tried(init, frame)
+                frame.names[node.accumulator] = _tried(init, frame)
                 for first, second in _pairs(found, two=two):
                     frame.names[node.var] = first
                     if two:
                         frame.names[node.var2] = second
                     if condition(frame) is False:
                         break
-                    frame.names[node.carried] = _tried(step, frame)
+                    frame.names[node.accumulator] = _tried(step, frame)
                 return result(frame)
             finally:
                 _restore(frame.names, names, kept)

@@ -110,7 +110,7 @@ def _as_integer(found: Quantity) -> int:
     return whole
 
 
-def _whole(number: int) -> Quantity:
+def _integer_quantity(number: int) -> Quantity:
     return Quantity(number * 10**9)
 
 
@@ -119,9 +119,9 @@ QUANTITIES: dict[str, Callable[..., Any]] = {
     "is_quantity_string": _is_quantity,
     "quantity_sign": lambda found: (found.nanos > 0) - (found.nanos < 0),
     "quantity_add": Quantity.plus,
-    "quantity_add_int": lambda found, number: found.plus(_whole(number)),
+    "quantity_add_int": lambda found, number: found.plus(_integer_quantity(number)),
     "quantity_sub": lambda found, other: found.plus(other, -1),
-    "quantity_sub_int": lambda found, number: found.plus(_whole(number), -1),
+    "quantity_sub_int": lambda found, number: found.plus(_integer_quantity(number), -1),
     "quantity_get_float": lambda found: found.nanos / 10**9,
     "quantity_get_int": _as_integer,
     "quantity_is_integer": lambda found: found.as_integer() is not None,

@@ -140,12 +140,17 @@ def _text(schema: Schema) -> DeclaredType:
     return DeclaredType(kind, MOST_BYTES - 2)
 
 
-def structs_of(place: DeclaredType) -> dict[str, dict[str, CelType]]:
+def structs_of(declared_type: DeclaredType) -> dict[str, dict[str, CelType]]:
     """Return the object types of a declaration and of its children, each with its fields."""
     found: dict[str, dict[str, CelType]] = {}
-    if place.type.kind == "struct":
-        found[place.type.name] = {name: each.type for name, each in place.fields.items()}
-    inside = [*place.fields.values(), *([place.inside] if place.inside else [])]
+    if declared_type.type.kind == "struct":
+        found[declared_type.type.name] = {
+            name: each.type for name, each in declared_type.fields.items()
+        }
+    inside = [
+        *declared_type.fields.values(),
+        *([declared_type.inside] if declared_type.inside else []),
+    ]
     for each in inside:
         found |= structs_of(each)
     return found

@@ -15,8 +15,8 @@ __all__ = ["SPECIAL", "step_cost"]
 def step_cost(operand: CelNode) -> int:
     """Return the cost of selecting a field or item: 1 after a name or a selection, else 2."""
     steps = ("_[_]", "_[?_]", "_?._")
-    way = isinstance(operand, CelIdentifier | CelSelect)
-    return 1 if way or (isinstance(operand, CelCall) and operand.function in steps) else 2
+    is_path = isinstance(operand, CelIdentifier | CelSelect)
+    return 1 if is_path or (isinstance(operand, CelCall) and operand.function in steps) else 2
 
 
 def _and(runs: Sequence[Run], _: int) -> Run:

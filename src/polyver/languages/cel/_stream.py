@@ -19,7 +19,7 @@ __all__ = [
     "Mismatch",
     "Stream",
     "TooDeep",
-    "told",
+    "token_names",
 ]
 
 DEEPEST: Final = 50
@@ -103,7 +103,7 @@ class Stream:
         """Check that one of some kinds comes next; skip one extra token before it."""
         if self._here.kind in kinds:
             return
-        shown = f"input '{self._here.text}' expecting {told(kinds)}"
+        shown = f"input '{self._here.text}' expecting {token_names(kinds)}"
         if self._ahead().kind in kinds and self._here.kind != "<EOF>":
             self._report(f"Syntax error: extraneous {shown}")
             self._skip()
@@ -118,16 +118,20 @@ class Stream:
         if here.kind == kind:
             return self._take()
         if self._ahead().kind == kind and here.kind != "<EOF>":
-            self._report(f"Syntax error: extraneous input '{here.text}' expecting {told({kind})}")
+            self._report(
+                f"Syntax error: extraneous input '{here.text}' expecting {token_names({kind})}"
+            )
             self._skip()
             return self._take()
         if here.kind in then:
-            self._report(f"Syntax error: missing {told({kind})} at '{here.text}'")
+            self._report(f"Syntax error: missing {token_names({kind})} at '{here.text}'")
             return CelToken(kind, "", here.at)
-        self._report(f"Syntax error: mismatched input '{here.text}' expecting {told({kind})}")
+        self._report(
+            f"Syntax error: mismatched input '{here.text}' expecting {token_names({kind})}"
+        )
         raise Mismatch
 
-    def _no_way(self, first: CelToken) -> None:
+    def _report_no_alternative(self, first: CelToken) -> None:
         """Report that no alternative of the grammar starts like the input."""
         here = self._here
         end = here.at if here.kind == "<EOF>" else here.at + len(here.text)
@@ -166,7 +170,7 @@ class Stream:
             self._depth -= 1
 
 
-def told(kinds: frozenset[str] | set[str]) -> str:
+def token_names(kinds: frozenset[str] | set[str]) -> str:
     """Return token kinds as error messages show them, in the order of the grammar."""
     names = sorted(kinds, key=lambda kind: _ORDER.get(kind, -1))
     shown = [each if each[:1].isupper() or each == "<EOF>" else f"'{each}'" for each in names]

@@ -19,14 +19,14 @@ _SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 )
 
 
-def _outside(place: int) -> CelEvaluationError:
-    return CelEvaluationError(f"index out of range: {place}")
+def _outside(index: int) -> CelEvaluationError:
+    return CelEvaluationError(f"index out of range: {index}")
 
 
-def _char_at(text: str, place: int) -> str:
-    if not 0 <= place <= len(text):
-        raise _outside(place)
-    return text[place : place + 1]
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise _outside(index)
+    return text[index : index + 1]
 
 
 def _index_of(text: str, part: str, start: int = 0) -> int:
@@ -68,9 +68,9 @@ def _split(text: str, between: str, most: int = -1) -> List:
 def _substring(text: str, start: int, end: int | None = None) -> str:
     if end is not None and start > end:
         raise CelEvaluationError(f"invalid substring range. start: {start}, end: {end}")
-    for place in (start, *(() if end is None else (end,))):
-        if not 0 <= place <= len(text):
-            raise _outside(place)
+    for index in (start, *(() if end is None else (end,))):
+        if not 0 <= index <= len(text):
+            raise _outside(index)
     return text[start:end]
 
 

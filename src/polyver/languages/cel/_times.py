@@ -44,13 +44,13 @@ _Part = Callable[[datetime, Timestamp], int]
 
 
 def _part(read: _Part) -> Callable[..., int]:
-    def tell(moment: Timestamp, zone: str = "UTC") -> int:
+    def get(moment: Timestamp, zone: str = "UTC") -> int:
         try:
             return read(civil(moment, _offset(moment, zone)), moment)
         except OverflowError:
             raise CelEvaluationError("timestamp overflow") from None
 
-    return tell
+    return get
 
 
 _PARTS: dict[str, _Part] = {
@@ -74,11 +74,11 @@ _LENGTHS = {
 
 
 def _length(unit: int) -> Callable[[CelDuration], int]:
-    def tell(found: CelDuration) -> int:
+    def get(found: CelDuration) -> int:
         whole = abs(found.nanos) // unit
         return whole if found.nanos >= 0 else -whole
 
-    return tell
+    return get
 
 
 TIMES: dict[str, Callable[..., Any]] = {

@@ -40,7 +40,7 @@ class CelType:
 
     def __str__(self) -> str:
         if not self.params:
-            return _TOLD.get(self.name, self.name)
+            return _SHOWN_NAMES.get(self.name, self.name)
         return f"{self.name}({', '.join(map(str, self.params))})"
 
     @property
@@ -52,7 +52,7 @@ class CelType:
         return self.kind in ("dyn", "error")
 
 
-_TOLD = {"null_type": "null"}
+_SHOWN_NAMES = {"null_type": "null"}
 BOOL, BYTES, DOUBLE, INT, STRING, UINT = (
     CelType(name, name) for name in ("bool", "bytes", "double", "int", "string", "uint")
 )

@@ -216,8 +216,8 @@ class Dictionary(Map):
         self._entries: dict[Any, tuple[Any, Any, int]] = {}
         for key, value in entries:
             known = self._entries.get(key_of(key))
-            place = len(self._entries) if known is None else known[2]
-            self._entries[key_of(key)] = (key, value, place)
+            position = len(self._entries) if known is None else known[2]
+            self._entries[key_of(key)] = (key, value, position)
         self._size = len(self._entries)
 
     def find(self, key: Any) -> tuple[Any, bool]:

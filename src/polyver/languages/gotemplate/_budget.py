@@ -38,14 +38,14 @@ class RenderBudget:
         if self._left < 0:
             raise TemplateFailure(
                 f"rendering takes more than {self.limits.steps} steps",
-                "loop over less, or do less in each turn",
+                "loop over fewer items, or do less for each",
             )
 
     def fit(self, size: int) -> None:
         """Raise `TemplateFailure` if a string of this size is too large."""
         if size > self.limits.size:
             raise TemplateFailure(
-                f"a text grows past {self.limits.size} characters", "render less into one text"
+                f"a string grows past {self.limits.size} characters", "render less into one string"
             )
 
     def hold(self, size: int) -> None:

@@ -32,7 +32,7 @@ BUILTINS.put("not", "any", lambda value: not is_true(value))
 
 
 def _decided(*_: object) -> object:
-    raise AssertionError("the evaluation itself knows these")
+    raise AssertionError("the evaluation handles these")
 
 
 BUILTINS.put("and or", "any any...", _decided)
@@ -41,7 +41,7 @@ BUILTINS.put("include", "string any", _decided)  # a function of Helm that rende
 # Indexing
 
 
-def _place(given: object, size: int) -> int:
+def _list_index(given: object, size: int) -> int:
     if given is None:
         raise TemplateFailure("cannot index slice/array with nil")
     if isinstance(given, bool) or not isinstance(given, int):
@@ -52,29 +52,29 @@ def _place(given: object, size: int) -> int:
 
 
 @BUILTINS.add("index", "any any...")
-def _index(item: object, *places: object) -> object:
+def _index(item: object, *keys: object) -> object:
     if item is None:
         raise TemplateFailure("index of untyped nil")
-    for place in places:
-        item = _inside(item, place)
+    for key in keys:
+        item = _inside(item, key)
     return item
 
 
-def _inside(item: object, place: object) -> object:
+def _inside(item: object, key: object) -> object:
     if item is None:
         raise TemplateFailure("index of nil pointer")
     if isinstance(item, dict):
-        if not isinstance(place, str):
-            shown = f"has type {type_of(place)}; should be string"
+        if not isinstance(key, str):
+            shown = f"has type {type_of(key)}; should be string"
             raise TemplateFailure(
-                f"value {'is nil; should be of type string' if place is None else shown}"
+                f"value {'is nil; should be of type string' if key is None else shown}"
             )
-        return item.get(place, "" if isinstance(item, Texts) else None)
+        return item.get(key, "" if isinstance(item, Texts) else None)
     if isinstance(item, str):
         item = [Byte(byte) for byte in encoded(item)]
     if not isinstance(item, list):
         raise TemplateFailure(f"can't index item of type {type_of(item)}")
-    at = _place(place, len(item))
+    at = _list_index(key, len(item))
     if at == len(item):
         raise TemplateFailure(f"index out of range: {at}")
     return item[at]
@@ -101,12 +101,12 @@ def _called(value: object, *_: object) -> object:
 # Comparisons
 
 _BASIC = {"bool": "bool", "string": "string", "float64": "float"}
-_WHOLE = frozenset(("int", "int64", "uint8", "uint64"))
+_INTEGERS = frozenset(("int", "int64", "uint8", "uint64"))
 
 
 def _basic(value: object) -> str:
     kind = kind_of(value)
-    return "whole" if kind in _WHOLE else _BASIC.get(kind, "")
+    return "integer" if kind in _INTEGERS else _BASIC.get(kind, "")
 
 
 @BUILTINS.add("eq", "any any...")
@@ -144,8 +144,8 @@ def _uncomparable(one: object, other: object) -> bool:
 def _incompatible(one: object, other: object) -> TemplateFailure:
     fact = f"incompatible types for comparison: {type_of(one)} and {type_of(other)}"
     hint = ""
-    if {_basic(one), _basic(other)} == {"whole", "float"}:
-        hint = "write both as whole numbers (int …) or both as floats (float64 …)"
+    if {_basic(one), _basic(other)} == {"integer", "float"}:
+        hint = "write both as integers (int …) or both as floats (float64 …)"
     return TemplateFailure(fact, hint)
 
 

@@ -90,7 +90,7 @@ def _connects(char: str) -> bool:
 
 @CASES.add("camelcase", "string")
 def _camelcase(text: str) -> str:
-    start = next((place for place, char in enumerate(text) if not _connects(char)), len(text))
+    start = next((index for index, char in enumerate(text) if not _connects(char)), len(text))
     if start >= len(text):
         return text + text[-1:]  # sprig repeats the last character
     parts = [text[:start]]

@@ -25,8 +25,8 @@ def _moment(value: object) -> datetime:
             return _shifted(_EPOCH, timedelta(seconds=1), int(value))
         case str():
             return parse_time(_RFC3339, value)
-    fact = f"a value of type {type_of(value)} is no date"
-    raise TemplateFailure(fact, "make one of it: (toDate …)")
+    fact = f"a value of type {type_of(value)} is not a date"
+    raise TemplateFailure(fact, "convert it: (toDate …)")
 
 
 def _shifted(moment: datetime, unit: timedelta, count: int) -> datetime:
@@ -112,7 +112,7 @@ _UNITS = (
 def _duration_round(value: object) -> str:
     nanos = 0
     if isinstance(value, datetime):
-        raise TemplateFailure("templates have no clock to tell how long ago that is")
+        raise TemplateFailure("templates have no clock; a time has no age here")
     if isinstance(value, str):
         nanos = nanoseconds(value) or 0
     elif type(value) is int:

@@ -70,7 +70,7 @@ def _padding_end(text: str, at: int, held: int) -> int | None:
     after = text[at + 1 :]
     if len(after) + held < 7:
         return len(text)
-    wrong = next((place for place, char in enumerate(after[: 7 - held]) if char != "="), None)
+    wrong = next((index for index, char in enumerate(after[: 7 - held]) if char != "="), None)
     if wrong is not None:
         return at + wrong
     return at if held in (3, 6) else None
@@ -192,7 +192,7 @@ class _NoJson(ValueError):
 
 
 def _refuse(word: str) -> float:
-    raise _NoJson(f"{word} is no JSON")
+    raise _NoJson(f"{word} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_int=float, parse_constant=_refuse)
@@ -206,7 +206,7 @@ def _must_from_json(text: str) -> object:
     try:
         value = _DECODER.decode(text)
     except (ValueError, RecursionError) as problem:
-        raise TemplateFailure(f"it is no JSON: {problem}") from None
+        raise TemplateFailure(f"it is not JSON: {problem}") from None
     return value
 
 
@@ -272,5 +272,5 @@ def _from_yaml(text: str) -> object:
 def _from_array(text: str) -> object:
     found = _from_yaml(text)
     if not isinstance(found, list):
-        raise TemplateFailure("it is no list")
+        raise TemplateFailure("it is not a list")
     return found

@@ -162,9 +162,9 @@ class Evaluation:
         raise self._failed(f"undefined variable: {node.name}", node)
 
     def _assign(self, name: str, value: object, node: TemplateNode) -> None:
-        for place in range(len(self._variables) - 1, -1, -1):
-            if self._variables[place][0] == name:
-                self._variables[place] = (name, value)
+        for index in range(len(self._variables) - 1, -1, -1):
+            if self._variables[index][0] == name:
+                self._variables[index] = (name, value)
                 return
         raise self._failed(f"undefined variable: {name}", node)
 
@@ -185,10 +185,10 @@ class Evaluation:
                 shown = self._text_of(node.operand)
             case _:
                 raise AssertionError(node)
-        for place, part in enumerate(parts):
-            last = place == len(parts) - 1
+        for index, part in enumerate(parts):
+            last = index == len(parts) - 1
             given = self._given(words, dot, piped) if last else []
-            if value is _NONE or (value is None and place == 0 and self._missing != "error"):
+            if value is _NONE or (value is None and index == 0 and self._missing != "error"):
                 value = _NONE
                 continue
             value = self._field(value, part, shown or ".", given)
@@ -236,7 +236,7 @@ class Evaluation:
         count = len(words) + (piped is not _NONE)
         self._check_count(function, count, node)
         values = [
-            self._argument(function.type_at(place), word, dot) for place, word in enumerate(words)
+            self._argument(function.type_at(index), word, dot) for index, word in enumerate(words)
         ]
         if piped is not _NONE:
             values.append(self._fitting(function.type_at(len(words)), piped, node))
@@ -284,8 +284,8 @@ class Evaluation:
         self, function: TemplateFunction, given: list[object], part: TemplateFieldName
     ) -> list[object]:
         self._check_count(function, len(given), part)
-        for place, value in enumerate(given):
-            self._fitting(function.type_at(place), value, part)
+        for index, value in enumerate(given):
+            self._fitting(function.type_at(index), value, part)
         return given
 
     def _argument(self, wanted: str, node: TemplateNode, dot: object) -> object:

@@ -219,13 +219,11 @@ class _Writer:
         if self.shape.source:
             if isinstance(value, datetime) and not value.utcoffset():
                 return source_text(value)
-            raise TemplateFailure(f"%#v of {type_of(value)} shows what is inside of Go; use %v")
+            raise TemplateFailure(f"%#v of {type_of(value)} prints Go internals; use %v")
         text = time_text(value) if isinstance(value, datetime) else str(value)
         written = written_text(text, self.verb, self.shape)
         if written is None:
-            raise TemplateFailure(
-                f"%{self.verb} of {type_of(value)} shows what is inside of Go; use %v"
-            )
+            raise TemplateFailure(f"%{self.verb} of {type_of(value)} prints Go internals; use %v")
         return written
 
     def _bad(self, value: object) -> str:

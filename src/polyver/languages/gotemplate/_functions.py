@@ -43,8 +43,8 @@ class TemplateFunction:
     """True if the function takes the budget as its first argument, as its result may be large."""
     group: str
 
-    def type_at(self, place: int) -> str:
-        return self.takes[min(place, len(self.takes) - 1)]
+    def type_at(self, index: int) -> str:
+        return self.takes[min(index, len(self.takes) - 1)]
 
 
 class FunctionTable:

@@ -91,8 +91,8 @@ def inspect_template(text: str, shape: DataShape, *, name: str = "template") -> 
     try:
         templates = parse(text, name, frozenset(FUNCTIONS), absence_of)
     except RecursionError:
-        place = {"name": name, "line": 1, "column": 1, "near": "the beginning"}
-        raise InvalidTemplate("actions nest too deeply", **place) from None  # type: ignore[arg-type]
+        start = {"name": name, "line": 1, "column": 1, "near": "the beginning"}
+        raise InvalidTemplate("actions nest too deeply", **start) from None  # type: ignore[arg-type]
     run = _Inspection(text, templates, _Value(shape, ()))
     run.nodes(templates.get(name, []), run.root)
     return [*dict.fromkeys(run.found)]
@@ -181,9 +181,9 @@ class _Inspection:
 
     def _assign(self, name: str) -> None:
         """Forget the value of an assigned variable: afterwards it may be the old or the new one."""
-        for place in reversed(range(len(self._variables))):
-            if self._variables[place][0] == name:
-                self._variables[place] = (name, _MADE)
+        for index in reversed(range(len(self._variables))):
+            if self._variables[index][0] == name:
+                self._variables[index] = (name, _MADE)
                 return
 
     def _command(self, command: TemplateCommand, dot: _Value) -> _Value:

@@ -7,7 +7,7 @@ from typing import Any
 from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._data import equal, is_empty
 from polyver.languages.gotemplate._functions import FunctionTable
-from polyver.languages.gotemplate._math import to_whole
+from polyver.languages.gotemplate._math import to_integer
 from polyver.languages.gotemplate._values import Lists, NilList, TemplateFailure, kind_of
 
 __all__ = ["LISTS"]
@@ -99,12 +99,12 @@ def _has(budget: RenderBudget, wanted: object, values: object) -> bool:
 
 
 @LISTS.add("slice mustSlice", "any any...")
-def _slice(values: object, *places: object) -> object:
+def _slice(values: object, *bounds: object) -> object:
     found = _items(values, "slice")
     if not found:
         return None
-    start = to_whole(places[0]) if places else 0
-    end = to_whole(places[1]) if len(places) > 1 else len(found)
+    start = to_integer(bounds[0]) if bounds else 0
+    end = to_integer(bounds[1]) if len(bounds) > 1 else len(found)
     if not 0 <= start <= end <= len(found):
         raise TemplateFailure("reflect.Value.Slice: slice index out of bounds")
     return type(found)(found[start:end])

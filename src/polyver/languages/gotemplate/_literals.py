@@ -52,11 +52,11 @@ def parse_int(text: str) -> int | None:
     >>> parse_int("0x_ff"), parse_int("0644"), parse_int("08"), parse_int("1_000")
     (255, 420, None, 1000)
     """
-    number = _whole(text)
+    number = _integer(text)
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
-def _whole(text: str) -> int | None:
+def _integer(text: str) -> int | None:
     found = _INT.fullmatch(text) if len(text) < 100 else None
     if found is None:
         return None
@@ -92,7 +92,7 @@ def read_number(text: str, kind: str) -> TemplateNumber:
         code = _char(text)
         return TemplateNumber(text, code, float(code))
     if kind == "complex" or text.endswith("i"):
-        raise InvalidTemplateLiteral(f"{text} is a complex number, which no template needs")
+        raise InvalidTemplateLiteral(f"{text} is a complex number, which templates do not support")
     whole = parse_int(text)
     if whole is not None:
         return TemplateNumber(text, whole, float(whole))
@@ -102,7 +102,7 @@ def read_number(text: str, kind: str) -> TemplateNumber:
         raise InvalidTemplateLiteral(f"illegal number syntax: {text}")
     if not re.search("[.eEpP]", text):
         # A number that fits only an unsigned 64-bit integer is an error only where it is used.
-        large = _whole(text)
+        large = _integer(text)
         if large is None or not 0 <= large < 2**64 or text.startswith("+"):
             raise InvalidTemplateLiteral(f"integer overflow: {text}")
         return TemplateNumber(text, None, real)

@@ -13,15 +13,15 @@ from polyver.languages.gotemplate._literals import parse_float, parse_int
 from polyver.languages.gotemplate._printing import float_text, printed
 from polyver.languages.gotemplate._values import Int, Ints, TemplateFailure, wrapped
 
-__all__ = ["MATH", "to_float", "to_whole"]
+__all__ = ["MATH", "to_float", "to_integer"]
 
 MATH = FunctionTable("numbers")
 
 
-def to_whole(value: object) -> int:
+def to_integer(value: object) -> int:
     """Convert any value to an integer; a value that is not a number becomes 0.
 
-    >>> to_whole("12.0"), to_whole(2.9), to_whole(True), to_whole("x"), to_whole("0x10")
+    >>> to_integer("12.0"), to_integer(2.9), to_integer(True), to_integer("x"), to_integer("0x10")
     (12, 2, 1, 0, 16)
     """
     match value:
@@ -56,16 +56,16 @@ def to_float(value: object) -> float:
     return 0.0
 
 
-MATH.put("int64", "any", to_whole)
-MATH.put("int", "any", lambda value: Int(to_whole(value)))
+MATH.put("int64", "any", to_integer)
+MATH.put("int", "any", lambda value: Int(to_integer(value)))
 MATH.put("float64", "any", to_float)
-MATH.put("add", "any...", lambda *values: wrapped(sum(map(to_whole, values))))
-MATH.put("add1", "any", lambda value: wrapped(to_whole(value) + 1))
-MATH.put("sub", "any any", lambda one, other: wrapped(to_whole(one) - to_whole(other)))
-MATH.put("max biggest", "any any...", lambda *values: max(map(to_whole, values)))
-MATH.put("min", "any any...", lambda *values: min(map(to_whole, values)))
-MATH.put("floor", "any", lambda value: _whole_float(math.floor, value))
-MATH.put("ceil", "any", lambda value: _whole_float(math.ceil, value))
+MATH.put("add", "any...", lambda *values: wrapped(sum(map(to_integer, values))))
+MATH.put("add1", "any", lambda value: wrapped(to_integer(value) + 1))
+MATH.put("sub", "any any", lambda one, other: wrapped(to_integer(one) - to_integer(other)))
+MATH.put("max biggest", "any any...", lambda *values: max(map(to_integer, values)))
+MATH.put("min", "any any...", lambda *values: min(map(to_integer, values)))
+MATH.put("floor", "any", lambda value: _integral_float(math.floor, value))
+MATH.put("ceil", "any", lambda value: _integral_float(math.ceil, value))
 
 
 @MATH.add("atoi", "string")
@@ -84,7 +84,7 @@ def _atoi(text: str) -> Int:
 def _product(*values: object) -> int:
     result = 1
     for value in values:
-        result = wrapped(result * to_whole(value))
+        result = wrapped(result * to_integer(value))
     return result
 
 
@@ -97,16 +97,16 @@ def _quotient(one: int, other: int) -> int:
 
 @MATH.add("div", "any any")
 def _divided(one: object, other: object) -> int:
-    return wrapped(_quotient(to_whole(one), to_whole(other)))
+    return wrapped(_quotient(to_integer(one), to_integer(other)))
 
 
 @MATH.add("mod", "any any")
 def _rest(one: object, other: object) -> int:
-    first, second = to_whole(one), to_whole(other)
+    first, second = to_integer(one), to_integer(other)
     return first - _quotient(first, second) * second
 
 
-def _whole_float(rounded: Callable[[float], int], value: object) -> float:
+def _integral_float(rounded: Callable[[float], int], value: object) -> float:
     number = to_float(value)
     if not math.isfinite(number):
         return number

@@ -313,9 +313,9 @@ class _Parser:
     def _check(self, commands: list[TemplateCommand], context: str, at: int) -> None:
         if not commands:
             raise self._wrong(f"missing value for {context}", at)
-        for place, command in enumerate(commands[1:], 2):
+        for stage, command in enumerate(commands[1:], 2):
             if isinstance(command.words[0], TemplateConstant | TemplateDot | TemplateNil):
-                fact = f"non executable command in pipeline stage {place}"
+                fact = f"non executable command in pipeline stage {stage}"
                 raise self._wrong(fact, command.at, "only a function takes a value from a pipe")
 
     def _declared(self, context: str) -> tuple[list[str], bool]:

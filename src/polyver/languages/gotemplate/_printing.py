@@ -69,8 +69,8 @@ def print_all(budget: RenderBudget, values: Sequence[object]) -> str:
 
 
 def _spaced(budget: RenderBudget, values: Sequence[object]) -> Iterator[str]:
-    for place, value in enumerate(values):
-        if place and not isinstance(value, str) and not isinstance(values[place - 1], str):
+    for index, value in enumerate(values):
+        if index and not isinstance(value, str) and not isinstance(values[index - 1], str):
             yield " "
         yield printed(value, budget)
 

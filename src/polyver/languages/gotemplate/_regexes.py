@@ -131,8 +131,8 @@ def _referred(found: re.Match[str], match: Match, text: str) -> str:
     name = found[1] or found[2]
     if name is None:
         return "$"
-    place = int(name) if name.isdecimal() and len(name) < 5 else match.names.get(name, -1)
-    span = match.groups.get(place) if place else match.span
+    group = int(name) if name.isdecimal() and len(name) < 5 else match.names.get(name, -1)
+    span = match.groups.get(group) if group else match.span
     return text[slice(*span)] if span else ""
 
 

@@ -123,7 +123,7 @@ class Rendering(Evaluation):
         if over is None:
             return []
         if isinstance(over, list):
-            return [(Int(place), value) for place, value in enumerate(over)]
+            return [(Int(index), value) for index, value in enumerate(over)]
         if isinstance(over, dict):
             return sorted(over.items())
         if isinstance(over, int) and not isinstance(over, bool):
@@ -192,5 +192,5 @@ class _Count(Sequence[tuple[object, object]]):
     def __len__(self) -> int:
         return len(self._range)
 
-    def __getitem__(self, place: Any) -> Any:
-        return (None, self._type(self._range[place]))
+    def __getitem__(self, index: Any) -> Any:
+        return (None, self._type(self._range[index]))

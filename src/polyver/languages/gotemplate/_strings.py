@@ -174,7 +174,7 @@ def _parts(budget: RenderBudget, between: str, text: str, most: int = -1) -> lis
 
 
 def _numbered(parts: list[str]) -> Texts:
-    return Texts((f"_{place}", part) for place, part in enumerate(parts))
+    return Texts((f"_{index}", part) for index, part in enumerate(parts))
 
 
 @TEXTS.add("join", "string any", budgeted=True)

@@ -138,9 +138,9 @@ def _copied(data: object, path: tuple[str | int, ...]) -> object:
     if isinstance(data, Mapping):
         return {_key(key, path): plain(each, (*path, key)) for key, each in data.items()}
     if isinstance(data, list | tuple):
-        return [plain(each, (*path, place)) for place, each in enumerate(data)]
-    fact = f"data has a value of type {type(data).__name__}, which templates do not know"
-    raise InvalidData(fact, at=dotted(path), hint="give them plain data alone")
+        return [plain(each, (*path, index)) for index, each in enumerate(data)]
+    fact = f"data has a value of type {type(data).__name__}, which templates do not support"
+    raise InvalidData(fact, at=dotted(path), hint="pass plain data only")
 
 
 def _number(number: float) -> int | float:
@@ -155,7 +155,7 @@ def _number(number: float) -> int | float:
 
 def _key(key: object, path: tuple[str | int, ...]) -> str:
     if not isinstance(key, str):
-        fact = f"data has a key of type {type(key).__name__}, which is no text"
+        fact = f"data has a key of type {type(key).__name__}, not string"
         raise InvalidData(fact, at=dotted(path))
     return _SURROGATE.sub("\ufffd", str(key))
 
@@ -195,7 +195,7 @@ class _Values:
         if len(path) > DEEPEST:
             raise InvalidData(f"a value nests more than {DEEPEST} levels deep", at=name)
         if isinstance(value, list | tuple):
-            return [self.rendered(each, name, (*path, place)) for place, each in enumerate(value)]
+            return [self.rendered(each, name, (*path, index)) for index, each in enumerate(value)]
         if isinstance(value, Mapping):
             return {
                 self.rendered(key, name, (*path, str(key))): self.rendered(
@@ -209,7 +209,7 @@ class _Values:
         if "{{" not in text:
             return text
         shown = dotted(path)
-        place = f"{name}{'' if shown.startswith('[') or not shown else '.'}{shown}"
-        return _compiled(text, name=place, missing=self._missing)._rendered(
+        full_name = f"{name}{'' if shown.startswith('[') or not shown else '.'}{shown}"
+        return _compiled(text, name=full_name, missing=self._missing)._rendered(
             self._data, self._budget
         )

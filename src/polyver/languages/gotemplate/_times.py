@@ -154,13 +154,13 @@ def parse_time(layout: str, text: str) -> datetime:
     found = _expression(layout).fullmatch(text) if len(text) < 200 else None
     if found is None:
         raise TemplateFailure(
-            f'parsing time "{text[:200]}" as "{layout}": it does not have that form'
+            f'parsing time "{text[:200]}" as "{layout}": it does not match the layout'
         )
     parts = found.groupdict()
     try:
         return _moment(parts)
     except (ValueError, OverflowError):
-        raise TemplateFailure(f'parsing time "{text}": there is no such moment') from None
+        raise TemplateFailure(f'parsing time "{text}": there is no such time') from None
 
 
 @lru_cache(maxsize=64)
@@ -217,7 +217,7 @@ def _moment(parts: dict[str, str | None]) -> datetime:
     month, day = number("month", 1), number("day", 1)
     name = parts.get("name")
     if name:
-        month = next(place for place, each in enumerate(_MONTHS, 1) if each[:3] == name[:3])
+        month = next(index for index, each in enumerate(_MONTHS, 1) if each[:3] == name[:3])
     hour = _hour(number("hour", 0), (parts.get("half") or "").upper())
     micro = int((parts.get("fraction") or "0")[:6].ljust(6, "0"))
     zone = _zone(parts.get("offset"), parts.get("zone"))

@@ -100,8 +100,8 @@ class Automaton:
         return start
 
     def _choose(self, state: int, inside: int, end: int, node: Repeat) -> None:
-        ways = [("", inside), ("", end)]
-        self._free[state] += ways[::-1] if node.lazy else ways
+        transitions = [("", inside), ("", end)]
+        self._free[state] += transitions[::-1] if node.lazy else transitions
 
     @property
     def size(self) -> int:

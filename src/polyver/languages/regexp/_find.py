@@ -48,5 +48,7 @@ class Finder(Automaton):
             reached[state] = begin
             if state == ACCEPTED:
                 continue
-            ways = (to for what, to in self._free[state] if not what or holds(what, before, after))
-            waiting += reversed(list(ways))
+            transitions = (
+                to for what, to in self._free[state] if not what or holds(what, before, after)
+            )
+            waiting += reversed(list(transitions))

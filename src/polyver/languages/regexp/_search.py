@@ -27,7 +27,7 @@ class Search:
     def worst(self, length: int, places: int) -> int:
         """Return the maximum number of steps to try a number of positions."""
         if self._quick is not None and length <= self._longest:
-            return int(self._tree.ways(length)) * places
+            return int(self._tree.attempts(length)) * places
         return self.states * places
 
     def find(self, text: str, start: int = 0) -> tuple[Match | None, int]:

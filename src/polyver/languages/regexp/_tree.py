@@ -29,7 +29,7 @@ class RegexpNode:
         """Return the node in the syntax of Python's `re`; None if it cannot be expressed."""
         raise NotImplementedError
 
-    def ways(self, length: int) -> float:  # noqa: ARG002 - what has no choice has no use for it
+    def attempts(self, length: int) -> float:  # noqa: ARG002 - what has no choice has no use for it
         """Return the maximum number of attempts that Python's `re` makes on a string."""
         return 1
 
@@ -74,8 +74,8 @@ class Concatenation(RegexpNode):
     def source(self) -> str | None:
         return _joined("", self.parts)
 
-    def ways(self, length: int) -> float:
-        return math.prod(part.ways(length) for part in self.parts)
+    def attempts(self, length: int) -> float:
+        return math.prod(part.attempts(length) for part in self.parts)
 
     def is_anchored(self) -> bool:
         return any(part == Assertion("begin") for part in self.parts[:1])
@@ -90,8 +90,8 @@ class Branch(RegexpNode):
     def source(self) -> str | None:
         return _joined("|", self.options)
 
-    def ways(self, length: int) -> float:
-        return sum(option.ways(length) for option in self.options)
+    def attempts(self, length: int) -> float:
+        return sum(option.attempts(length) for option in self.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class Repeat(RegexpNode):
         most = "" if self.most is None else self.most
         return f"(?:{inside}){{{self.least},{most}}}{'?' if self.lazy else ''}"
 
-    def ways(self, length: int) -> float:
-        inside = self.part.ways(length)
+    def attempts(self, length: int) -> float:
+        inside = self.part.attempts(length)
         if self.most is not None and self.most <= 1:
             return 1 + inside
         # A repeat of what can be tried in several ways may try all combinations of these.
@@ -130,8 +130,8 @@ class Capture(RegexpNode):
         inside = self.part.source()
         return None if inside is None else f"({inside})"
 
-    def ways(self, length: int) -> float:
-        return self.part.ways(length)
+    def attempts(self, length: int) -> float:
+        return self.part.attempts(length)
 
     def is_anchored(self) -> bool:
         return self.part.is_anchored()
@@ -149,7 +149,7 @@ def longest_quick(tree: RegexpNode) -> int:
 def _is_bounded(tree: RegexpNode, length: int) -> bool:
     """Report whether Python's `re` needs few steps, with the search for the beginning."""
     places = 1 if tree.is_anchored() else length + 1
-    return tree.ways(length) * places <= _MOST_STEPS
+    return tree.attempts(length) * places <= _MOST_STEPS
 
 
 def may_be_empty(tree: RegexpNode) -> bool:

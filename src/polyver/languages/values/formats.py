@@ -157,21 +157,21 @@ def _is_isbn10(text: str) -> bool:
     if not re.fullmatch("[0-9]{9}[0-9X]", digits):
         return False
     values = [10 if each == "X" else int(each) for each in digits]
-    return sum(place * value for place, value in enumerate(values, 1)) % 11 == 0
+    return sum(index * value for index, value in enumerate(values, 1)) % 11 == 0
 
 
 def _is_isbn13(text: str) -> bool:
     digits = re.sub(r"[\s-]+", "", text)
     if not re.fullmatch("[0-9]{13}", digits):
         return False
-    return sum(int(each) * (3 if place % 2 else 1) for place, each in enumerate(digits)) % 10 == 0
+    return sum(int(each) * (3 if index % 2 else 1) for index, each in enumerate(digits)) % 10 == 0
 
 
 def _is_credit_card(text: str) -> bool:
     digits = re.sub("[^0-9]+", "", text)
     if not _CARD.fullmatch(digits):
         return False
-    doubled = (int(each) * (1 + place % 2) for place, each in enumerate(reversed(digits)))
+    doubled = (int(each) * (1 + index % 2) for index, each in enumerate(reversed(digits)))
     return sum(each - 9 if each > 9 else each for each in doubled) % 10 == 0
 
 

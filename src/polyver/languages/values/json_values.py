@@ -189,10 +189,10 @@ def plain(value: Any, path: str, problems: dict[str, None]) -> Any:
 def _plain_object(value: Pairs | dict[str, Any], path: str, problems: dict[str, None]) -> Any:
     found: dict[str, Any] = {}
     for key, inner in value.items() if isinstance(value, dict) else value:
-        place = f"{path}.{key}" if path else key
+        inner_path = f"{path}.{key}" if path else key
         if key in found:
-            problems[f"duplicate field {quoted(place)}"] = None
-        found[key] = plain(inner, place, problems)
+            problems[f"duplicate field {quoted(inner_path)}"] = None
+        found[key] = plain(inner, inner_path, problems)
     return found
 
 
@@ -330,8 +330,8 @@ class _Scan:
     def _literal(self, literal: str) -> None:
         for expected in literal[1:]:
             if (character := self._take_more()) != expected:
-                place = f"in literal {literal} (expecting '{expected}')"
-                raise _Wrong.character(character, place)
+                context = f"in literal {literal} (expecting '{expected}')"
+                raise _Wrong.character(character, context)
 
     def _number(self, first: str) -> None:
         if first == "-" and (first := self._take_more()) not in _DIGITS:
@@ -347,9 +347,9 @@ class _Scan:
                 self._at += 1
             self._digit("in exponent of numeric literal")
 
-    def _digit(self, place: str) -> None:
+    def _digit(self, context: str) -> None:
         if (character := self._take_more()) not in _DIGITS:
-            raise _Wrong.character(character, place)
+            raise _Wrong.character(character, context)
         self._digits()
 
     def _digits(self) -> None:
@@ -363,9 +363,9 @@ _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 
 class _Wrong(Exception):
     @classmethod
-    def character(cls, character: str, place: str) -> _Wrong:
+    def character(cls, character: str, context: str) -> _Wrong:
         shown = f"\\{character}" if character in "'\\" else _shown(character)
-        return cls(f"invalid character '{shown}' {place}")
+        return cls(f"invalid character '{shown}' {context}")
 
 
 def _shown(character: str) -> str:

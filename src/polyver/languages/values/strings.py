@@ -15,7 +15,7 @@ __all__ = [
     "as_number",
     "fits_int64",
     "float_text",
-    "is_whole",
+    "is_integral",
     "json_text",
     "number_text",
     "quoted",
@@ -139,7 +139,7 @@ def as_number(value: int | float) -> int | float:
     return value if isinstance(value, float) or fits_int64(value) else float(value)
 
 
-def is_whole(value: float) -> bool:
+def is_integral(value: float) -> bool:
     """Report whether a float counts as an integer; a tiny difference is ignored."""
     if not math.isfinite(value) or abs(value) > _LARGEST:
         return False

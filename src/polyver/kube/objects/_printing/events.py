@@ -74,19 +74,25 @@ def event_printer(names: _EventFieldNames) -> Printer:
         return f"{component}, {instance}" if instance else component
 
     return printer(
-        column("Last Seen", last, "The time since it happened last."),
-        column("Type", text("type"), "Normal or Warning."),
-        column("Reason", text("reason"), "Why it happened, in a word."),
-        column("Object", maker(about), "What it happened to."),
-        wide("Subobject", text(f"{names.about}.fieldPath"), "The part that it happened to."),
-        wide("Source", maker(source), "Who tells of it."),
-        column(
-            "Message", maker(lambda it: (it.get(names.message) or "").strip()), "What happened."
+        column("Last Seen", last, "The time since the last occurrence."),
+        column("Type", text("type"), "The type: Normal or Warning."),
+        column("Reason", text("reason"), "The reason, in one word."),
+        column("Object", maker(about), "The object that the event is about."),
+        wide(
+            "Subobject",
+            text(f"{names.about}.fieldPath"),
+            "The field of that object, if the event is about one.",
         ),
-        wide("First Seen", first, "The time since it happened first."),
-        wide("Count", maker(how_often), "How often it happened."),
+        wide("Source", maker(source), "The component that reported the event."),
+        column(
+            "Message",
+            maker(lambda it: (it.get(names.message) or "").strip()),
+            "A description of the event.",
+        ),
+        wide("First Seen", first, "The time since the first occurrence."),
+        wide("Count", maker(how_often), "The number of occurrences."),
         (
-            TableColumn("Name", format="name", description="Its name.", priority=1),
+            TableColumn("Name", format="name", description="The name of the event.", priority=1),
             text("metadata.name"),
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polyver.kube.objects._printing import summaries as say
+from polyver.kube.objects._printing import summaries
 from polyver.kube.objects._printing.autoscalers import targets
 from polyver.kube.objects._printing.cells import (
     at,
@@ -30,11 +30,11 @@ __all__ = ["builtin_printer"]
 Shown = tuple[TableColumn, CellOf]
 _NAME = TableColumn("Name", format="name", description="The name of the object.")
 NAME: Shown = _NAME, text("metadata.name")
-AGE = column("Age", since("metadata.creationTimestamp"), "The time since its creation.")
+AGE = column("Age", since("metadata.creationTimestamp"), "The time since the object was created.")
 CREATED = column(
     "Created At",
     text("metadata.creationTimestamp", "0001-01-01T00:00:00Z"),
-    "The time of its creation.",
+    "The time at which the object was created.",
     holds="date",
 )
 AGED = printer(NAME, AGE)
@@ -52,7 +52,7 @@ def builtin_printer(group: str, kind: str) -> Printer:
 
 def _ready_of(wanted: str) -> Shown:
     ready = maker(lambda obj: f"{at(obj, 'status.readyReplicas') or 0}/{at(obj, wanted) or 0}")
-    return column("Ready", ready, "How many replicas are ready, of how many.")
+    return column("Ready", ready, "The number of ready replicas, and of desired replicas.")
 
 
 def _reference(path: str) -> CellOf:
@@ -73,76 +73,92 @@ def _containers(template: str) -> tuple[Shown, Shown]:
 
 
 def _selector(cell: CellOf) -> Shown:
-    return wide("Selector", cell, "Which pods belong to it.")
+    return wide("Selector", cell, "The selector for its pods.")
 
 
 _REPLICAS = (
-    integer("Desired", number("spec.replicas"), "How many pods there should be."),
-    integer("Current", number("status.replicas"), "How many pods there are."),
-    integer("Ready", number("status.readyReplicas"), "How many pods are ready."),
+    integer("Desired", number("spec.replicas"), "The desired number of pods."),
+    integer("Current", number("status.replicas"), "The current number of pods."),
+    integer("Ready", number("status.readyReplicas"), "The number of ready pods."),
 )
 _BINDING = printer(
     NAME,
-    column("Role", _reference("roleRef"), "The role that is given."),
+    column("Role", _reference("roleRef"), "The role that is granted."),
     AGE,
-    wide("Users", subjects("User"), "The users who get it."),
-    wide("Groups", subjects("Group"), "The groups that get it."),
-    wide("ServiceAccounts", subjects("ServiceAccount"), "The service accounts that get it."),
+    wide("Users", subjects("User"), "The users who are granted the role."),
+    wide("Groups", subjects("Group"), "The groups that are granted the role."),
+    wide(
+        "ServiceAccounts",
+        subjects("ServiceAccount"),
+        "The service accounts that are granted the role.",
+    ),
 )
-_WEBHOOKS = printer(NAME, integer("Webhooks", count("webhooks"), "How many webhooks it has."), AGE)
+_WEBHOOKS = printer(NAME, integer("Webhooks", count("webhooks"), "The number of webhooks."), AGE)
 _ATTRIBUTES_CLASS = column(
     "VolumeAttributesClass",
     text("spec.volumeAttributesClassName", "<unset>"),
-    "Its class of attributes.",
+    "The name of its VolumeAttributesClass.",
 )
-_STORAGE_CLASS = column("StorageClass", maker(say.storage_class), "Its class of storage.")
-_VOLUME_MODE = wide("VolumeMode", text("spec.volumeMode", "<unset>"), "Files or blocks.")
+_STORAGE_CLASS = column(
+    "StorageClass", maker(summaries.storage_class), "The name of its StorageClass."
+)
+_VOLUME_MODE = wide(
+    "VolumeMode", text("spec.volumeMode", "<unset>"), "The volume mode: Filesystem or Block."
+)
 
 _CORE: dict[str, Printer] = {
     "ConfigMap": printer(
-        NAME, column("Data", count("data", "binaryData"), "How many keys it has."), AGE
+        NAME, column("Data", count("data", "binaryData"), "The number of keys."), AGE
     ),
     "Endpoints": printer(
-        NAME, column("Endpoints", maker(say.endpoints), "Addresses and ports."), AGE
+        NAME, column("Endpoints", maker(summaries.endpoints), "The addresses and ports."), AGE
     ),
     "Event": event_printer(CORE),
     "LimitRange": DATED,
     "Namespace": printer(NAME, column("Status", text("status.phase"), "Its phase."), AGE),
     "Node": printer(
         NAME,
-        column("Status", maker(say.node_status), "Whether it is ready and takes pods."),
-        column("Roles", maker(say.roles), "What it is for."),
+        column(
+            "Status", maker(summaries.node_status), "Whether the node is ready and schedulable."
+        ),
+        column("Roles", maker(summaries.roles), "The roles of the node."),
         AGE,
         column("Version", text("status.nodeInfo.kubeletVersion"), "The version of its kubelet."),
-        wide("Internal-IP", say.node_address("InternalIP"), "Its address in the cluster."),
-        wide("External-IP", say.node_address("ExternalIP"), "Its address outside the cluster."),
-        wide("OS-Image", say.node_info("osImage"), "Its operating system."),
-        wide("Kernel-Version", maker(say.kernel), "Its kernel and architecture."),
-        wide("Container-Runtime", say.node_info("containerRuntimeVersion"), "What runs its pods."),
+        wide("Internal-IP", summaries.node_address("InternalIP"), "Its address in the cluster."),
+        wide(
+            "External-IP", summaries.node_address("ExternalIP"), "Its address outside the cluster."
+        ),
+        wide("OS-Image", summaries.node_info("osImage"), "Its operating system."),
+        wide("Kernel-Version", maker(summaries.kernel), "Its kernel version and architecture."),
+        wide(
+            "Container-Runtime",
+            summaries.node_info("containerRuntimeVersion"),
+            "Its container runtime.",
+        ),
     ),
     "PersistentVolume": printer(
         NAME,
-        column("Capacity", text("spec.capacity.storage", "0"), "How much it holds."),
-        column("Access Modes", maker(say.volume_modes), "How it can be mounted."),
+        column("Capacity", text("spec.capacity.storage", "0"), "The capacity of the volume."),
+        column("Access Modes", maker(summaries.volume_modes), "The access modes of the volume."),
         column(
             "Reclaim Policy",
             text("spec.persistentVolumeReclaimPolicy"),
-            "What follows its release.",
+            "The reclaim policy of the volume.",
         ),
-        column("Status", maker(say.phase), "Its phase."),
-        column("Claim", maker(say.claim), "The claim that has it."),
+        column("Status", maker(summaries.phase), "Its phase."),
+        column("Claim", maker(summaries.claim), "The claim that is bound to the volume."),
         _STORAGE_CLASS,
         _ATTRIBUTES_CLASS,
-        column("Reason", text("status.reason"), "Why it is in its phase."),
+        column("Reason", text("status.reason"), "The reason for its phase."),
         AGE,
         _VOLUME_MODE,
     ),
     "PersistentVolumeClaim": printer(
         NAME,
-        column("Status", maker(say.phase), "Its phase."),
-        column("Volume", text("spec.volumeName"), "The volume that it has."),
-        column("Capacity", maker(say.claimed_capacity), "How much that volume holds."),
-        column("Access Modes", maker(say.claimed_modes), "How that volume can be mounted."),
+        column("Status", maker(summaries.phase), "Its phase."),
+        column("Volume", text("spec.volumeName"), "The volume that is bound to the claim."),
+        column("Capacity", maker(summaries.claimed_capacity), "The capacity of that volume."),
+        column("Access Modes", maker(summaries.claimed_modes), "The access modes of that volume."),
         _STORAGE_CLASS,
         _ATTRIBUTES_CLASS,
         AGE,
@@ -160,22 +176,28 @@ _CORE: dict[str, Printer] = {
     ),
     "ResourceQuota": printer(
         NAME,
-        column("Request", say.quotas(limits=False), "What is used of what may be requested."),
-        column("Limit", say.quotas(limits=True), "What is used of what limits may add up to."),
+        column(
+            "Request", summaries.quotas(limits=False), "The used and the allowed sum of requests."
+        ),
+        column("Limit", summaries.quotas(limits=True), "The used and the allowed sum of limits."),
         AGE,
     ),
     "Secret": printer(
         NAME,
-        column("Type", text("type"), "What it is for."),
-        column("Data", count("data"), "How many keys it has."),
+        column("Type", text("type"), "The type of the secret."),
+        column("Data", count("data"), "The number of keys."),
         AGE,
     ),
     "Service": printer(
         NAME,
-        column("Type", text("spec.type"), "How it is made available."),
-        column("Cluster-IP", maker(say.cluster_ip), "Its address in the cluster."),
-        column("External-IP", maker(say.external_ip), "Where it is found from outside."),
-        column("Port(s)", maker(say.service_ports), "Its ports, those on nodes after a colon."),
+        column("Type", text("spec.type"), "The type of the service."),
+        column("Cluster-IP", maker(summaries.cluster_ip), "Its address in the cluster."),
+        column("External-IP", maker(summaries.external_ip), "Its addresses outside the cluster."),
+        column(
+            "Port(s)",
+            maker(summaries.service_ports),
+            "Its ports, each with its node port after a colon.",
+        ),
         AGE,
         _selector(labels("spec.selector")),
     ),
@@ -185,18 +207,32 @@ _CORE: dict[str, Printer] = {
 _APPS: dict[str, Printer] = {
     "ControllerRevision": printer(
         NAME,
-        column("Controller", maker(say.controller), "Whose revision it is."),
-        column("Revision", number("revision"), "Its number."),
+        column("Controller", maker(summaries.controller), "The controller that owns the revision."),
+        column("Revision", number("revision"), "The revision number."),
         AGE,
     ),
     "DaemonSet": printer(
         NAME,
-        integer("Desired", number("status.desiredNumberScheduled"), "How many nodes need a pod."),
-        integer("Current", number("status.currentNumberScheduled"), "How many of them have one."),
-        integer("Ready", number("status.numberReady"), "How many have one that is ready."),
-        integer("Up-to-date", number("status.updatedNumberScheduled"), "How many have a new one."),
-        integer("Available", number("status.numberAvailable"), "How many have one that lasts."),
-        column("Node Selector", labels("spec.template.spec.nodeSelector"), "Which nodes need one."),
+        integer(
+            "Desired",
+            number("status.desiredNumberScheduled"),
+            "The number of nodes that need a pod.",
+        ),
+        integer(
+            "Current",
+            number("status.currentNumberScheduled"),
+            "The number of them that have a pod.",
+        ),
+        integer("Ready", number("status.numberReady"), "The number with a ready pod."),
+        integer(
+            "Up-to-date", number("status.updatedNumberScheduled"), "The number with an updated pod."
+        ),
+        integer("Available", number("status.numberAvailable"), "The number with an available pod."),
+        column(
+            "Node Selector",
+            labels("spec.template.spec.nodeSelector"),
+            "The selector for the nodes.",
+        ),
         AGE,
         *_containers("spec.template"),
         _selector(selector("spec.selector")),
@@ -204,8 +240,8 @@ _APPS: dict[str, Printer] = {
     "Deployment": printer(
         NAME,
         _ready_of("spec.replicas"),
-        column("Up-to-date", number("status.updatedReplicas"), "How many pods are new."),
-        column("Available", number("status.availableReplicas"), "How many pods last."),
+        column("Up-to-date", number("status.updatedReplicas"), "The number of updated pods."),
+        column("Available", number("status.availableReplicas"), "The number of available pods."),
         AGE,
         *_containers("spec.template"),
         _selector(selector("spec.selector", empty="")),
@@ -219,12 +255,19 @@ _APPS: dict[str, Printer] = {
 _BATCH: dict[str, Printer] = {
     "CronJob": printer(
         NAME,
-        column("Schedule", text("spec.schedule"), "When it starts jobs."),
-        column("Timezone", text("spec.timeZone", "<none>"), "Whose clock that follows."),
-        column("Suspend", maker(say.suspended), "Whether it rests.", holds="boolean"),
-        integer("Active", count("status.active"), "How many jobs run."),
+        column("Schedule", text("spec.schedule"), "The schedule, in cron format."),
+        column("Timezone", text("spec.timeZone", "<none>"), "The time zone of the schedule."),
         column(
-            "Last Schedule", since("status.lastScheduleTime", "<none>"), "The time since the last."
+            "Suspend",
+            maker(summaries.suspended),
+            "Whether the schedule is suspended.",
+            holds="boolean",
+        ),
+        integer("Active", count("status.active"), "The number of running jobs."),
+        column(
+            "Last Schedule",
+            since("status.lastScheduleTime", "<none>"),
+            "The time since it last started a job.",
         ),
         AGE,
         *_containers("spec.jobTemplate.spec.template"),
@@ -232,9 +275,15 @@ _BATCH: dict[str, Printer] = {
     ),
     "Job": printer(
         NAME,
-        column("Status", maker(say.job_status), "How it fares, in a word."),
-        column("Completions", maker(say.completions), "How many pods are done, of how many."),
-        column("Duration", say.job_duration, "How long it took, or takes so far."),
+        column("Status", maker(summaries.job_status), "The state of the job, in one word."),
+        column(
+            "Completions",
+            maker(summaries.completions),
+            "The number of completed pods, and of required ones.",
+        ),
+        column(
+            "Duration", summaries.job_duration, "The time that the job took or has taken so far."
+        ),
         AGE,
         *_containers("spec.template"),
         _selector(selector("spec.selector")),
@@ -244,20 +293,26 @@ _BATCH: dict[str, Printer] = {
 _NETWORKING: dict[str, Printer] = {
     "Ingress": printer(
         NAME,
-        column("Class", text("spec.ingressClassName", "<none>"), "Who takes care of it."),
-        column("Hosts", maker(say.hosts), "The names that it answers to."),
-        column("Address", maker(say.balancer), "Where it is found."),
-        column("Ports", maker(say.ingress_ports), "The ports that it listens on."),
+        column("Class", text("spec.ingressClassName", "<none>"), "The name of its IngressClass."),
+        column("Hosts", maker(summaries.hosts), "The host names of its rules."),
+        column("Address", maker(summaries.balancer), "The addresses of its load balancer."),
+        column("Ports", maker(summaries.ingress_ports), "The ports that it listens on."),
         AGE,
     ),
     "IngressClass": printer(
-        (_NAME, maker(say.ingress_class_name)),
-        column("Controller", text("spec.controller"), "Who takes care of its ingresses."),
-        column("Parameters", maker(say.parameters), "What that one has to know."),
+        (_NAME, maker(summaries.ingress_class_name)),
+        column("Controller", text("spec.controller"), "The controller of its ingresses."),
+        column("Parameters", maker(summaries.parameters), "The parameters of that controller."),
         AGE,
     ),
     "NetworkPolicy": printer(
-        NAME, column("Pod-Selector", selector("spec.podSelector"), "Which pods it is for."), AGE
+        NAME,
+        column(
+            "Pod-Selector",
+            selector("spec.podSelector"),
+            "The selector for the pods that it applies to.",
+        ),
+        AGE,
     ),
 }
 
@@ -265,16 +320,16 @@ _OTHERS: dict[tuple[str, str], Printer] = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): replace(
         printer(
             NAME,
-            column("Scope", text("spec.scope"), "Whether its objects are in namespaces."),
-            column("Versions", maker(say.versions), "The versions that are served."),
+            column("Scope", text("spec.scope"), "The scope of its objects: Namespaced or Cluster."),
+            column("Versions", maker(summaries.versions), "The versions that are served."),
             CREATED,
             wide("Group", text("spec.group"), "Its API group."),
             wide("Kind", text("spec.names.kind"), "The kind that it defines."),
-            wide("ShortNames", maker(say.short_names), "The short names of that kind."),
+            wide("ShortNames", maker(summaries.short_names), "The short names of that kind."),
             column(
                 "Established",
-                maker(say.established),
-                "Whether it is served.",
+                maker(summaries.established),
+                "Whether the kind is served.",
                 holds="boolean",
                 priority=1,
             ),
@@ -283,63 +338,94 @@ _OTHERS: dict[tuple[str, str], Printer] = {
     ),
     ("apiregistration.k8s.io", "APIService"): printer(
         NAME,
-        column("Service", maker(say.registered_service), "Who serves it."),
-        column("Available", maker(say.availability), "Whether it can be asked."),
+        column(
+            "Service",
+            maker(summaries.registered_service),
+            "The service that serves the API, or Local.",
+        ),
+        column("Available", maker(summaries.availability), "Whether the API is available."),
         AGE,
     ),
     ("autoscaling", "HorizontalPodAutoscaler"): printer(
         NAME,
-        column("Reference", _reference("spec.scaleTargetRef"), "What it scales."),
-        column("Targets", maker(targets), "Each metric, as it is and as it should be."),
-        column("MinPods", text("spec.minReplicas", "<unset>"), "The fewest replicas."),
-        column("MaxPods", number("spec.maxReplicas"), "The most replicas."),
-        column("Replicas", number("status.currentReplicas"), "How many there are."),
+        column("Reference", _reference("spec.scaleTargetRef"), "The object that it scales."),
+        column("Targets", maker(targets), "The current and the target value of each metric."),
+        column("MinPods", text("spec.minReplicas", "<unset>"), "The minimum number of replicas."),
+        column("MaxPods", number("spec.maxReplicas"), "The maximum number of replicas."),
+        column("Replicas", number("status.currentReplicas"), "The current number of replicas."),
         AGE,
     ),
     ("autoscaling", "Scale"): printer(
         (replace(_NAME, format=""), text("metadata.name")),
-        integer("Desired", number("spec.replicas"), "How many replicas there should be."),
-        integer("Available", number("status.replicas"), "How many replicas there are."),
+        integer("Desired", number("spec.replicas"), "The desired number of replicas."),
+        integer("Available", number("status.replicas"), "The current number of replicas."),
         AGE,
     ),
     ("coordination.k8s.io", "Lease"): printer(
-        NAME, column("Holder", text("spec.holderIdentity"), "Who has it."), AGE
+        NAME, column("Holder", text("spec.holderIdentity"), "The holder of the lease."), AGE
     ),
     ("discovery.k8s.io", "EndpointSlice"): printer(
         NAME,
-        column("AddressType", text("addressType"), "What kind of addresses it has."),
-        column("Ports", maker(say.slice_ports), "The ports of each address."),
-        column("Endpoints", maker(say.slice_addresses), "The addresses."),
+        column("AddressType", text("addressType"), "The type of the addresses."),
+        column("Ports", maker(summaries.slice_ports), "The ports of each address."),
+        column("Endpoints", maker(summaries.slice_addresses), "The addresses."),
         AGE,
     ),
     ("events.k8s.io", "Event"): event_printer(NEW),
     ("node.k8s.io", "RuntimeClass"): printer(
-        NAME, column("Handler", text("handler"), "What runs its pods."), AGE
+        NAME, column("Handler", text("handler"), "The runtime handler of its pods."), AGE
     ),
     ("policy", "PodDisruptionBudget"): printer(
         NAME,
-        column("Min Available", text("spec.minAvailable", "N/A"), "The fewest pods, if limited."),
-        column("Max Unavailable", text("spec.maxUnavailable", "N/A"), "The most pods missing."),
-        integer("Allowed Disruptions", number("status.disruptionsAllowed"), "How many may go now."),
+        column(
+            "Min Available", text("spec.minAvailable", "N/A"), "The minimum number of pods, if set."
+        ),
+        column(
+            "Max Unavailable",
+            text("spec.maxUnavailable", "N/A"),
+            "The maximum number of unavailable pods, if set.",
+        ),
+        integer(
+            "Allowed Disruptions",
+            number("status.disruptionsAllowed"),
+            "The number of pods that may be evicted now.",
+        ),
         AGE,
     ),
     ("scheduling.k8s.io", "PriorityClass"): printer(
         NAME,
         integer("Value", number("value"), "Its priority."),
-        column("Global-Default", flag("globalDefault"), "Whether others have it.", holds="boolean"),
+        column(
+            "Global-Default",
+            flag("globalDefault"),
+            "Whether it is the default for pods without a class.",
+            holds="boolean",
+        ),
         AGE,
-        column("PreemptionPolicy", text("preemptionPolicy"), "Whether its pods push others out."),
+        column("PreemptionPolicy", text("preemptionPolicy"), "The preemption policy of its pods."),
     ),
     ("storage.k8s.io", "StorageClass"): replace(
         printer(
             NAME,
-            column("Provisioner", text("provisioner"), "Who makes its volumes."),
-            column("ReclaimPolicy", text("reclaimPolicy", "Delete"), "What follows their release."),
-            column("VolumeBindingMode", text("volumeBindingMode", "Immediate"), "When it binds."),
-            column("AllowVolumeExpansion", flag("allowVolumeExpansion"), "Whether they may grow."),
+            column("Provisioner", text("provisioner"), "The provisioner of its volumes."),
+            column(
+                "ReclaimPolicy",
+                text("reclaimPolicy", "Delete"),
+                "The reclaim policy of its volumes.",
+            ),
+            column(
+                "VolumeBindingMode",
+                text("volumeBindingMode", "Immediate"),
+                "The time at which its volumes are bound.",
+            ),
+            column(
+                "AllowVolumeExpansion",
+                flag("allowVolumeExpansion"),
+                "Whether its volumes may be expanded.",
+            ),
             AGE,
         ),
-        default_of=say.default_class,
+        default_of=summaries.default_class,
     ),
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,

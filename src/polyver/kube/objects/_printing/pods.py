@@ -172,7 +172,7 @@ def _gates(pod: Object) -> str:
     return f"{passed}/{len(gates)}"
 
 
-_ENDS = {"Succeeded": "All containers ended well.", "Failed": "A container failed."}
+_ENDS = {"Succeeded": "All containers completed successfully.", "Failed": "A container failed."}
 
 
 def _row_conditions(pod: Object) -> list[dict[str, str]]:
@@ -185,16 +185,25 @@ def _row_conditions(pod: Object) -> list[dict[str, str]]:
 PODS = Printer(
     columns=(
         TableColumn("Name", format="name", description="The name, unique in its namespace."),
-        TableColumn("Ready", description="How many containers are ready, of how many."),
-        TableColumn("Status", description="How the pod fares, in a word."),
+        TableColumn("Ready", description="The number of ready containers, and of all containers."),
+        TableColumn("Status", description="The state of the pod, in one word."),
         TableColumn(
-            "Restarts", description="How often containers were started again, and when last."
+            "Restarts",
+            description="The number of container restarts, and the time since the last one.",
         ),
-        TableColumn("Age", description="The time since its creation."),
-        TableColumn("IP", description="Its first address.", priority=1),
-        TableColumn("Node", description="The node that it is meant for.", priority=1),
-        TableColumn("Nominated Node", description="The node that makes room for it.", priority=1),
-        TableColumn("Readiness Gates", description="How many gates are passed.", priority=1),
+        TableColumn("Age", description="The time since the object was created."),
+        TableColumn("IP", description="The first address of the pod.", priority=1),
+        TableColumn("Node", description="The node to which the pod is assigned.", priority=1),
+        TableColumn(
+            "Nominated Node",
+            description="The node on which pods are preempted for this pod.",
+            priority=1,
+        ),
+        TableColumn(
+            "Readiness Gates",
+            description="The number of passed readiness gates, and of all.",
+            priority=1,
+        ),
     ),
     cells=_cells,
     conditions=_row_conditions,

@@ -107,7 +107,7 @@ def _check(config: Object, scope: Scope) -> None:
 
 def _mistyped(role: str, obj: Object, scope: Scope) -> ApiError | None:
     """Return the error for an object with values that its schema does not allow, or None."""
-    problem = misfits(obj, scope.place)
+    problem = misfits(obj, scope.schema)
     if not problem:
         return None
     metadata = obj.get("metadata")
@@ -147,10 +147,10 @@ class _Applying:
     def outcome(self, manager: str, *, force: bool) -> tuple[Object, Owners]:
         scope, owner = self._scope, self._scope.owner(manager, "Apply")
         last = self._owners.get(owner)
-        mine = scope.reset(owned(self._config, scope.place))
+        mine = scope.reset(owned(self._config, scope.schema))
         time = last.time if last else None
         owners = {**self._owners, owner: OwnedFields(scope.api_version, mine, time)}
-        merged = merge(self._live, self._config, scope.place)
+        merged = merge(self._live, self._config, scope.schema)
         if last is not None and self._drops(last, mine):
             merged = _Pruning(scope, owners, last).pruned(merged)
         owners, _ = settle(self._live, merged, owners, scope=scope, force=force, writer=owner)
@@ -192,15 +192,15 @@ class _Pruning:
         whole = self._converted(merged, version, "merged object to last applied version")
         if whole is None:
             return merged
-        place = self._place(version)
-        last = named(self._last.fields, place)
-        left = self._with_owned(whole, remove(whole, last, place))
+        schema = self._schema_of(version)
+        last = named(self._last.fields, schema)
+        left = self._with_owned(whole, remove(whole, last, schema))
         left = self._converted(left, version, "pruned object to last applied version") or whole
-        gone = difference(_named_fields(whole, place), _named_fields(left, place))
-        found = remove(whole, common(gone, last), place)
+        gone = difference(_named_fields(whole, schema), _named_fields(left, schema))
+        found = remove(whole, common(gone, last), schema)
         return self._converted(found, self._scope.api_version, "pruned object") or merged
 
-    def _place(self, version: str) -> ApplySchema:
+    def _schema_of(self, version: str) -> ApplySchema:
         return type_of(self._scope.shapes[version])
 
     def _converted(self, value: Object, version: str, what: str) -> Object | None:
@@ -226,13 +226,13 @@ class _Pruning:
         here = self._converted(left, version, f"pruned object at version {version}")
         if there is None or here is None:
             return merged, left
-        place = self._place(version)
-        stays = union(_named_fields(here, place), named(theirs, place))
-        return there, remove(there, difference(_named_fields(there, place), stays), place)
+        schema = self._schema_of(version)
+        stays = union(_named_fields(here, schema), named(theirs, schema))
+        return there, remove(there, difference(_named_fields(there, schema), stays), schema)
 
 
-def _named_fields(value: Object, place: ApplySchema) -> Fields:
-    return named(owned(value, place), place)
+def _named_fields(value: Object, schema: ApplySchema) -> Fields:
+    return named(owned(value, schema), schema)
 
 
 def _refusal(conflicts: Conflicts) -> ApiError:
@@ -305,11 +305,11 @@ def _last_applied(live: Object, scope: Scope) -> Fields:
         return {}
     try:
         last = _mapping.decode(text)
-        if last.get("apiVersion") != scope.api_version or misfits(last, scope.place):
+        if last.get("apiVersion") != scope.api_version or misfits(last, scope.schema):
             return {}
-        changes = compare(last, live, scope.place)
+        changes = compare(last, live, scope.schema)
         changed = union(union(changes.modified, changes.added), changes.removed)
-        return difference(owned(last, scope.place), changed)
+        return difference(owned(last, scope.schema), changed)
     except (msgspec.DecodeError, Mistyped):
         return {}
 

@@ -11,13 +11,13 @@ from polyver.kube.objects.apply._types import ApplySchema, Mistyped, element_of
 __all__ = ["misfits"]
 
 
-def misfits(value: object, place: ApplySchema) -> str:
+def misfits(value: object, schema: ApplySchema) -> str:
     """Return the errors in a configuration; an empty string if there are none.
 
     >>> misfits({"size": "big"}, ApplySchema(mapping=True, fields={"size": ApplySchema("numeric")}))
     '.size: expected numeric (int or float), got string'
     """
-    found = [f"{where}: {what}" if where else what for where, what in _misfits(value, place)]
+    found = [f"{where}: {what}" if where else what for where, what in _misfits(value, schema)]
     if len(found) < 2:
         return "".join(found)
     return "\n  ".join(["errors:", *found])
@@ -26,26 +26,26 @@ def misfits(value: object, place: ApplySchema) -> str:
 _Misfit = tuple[str, str]
 
 
-def _misfits(value: Any, place: ApplySchema) -> Iterator[_Misfit]:
+def _misfits(value: Any, schema: ApplySchema) -> Iterator[_Misfit]:
     if value is None:
         return
-    if isinstance(value, dict) and place.mapping:
-        yield from _in_map(value, place)
-    elif isinstance(value, list) and place.sequence:
-        yield from _in_list(value, place)
-    elif place.mapping and (isinstance(value, dict | list) or not place.scalar):
+    if isinstance(value, dict) and schema.mapping:
+        yield from _in_map(value, schema)
+    elif isinstance(value, list) and schema.sequence:
+        yield from _in_list(value, schema)
+    elif schema.mapping and (isinstance(value, dict | list) or not schema.scalar):
         yield "", f"expected map, got &{{{_printed(value)}}}"
-    elif place.scalar:
-        problem = _scalar_misfit(value, place.scalar)
+    elif schema.scalar:
+        problem = _scalar_misfit(value, schema.scalar)
         if problem:
             yield "", problem
     else:
         yield "", f"expected list, got &{{{_printed(value)}}}"
 
 
-def _in_map(value: dict[str, Any], place: ApplySchema) -> Iterator[_Misfit]:
+def _in_map(value: dict[str, Any], schema: ApplySchema) -> Iterator[_Misfit]:
     for key in sorted(value):
-        within = place.fields.get(key) or place.values
+        within = schema.fields.get(key) or schema.values
         if within is None:
             yield f".{key}", "field not declared in schema"
             return
@@ -53,21 +53,21 @@ def _in_map(value: dict[str, Any], place: ApplySchema) -> Iterator[_Misfit]:
             yield f".{key}{where}", what
 
 
-def _in_list(items: list[Any], place: ApplySchema) -> Iterator[_Misfit]:
+def _in_list(items: list[Any], schema: ApplySchema) -> Iterator[_Misfit]:
     seen = set()
     for number, item in enumerate(items):
         name = f"i:{number}"
-        if place.associative:
+        if schema.associative:
             try:
-                name = element_of(item, place)
+                name = element_of(item, schema)
             except Mistyped as error:
                 yield "", f"element {number}: {error}"
                 return
         if name in seen:
             yield "", f"duplicate entries for key {element_text(name)}"
         seen.add(name)
-        if place.items is not None:
-            for where, what in _misfits(item, place.items):
+        if schema.items is not None:
+            for where, what in _misfits(item, schema.items):
                 yield f"{element_text(name)}{where}", what
 
 

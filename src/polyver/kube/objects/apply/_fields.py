@@ -284,7 +284,7 @@ def read_fields(given: object) -> Fields:
 def _read(given: object) -> tuple[Fields, bool]:
     """Return the nodes below a node, and whether the node itself belongs to the set."""
     if not isinstance(given, Mapping):
-        raise InvalidFields(f"a place of a set of fields is no mapping: {given!r}")
+        raise InvalidFields(f"a node of a field set is not a mapping: {given!r}")
     read: Fields = {}
     belongs = False
     for element, node in given.items():
@@ -300,11 +300,11 @@ def _read(given: object) -> tuple[Fields, bool]:
 
 def _read_element(element: str) -> str:
     if len(element) < 2 or element[1] != ":":
-        raise InvalidFields(f"a step of a set of fields has no sort: {element!r}")
+        raise InvalidFields(f"a path element of a field set has no type: {element!r}")
     try:
         return _proper(element[0], element[2:])
     except (msgspec.DecodeError, ValueError) as error:
-        raise InvalidFields(f"a step of a set of fields cannot be read: {element!r}") from error
+        raise InvalidFields(f"a path element of a field set cannot be read: {element!r}") from error
 
 
 def _proper(sort: str, rest: str) -> str:

@@ -16,7 +16,7 @@ __all__ = ["DEDUCED", "merge", "named", "remove"]
 _NOTHING: Final = object()
 
 
-def merge(live: Any, config: Any, place: ApplySchema) -> Any:
+def merge(live: Any, config: Any, schema: ApplySchema) -> Any:
     """Merge a configuration into an object: maps and associative lists merge, others replace.
 
     >>> merge({"a": 1, "b": {"c": 2}}, {"b": {"d": 3}}, DEDUCED)
@@ -24,11 +24,11 @@ def merge(live: Any, config: Any, place: ApplySchema) -> Any:
     """
     if live is config or live is _NOTHING:
         return config
-    form = form_of(config, place) or form_of(live, place)
-    if form == "map" and not place.atomic and (live or config):
-        return _merge_maps(_as(live, dict), _as(config, dict), place)
-    if form == "list" and place.associative and (live or config):
-        return _merge_lists(_as(live, list), _as(config, list), place)
+    form = form_of(config, schema) or form_of(live, schema)
+    if form == "map" and not schema.atomic and (live or config):
+        return _merge_maps(_as(live, dict), _as(config, dict), schema)
+    if form == "list" and schema.associative and (live or config):
+        return _merge_lists(_as(live, list), _as(config, list), schema)
     return config
 
 
@@ -36,16 +36,18 @@ def _as(value: Any, kind: type[Any]) -> Any:
     return value if isinstance(value, kind) else kind()
 
 
-def _merge_maps(live: dict[str, Any], config: dict[str, Any], place: ApplySchema) -> dict[str, Any]:
+def _merge_maps(
+    live: dict[str, Any], config: dict[str, Any], schema: ApplySchema
+) -> dict[str, Any]:
     merged = dict(live)
     for key, value in config.items():
-        merged[key] = merge(live.get(key, _NOTHING), value, place.within(key))
+        merged[key] = merge(live.get(key, _NOTHING), value, schema.within(key))
     return merged
 
 
-def _merge_lists(live: list[Any], config: list[Any], place: ApplySchema) -> list[Any]:
-    mine = {element_of(item, place): item for item in config}
-    names = [element_of(item, place) for item in live]
+def _merge_lists(live: list[Any], config: list[Any], schema: ApplySchema) -> list[Any]:
+    mine = {element_of(item, schema): item for item in config}
+    names = [element_of(item, schema) for item in live]
     theirs: dict[str, Any] = {}
     for name, item in zip(names, live, strict=True):
         # Items with a duplicate key are not merged: their previous owner did not distinguish them.
@@ -54,8 +56,8 @@ def _merge_lists(live: list[Any], config: list[Any], place: ApplySchema) -> list
     for index, name in _order(names, list(mine)):
         if name not in mine:
             items.append(live[index])
-        elif place.items is not None:
-            items.append(merge(theirs.get(name, _NOTHING), mine[name], place.items))
+        elif schema.items is not None:
+            items.append(merge(theirs.get(name, _NOTHING), mine[name], schema.items))
     return items
 
 
@@ -89,45 +91,45 @@ def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
             shared.pop()
 
 
-def remove(value: Any, fields: Fields, place: ApplySchema) -> Any:
+def remove(value: Any, fields: Fields, schema: ApplySchema) -> Any:
     """Return a value without the fields of a set; a value that becomes empty becomes null.
 
     >>> remove({"a": 1, "b": {"c": 2}}, {"f:a": {}, "f:b": {"f:c": {}}}, DEDUCED)
     {'b': None}
     """
-    form = form_of(value, place)
+    form = form_of(value, schema)
     if form == "scalar":
         return value
-    if form == "map" and value and not place.atomic:
-        return _remove_keys(value, fields, place) or None
-    if form == "list" and value and place.associative:
-        return _remove_items(value, fields, place) or None
+    if form == "map" and value and not schema.atomic:
+        return _remove_keys(value, fields, schema) or None
+    if form == "list" and value and schema.associative:
+        return _remove_items(value, fields, schema) or None
     return None
 
 
-def _remove_keys(value: dict[str, Any], fields: Fields, place: ApplySchema) -> dict[str, Any]:
+def _remove_keys(value: dict[str, Any], fields: Fields, schema: ApplySchema) -> dict[str, Any]:
     left = {}
     for key, each in value.items():
         node = fields.get(f"f:{key}")
         if node is None:
             left[key] = each
         elif node and SELF not in node:
-            left[key] = remove(each, node, place.within(key))
+            left[key] = remove(each, node, schema.within(key))
     return left
 
 
-def _remove_items(items: list[Any], fields: Fields, place: ApplySchema) -> list[Any]:
+def _remove_items(items: list[Any], fields: Fields, schema: ApplySchema) -> list[Any]:
     left = []
     for item in items:
-        node = fields.get(element_of(item, place))
-        if node is None or place.items is None:
+        node = fields.get(element_of(item, schema))
+        if node is None or schema.items is None:
             left.append(item)
         elif node and SELF not in node:
-            left.append(remove(item, node, place.items))
+            left.append(remove(item, node, schema.items))
     return left
 
 
-def named(fields: Fields, place: ApplySchema | None) -> Fields:
+def named(fields: Fields, schema: ApplySchema | None) -> Fields:
     """Return a set in which a declared field is a member if anything below it is."""
     found: Fields = {}
     for element, node in fields.items():
@@ -135,15 +137,15 @@ def named(fields: Fields, place: ApplySchema | None) -> Fields:
             found[element] = node
             continue
         key = element[2:]
-        by_name = element[0] == "f" and place is not None and key in place.fields
-        below = named(node, _inner(element, place))
+        by_name = element[0] == "f" and schema is not None and key in schema.fields
+        below = named(node, _inner(element, schema))
         found[element] = member(below) if by_name else below
     return found
 
 
-def _inner(element: str, place: ApplySchema | None) -> ApplySchema | None:
-    if place is None:
+def _inner(element: str, schema: ApplySchema | None) -> ApplySchema | None:
+    if schema is None:
         return None
-    if element[0] == "f" and place.mapping:
-        return place.fields.get(element[2:]) or place.values
-    return place.items if element[0] == "k" else None
+    if element[0] == "f" and schema.mapping:
+        return schema.fields.get(element[2:]) or schema.values
+    return schema.items if element[0] == "k" else None

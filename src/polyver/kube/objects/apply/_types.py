@@ -169,38 +169,38 @@ class _Reader:
         )
 
 
-def form_of(value: object, place: ApplySchema) -> Form:
+def form_of(value: object, schema: ApplySchema) -> Form:
     """Return the form of a value under a schema, empty for null; raise `Mistyped` if invalid."""
     kind = type(value)
     if value is None:
         return ""
-    if kind is dict and place.mapping:
+    if kind is dict and schema.mapping:
         return "map"
-    if kind is list and place.sequence:
+    if kind is list and schema.sequence:
         return "list"
-    if place.scalar and kind is not dict and kind is not list:
+    if schema.scalar and kind is not dict and kind is not list:
         return "scalar"
-    raise Mistyped(f"no place for {kind.__name__}")
+    raise Mistyped(f"{kind.__name__} is not allowed here")
 
 
-def element_of(item: object, place: ApplySchema) -> str:
+def element_of(item: object, schema: ApplySchema) -> str:
     """Return the path element of an item in an associative list.
 
     >>> ports = ApplySchema(sequence=True, associative=True, keys=("name",))
     >>> element_of({"name": "http", "port": 80}, ports)
     'k:{"name":"http"}'
     """
-    if not place.keys:
+    if not schema.keys:
         return f"v:{json_text(_scalar(item))}"
     if not isinstance(item, dict):
         what = "a null element" if item is None else "non-map elements"
         raise Mistyped(f"associative list with keys may not have {what}")
-    pairs = [_pair(key, item[key]) for key in place.keys if key in item]
-    if len(pairs) < len(place.keys):
-        missing = [key for key in place.keys if key in place.defaults and key not in item]
-        pairs += [_pair(key, place.defaults[key]) for key in missing]
+    pairs = [_pair(key, item[key]) for key in schema.keys if key in item]
+    if len(pairs) < len(schema.keys):
+        missing = [key for key in schema.keys if key in schema.defaults and key not in item]
+        pairs += [_pair(key, schema.defaults[key]) for key in missing]
     if not pairs:
-        names = " ".join(f'"{key}"' for key in place.keys)
+        names = " ".join(f'"{key}"' for key in schema.keys)
         raise Mistyped(
             f"associative list with keys has an element that omits all key fields [{names}] "
             "(and doesn't have default values for any key fields)"

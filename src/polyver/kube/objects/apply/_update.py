@@ -89,7 +89,7 @@ class Scope:
     """Converts an object to another API version."""
 
     @property
-    def place(self) -> ApplySchema:
+    def schema(self) -> ApplySchema:
         return type_of(self.shapes[self.api_version])
 
     @property
@@ -145,7 +145,7 @@ class ApplyConflict(PolyverError):
     """Fields that other managers own; `force` takes them over."""
 
     def __init__(self, conflicts: Conflicts) -> None:
-        super().__init__("fields belong to others")
+        super().__init__("other managers own these fields")
         self.conflicts = conflicts
 
 
@@ -261,7 +261,7 @@ class _Changes:
 
     def __init__(self, old: Object, new: Object, scope: Scope) -> None:
         self._old, self._new, self._scope = old, new, scope
-        self.here = self._filtered(compare(old, new, scope.place), scope.api_version)
+        self.here = self._filtered(compare(old, new, scope.schema), scope.api_version)
         self._known: dict[str, Comparison | None] = {scope.api_version: self.here}
 
     def in_version(self, api_version: str) -> Comparison | None:
@@ -299,30 +299,30 @@ def known_owners(owners: Owners, scope: Scope) -> Owners:
     }
 
 
-def _reconciled(fields: Fields, place: ApplySchema) -> Fields:
+def _reconciled(fields: Fields, schema: ApplySchema) -> Fields:
     found, changed = {}, False
     for element, node in fields.items():
-        within = _within(element, place) if node else None
+        within = _within(element, schema) if node else None
         proper = node if within is None else _reconciled_node(node, within)
         changed = changed or proper is not node
         found[element] = proper
     return found if changed else fields
 
 
-def _reconciled_node(node: Fields, place: ApplySchema) -> Fields:
-    if place.mapping:
-        if not place.fields and place.values is not None and place.values.scalar == "untyped":
+def _reconciled_node(node: Fields, schema: ApplySchema) -> Fields:
+    if schema.mapping:
+        if not schema.fields and schema.values is not None and schema.values.scalar == "untyped":
             return node  # No schema describes its ownership, so that cannot have changed.
-        return LEAF if place.atomic else _reconciled(node, place)
-    if place.sequence:
-        return _reconciled(node, place) if place.associative else LEAF
+        return LEAF if schema.atomic else _reconciled(node, schema)
+    if schema.sequence:
+        return _reconciled(node, schema) if schema.associative else LEAF
     return node
 
 
-def _within(element: str, place: ApplySchema) -> ApplySchema | None:
-    if place.mapping and element[0] == "f":
-        return place.fields.get(element[2:]) or place.values
-    return place.items if place.sequence else None
+def _within(element: str, schema: ApplySchema) -> ApplySchema | None:
+    if schema.mapping and element[0] == "f":
+        return schema.fields.get(element[2:]) or schema.values
+    return schema.items if schema.sequence else None
 
 
 def times_kept(old: Object, new: Object) -> Object:

@@ -38,101 +38,101 @@ def fields_of(value: Object, shape: Shape) -> Fields:
     return owned(value, type_of(shape))
 
 
-def owned(value: Object, place: ApplySchema) -> Fields:
+def owned(value: Object, schema: ApplySchema) -> Fields:
     """Return the owned fields like `fields_of`, for a schema that is already read."""
-    return _owned_map(value, place)
+    return _owned_map(value, schema)
 
 
-def _owned(value: Any, place: ApplySchema) -> Fields | None:
+def _owned(value: Any, schema: ApplySchema) -> Fields | None:
     """Return the owned fields of a value; None if there are none, so that its parent may own it."""
-    form = form_of(value, place) or _form_of_null(place)
-    if form == "map" and not place.atomic:
-        return _owned_map(value or {}, place) or None
-    if form == "list" and place.associative:
-        return _owned_list(value or [], place) or None
+    form = form_of(value, schema) or _form_of_null(schema)
+    if form == "map" and not schema.atomic:
+        return _owned_map(value or {}, schema) or None
+    if form == "list" and schema.associative:
+        return _owned_list(value or [], schema) or None
     return LEAF
 
 
-def _form_of_null(place: ApplySchema) -> str:
-    return "map" if place.mapping else "scalar" if place.scalar else "list"
+def _form_of_null(schema: ApplySchema) -> str:
+    return "map" if schema.mapping else "scalar" if schema.scalar else "list"
 
 
-def _owned_map(value: Object, place: ApplySchema) -> Fields:
+def _owned_map(value: Object, schema: ApplySchema) -> Fields:
     found: Fields = {}
     for key in sorted(value):
         each = value[key]
-        node = _owned(each, place.within(key))
-        if each is None or each == {} or key not in place.fields:
+        node = _owned(each, schema.within(key))
+        if each is None or each == {} or key not in schema.fields:
             found[f"f:{key}"] = member(node)
         elif node is not None:
             found[f"f:{key}"] = node
     return found
 
 
-def _owned_list(items: list[Any], place: ApplySchema) -> Fields:
-    within = _items_type(place)
+def _owned_list(items: list[Any], schema: ApplySchema) -> Fields:
+    within = _items_type(schema)
     found: Fields = {}
-    for element, twins in _by_element(items, place).items():
+    for element, twins in _by_element(items, schema).items():
         found[element] = member(_owned(twins[0], within)) if len(twins) == 1 else LEAF
     return in_order(found)
 
 
-def _items_type(place: ApplySchema) -> ApplySchema:
-    if place.items is None:
-        raise Mistyped("a list that may hold nothing")
-    return place.items
+def _items_type(schema: ApplySchema) -> ApplySchema:
+    if schema.items is None:
+        raise Mistyped("a list without a schema for its items")
+    return schema.items
 
 
-def _by_element(items: list[Any], place: ApplySchema) -> dict[str, list[Any]]:
+def _by_element(items: list[Any], schema: ApplySchema) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for item in items:
-        found.setdefault(element_of(item, place), []).append(item)
+        found.setdefault(element_of(item, schema), []).append(item)
     return found
 
 
-def compare(old: Object, new: Object, place: ApplySchema) -> Comparison:
+def compare(old: Object, new: Object, schema: ApplySchema) -> Comparison:
     """Return the difference between two objects.
 
     >>> sets = compare({"a": 1, "b": 2}, {"b": 3, "c": {"d": 4}}, type_of(Shape(preserves=True)))
     >>> sets.removed, sets.modified, sets.added
     ({'f:a': {}}, {'f:b': {}}, {'f:c': {'.': {}, 'f:d': {}}})
     """
-    removed, modified, added = _compare_maps(old, new, place)
+    removed, modified, added = _compare_maps(old, new, schema)
     return Comparison(removed or {}, modified or {}, added or {})
 
 
-def _compare(old: Any, new: Any, place: ApplySchema) -> _Nodes:
+def _compare(old: Any, new: Any, schema: ApplySchema) -> _Nodes:
     if old is new:
         return _EQUAL
-    was, became = form_of(old, place), form_of(new, place)
+    was, became = form_of(old, schema), form_of(new, schema)
     form = was or became
     if was and became and was != became:
-        return _compare_forms(old, new, was, became, place)
-    if form == "map" and not place.atomic and (old or new):
-        return _compare_maps(old or {}, new or {}, place)
-    if form == "list" and place.associative and (old or new):
-        return _compare_lists(old or [], new or [], place)
+        return _compare_forms(old, new, was, became, schema)
+    if form == "map" and not schema.atomic and (old or new):
+        return _compare_maps(old or {}, new or {}, schema)
+    if form == "list" and schema.associative and (old or new):
+        return _compare_lists(old or [], new or [], schema)
     return _EQUAL if same(old, new) else _MODIFIED
 
 
-def _compare_forms(old: Any, new: Any, was: str, became: str, place: ApplySchema) -> _Nodes:
+def _compare_forms(old: Any, new: Any, was: str, became: str, schema: ApplySchema) -> _Nodes:
     """Compare values of different forms: fields below the old one are removed, the others added."""
-    removed = _below(old, was, place)
-    added = _below(new, became, place)
+    removed = _below(old, was, schema)
+    added = _below(new, became, schema)
     modified = LEAF if removed is None or added is None else None
     return removed, modified, added
 
 
-def _below(value: Any, form: str, place: ApplySchema) -> Fields | None:
+def _below(value: Any, form: str, schema: ApplySchema) -> Fields | None:
     """Return all fields below a value; None if it is a leaf."""
-    if not value or not (not place.atomic if form == "map" else place.associative):
+    if not value or not (not schema.atomic if form == "map" else schema.associative):
         return None
     if form == "scalar":
         return None
-    return {element: node for element, node in _whole(value, place).items() if element != SELF}
+    return {element: node for element, node in _whole(value, schema).items() if element != SELF}
 
 
-def _compare_maps(old: Object, new: Object, place: ApplySchema) -> _Nodes:
+def _compare_maps(old: Object, new: Object, schema: ApplySchema) -> _Nodes:
     removed: Fields = {}
     modified: Fields = {}
     added: Fields = {}
@@ -142,20 +142,20 @@ def _compare_maps(old: Object, new: Object, place: ApplySchema) -> _Nodes:
             continue
         element = f"f:{key}"
         if became is _MISSING:
-            removed[element] = _whole(was, place.within(key))
+            removed[element] = _whole(was, schema.within(key))
         else:
-            nodes = _compare(was, became, place.within(key))
+            nodes = _compare(was, became, schema.within(key))
             if nodes is not _EQUAL:
                 _note(element, nodes, removed, modified, added)
     for key, became in new.items():
         if key not in old:
-            added[f"f:{key}"] = _whole(became, place.within(key))
+            added[f"f:{key}"] = _whole(became, schema.within(key))
     return _nodes(removed, modified, added)
 
 
-def _compare_lists(old: list[Any], new: list[Any], place: ApplySchema) -> _Nodes:
-    were, are = _by_element(old, place), _by_element(new, place)
-    within = _items_type(place)
+def _compare_lists(old: list[Any], new: list[Any], schema: ApplySchema) -> _Nodes:
+    were, are = _by_element(old, schema), _by_element(new, schema)
+    within = _items_type(schema)
     removed: Fields = {}
     modified: Fields = {}
     added: Fields = {}
@@ -165,14 +165,14 @@ def _compare_lists(old: list[Any], new: list[Any], place: ApplySchema) -> _Nodes
     return _nodes(removed, modified, added)
 
 
-def _compare_items(old: list[Any], new: list[Any], place: ApplySchema) -> _Nodes:
+def _compare_items(old: list[Any], new: list[Any], schema: ApplySchema) -> _Nodes:
     """Compare items with one key; items with a duplicate key are owned as one."""
     if len(old) == 1 and len(new) == 1:
-        return _compare(old[0], new[0], place)
+        return _compare(old[0], new[0], schema)
     if len(old) > 1 and len(new) > 1:
         return _EQUAL if same(old, new) else _MODIFIED
-    removed = LEAF if len(old) > 1 else _whole(old[0], place) if old else None
-    added = LEAF if len(new) > 1 else _whole(new[0], place) if new else None
+    removed = LEAF if len(old) > 1 else _whole(old[0], schema) if old else None
+    added = LEAF if len(new) > 1 else _whole(new[0], schema) if new else None
     return removed, None, added
 
 
@@ -189,23 +189,23 @@ def _nodes(*sets: Fields) -> _Nodes:
     return removed, modified, added
 
 
-def _whole(value: Any, place: ApplySchema) -> Fields:
+def _whole(value: Any, schema: ApplySchema) -> Fields:
     """Return a value's node with all fields below it, as for one that is added or removed."""
-    if type(value) is dict and value and place.mapping and not place.atomic:
-        return _whole_map(value, place)
-    if type(value) is list and value and place.associative:
-        within = _items_type(place)
+    if type(value) is dict and value and schema.mapping and not schema.atomic:
+        return _whole_map(value, schema)
+    if type(value) is list and value and schema.associative:
+        within = _items_type(schema)
         found = {
             element: _whole(twins[0], within) if len(twins) == 1 else LEAF
-            for element, twins in _by_element(value, place).items()
+            for element, twins in _by_element(value, schema).items()
         }
         return {SELF: LEAF, **in_order(found)}
-    form_of(value, place)
+    form_of(value, schema)
     return LEAF
 
 
-def _whole_map(value: Object, place: ApplySchema) -> Fields:
-    named, values = place.fields, place.values
+def _whole_map(value: Object, schema: ApplySchema) -> Fields:
+    named, values = schema.fields, schema.values
     found: Fields = {SELF: LEAF}
     for key in sorted(value):
         within = named.get(key) or values

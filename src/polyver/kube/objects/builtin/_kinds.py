@@ -60,5 +60,5 @@ def builtin_kinds() -> tuple[ResourceKind, ...]:
     >>> {kind.resource for kind in builtin_kinds() if "deploy" in kind.short_names}
     {'deployments.apps'}
     """
-    facts = files(__package__).joinpath("kinds.json").read_bytes()
-    return tuple(each.as_kind() for each in _decoder.decode(facts))
+    encoded = files(__package__).joinpath("kinds.json").read_bytes()
+    return tuple(each.as_kind() for each in _decoder.decode(encoded))

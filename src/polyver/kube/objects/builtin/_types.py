@@ -65,7 +65,7 @@ _MAP = re.compile(r"map\[([^]]+)\](.*)")
 
 
 @cache
-def _facts() -> dict[str, msgspec.Raw]:
+def _encoded_types() -> dict[str, msgspec.Raw]:
     text = files(__package__).joinpath("types.json").read_bytes()
     return _all.decode(text)
 
@@ -73,12 +73,12 @@ def _facts() -> dict[str, msgspec.Raw]:
 @cache
 def type_names() -> frozenset[str]:
     """Return the names of all types, such as `apps/v1.Deployment`."""
-    return frozenset(_facts())
+    return frozenset(_encoded_types())
 
 
 @cache
 def _named(name: str) -> _Named:
-    return _one.decode(_facts()[name])
+    return _one.decode(_encoded_types()[name])
 
 
 _shapes: dict[str, Shape] = {}

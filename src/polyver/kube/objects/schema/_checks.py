@@ -15,7 +15,7 @@ from polyver.kube.objects.schema._old import NEW, OldItems, is_unchanged
 from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.regexp import InvalidPattern, compile_pattern
 from polyver.languages.values.formats import text_format
-from polyver.languages.values.strings import as_number, is_whole, quoted, same
+from polyver.languages.values.strings import as_number, is_integral, quoted, same
 
 __all__ = ["Checks"]
 
@@ -173,7 +173,7 @@ class Checks:
         """Report whether a number of the other type is valid: 1 as a number, 1.0 as an integer."""
         if name == "integer":
             return "number" in self._types
-        return name == "number" and "integer" in self._types and is_whole(value)
+        return name == "number" and "integer" in self._types and is_integral(value)
 
     def _check_text(self, value: str, path: str, report: ValidationReport) -> int:
         least, most = self._length

@@ -71,33 +71,33 @@ def check_selectable(
     """Yield the errors in the selectable fields."""
     seen: set[tuple[str, ...]] = set()
     for number, field in enumerate(fields):
-        found, place = field.get("jsonPath") or "", f"{path}[{number}].jsonPath"
+        found, field_path = field.get("jsonPath") or "", f"{path}[{number}].jsonPath"
         if not found:
-            yield required(place)
+            yield required(field_path)
             continue
         try:
             names, inside = _reached(found, schema)
         except ValueError as error:
-            yield invalid_field(place, found, f"is an invalid path: {error}")
+            yield invalid_field(field_path, found, f"is an invalid path: {error}")
             continue
-        yield from _check_selected(found, names, inside, place)
+        yield from _check_selected(found, names, inside, field_path)
         if names in seen:
-            yield duplicate(place, found)
+            yield duplicate(field_path, found)
         seen.add(names)
     if len(seen) > _MOST_SELECTABLE:
         yield too_many(path, len(seen), _MOST_SELECTABLE)
 
 
 def _check_selected(
-    found: str, names: tuple[str, ...], schema: object, place: str
+    found: str, names: tuple[str, ...], schema: object, field_path: str
 ) -> Iterable[Cause]:
     if names[:1] == ("metadata",):
-        yield invalid_field(place, found, "must not point to fields in metadata")
+        yield invalid_field(field_path, found, "must not point to fields in metadata")
     kind = schema.get("type") if isinstance(schema, Mapping) else None
     if kind not in ("string", "boolean", "integer"):
         text = "must point to a field of type string, boolean or integer."
         more = "Enum string fields and strings with formats are allowed."
-        yield invalid_field(place, found, f"{text} {more}")
+        yield invalid_field(field_path, found, f"{text} {more}")
 
 
 def _reached(path: str, schema: object) -> tuple[tuple[str, ...], object]:

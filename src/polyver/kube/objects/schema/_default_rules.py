@@ -28,17 +28,17 @@ _EMBEDDED = "x-kubernetes-embedded-resource"
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _DefaultPosition:
     """The position of a default: the enclosing object, the path, and whether it is in metadata."""
 
     root: Mapping[str, Any]
-    way: tuple[str | None, ...] = ()
+    steps: tuple[str | None, ...] = ()
     """Names of fields, and None for the items of a list."""
     in_metadata: bool = False
 
     def around(self, value: Any) -> dict[str, Any]:
         """Return an object with a kind that has the value at this position."""
-        first, *rest = self.way
+        first, *rest = self.steps
         for step in reversed(rest):
             value = [value] if step is None else {step: value}
         return {"apiVersion": "validation/v1", "kind": "Validation", str(first): value}
@@ -47,7 +47,7 @@ class _Place:
 def check_defaults(schema: Mapping[str, Any], path: str) -> list[Cause]:
     """Return the errors in the defaults of a schema."""
     root = copy.deepcopy({**schema, _EMBEDDED: True})
-    return _check(root, path, _Place(root))
+    return _check(root, path, _DefaultPosition(root))
 
 
 def coerce_defaults(schema: Mapping[str, Any]) -> None:
@@ -62,25 +62,25 @@ def coerce_defaults(schema: Mapping[str, Any]) -> None:
             coerce_defaults(inner)
 
 
-def _check(schema: Mapping[str, Any], path: str, place: _Place) -> list[Cause]:
+def _check(schema: Mapping[str, Any], path: str, position: _DefaultPosition) -> list[Cause]:
     if schema.get(_EMBEDDED):
-        place = _Place(schema)
+        position = _DefaultPosition(schema)
     causes: list[Cause] = []
     if schema.get("default") is not None:
-        check = _check_in_metadata if place.in_metadata else _check_default
-        causes += check(schema, f"{path}.default", place)
+        check = _check_in_metadata if position.in_metadata else _check_default
+        causes += check(schema, f"{path}.default", position)
     items = schema.get("items")
     if isinstance(items, Mapping):
-        causes += _check(items, f"{path}.items", replace(place, way=(*place.way, None)))
+        causes += _check(items, f"{path}.items", replace(position, steps=(*position.steps, None)))
     fields = schema.get("properties") or {}
     for name in sorted(fields):
-        meta = place.in_metadata or bool(schema.get(_EMBEDDED) and name in META_FIELDS)
-        inner = replace(place, way=(*place.way, name), in_metadata=meta)
+        meta = position.in_metadata or bool(schema.get(_EMBEDDED) and name in META_FIELDS)
+        inner = replace(position, steps=(*position.steps, name), in_metadata=meta)
         causes += _check(fields[name], f"{path}.properties[{name}]", inner)
     return causes
 
 
-def _check_default(schema: Mapping[str, Any], path: str, place: _Place) -> list[Cause]:
+def _check_default(schema: Mapping[str, Any], path: str, position: _DefaultPosition) -> list[Cause]:
     default, structure = schema["default"], read_structure(schema)
     causes: list[Cause] = []
     pruned = copy.deepcopy(default)
@@ -96,11 +96,16 @@ def _check_default(schema: Mapping[str, Any], path: str, place: _Place) -> list[
     if malformed:
         return causes + malformed
     found = check_embedded(default, structure, path)
-    return causes + (found or _check_value(schema, path, root=schema is place.root))
+    return causes + (found or _check_value(schema, path, root=schema is position.root))
 
 
-def _check_in_metadata(schema: Mapping[str, Any], path: str, place: _Place) -> list[Cause]:
-    whole, structure = place.around(copy.deepcopy(schema["default"])), read_structure(place.root)
+def _check_in_metadata(
+    schema: Mapping[str, Any], path: str, position: _DefaultPosition
+) -> list[Cause]:
+    whole, structure = (
+        position.around(copy.deepcopy(schema["default"])),
+        read_structure(position.root),
+    )
     text = "must result in valid metadata"
     try:
         coerce_embedded(whole, structure, "", [])
@@ -110,7 +115,7 @@ def _check_in_metadata(schema: Mapping[str, Any], path: str, place: _Place) -> l
     if found:
         problems = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
         return [invalid(path, schema["default"], f"{text}: {problems}")]
-    return _check_value(schema, path, root=schema is place.root)
+    return _check_value(schema, path, root=schema is position.root)
 
 
 def _without_int_or_string(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,42 +12,42 @@ __all__ = ["complete", "fill_in"]
 _FILLED = frozenset([dict, list, type(None)])
 
 
-def fill_in(value: Any, place: StructuralSchema, *, drop: bool = True) -> None:
+def fill_in(value: Any, schema: StructuralSchema, *, drop: bool = True) -> None:
     """Add missing defaults, in place; replace or drop nulls that are not allowed."""
     if type(value) is dict:
-        _fill_in_fields(value, place, drop=drop)
-    elif type(value) is list and place.items is not None:
-        _fill_in_items(value, place.items, drop=drop)
+        _fill_in_fields(value, schema, drop=drop)
+    elif type(value) is list and schema.items is not None:
+        _fill_in_items(value, schema.items, drop=drop)
 
 
-def complete(value: Any, place: StructuralSchema) -> None:
+def complete(value: Any, schema: StructuralSchema) -> None:
     """Add missing defaults, in place, to a value in which every null is allowed."""
     if type(value) is dict:
-        _complete_fields(value, place)
-    elif type(value) is list and place.items is not None and place.items.has_defaults:
+        _complete_fields(value, schema)
+    elif type(value) is list and schema.items is not None and schema.items.has_defaults:
         for item in value:
-            complete(item, place.items)
+            complete(item, schema.items)
 
 
-def _complete_fields(value: dict[str, Any], place: StructuralSchema) -> None:
-    for name, child in place.defaults:
+def _complete_fields(value: dict[str, Any], schema: StructuralSchema) -> None:
+    for name, child in schema.defaults:
         if name not in value:
             value[name] = _copied(child.default)
-    for name, child in place.fields.items():
+    for name, child in schema.fields.items():
         if child.has_defaults and name in value:
             complete(value[name], child)
-    if place.values is not None and place.values.has_defaults:
+    if schema.values is not None and schema.values.has_defaults:
         for name, inside in value.items():
-            if name not in place.fields:
-                complete(inside, place.values)
+            if name not in schema.fields:
+                complete(inside, schema.values)
 
 
-def _fill_in_fields(value: dict[str, Any], place: StructuralSchema, *, drop: bool) -> None:
-    for name, child in place.defaults:
+def _fill_in_fields(value: dict[str, Any], schema: StructuralSchema, *, drop: bool) -> None:
+    for name, child in schema.defaults:
         if name not in value:
             value[name] = _copied(child.default)
     gone: list[str] = []
-    fields, values = place.fields, place.values
+    fields, values = schema.fields, schema.values
     for key, inside in value.items():
         if type(inside) not in _FILLED:
             continue

@@ -255,15 +255,15 @@ def _check_list_items(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     keys = schema.get(_KEYS) or [] if kind == "map" else []
     text = f"this property is in {_KEYS}, so it"
     for key in keys:
-        place = f"{path}.items.properties[{key}]"
+        property_path = f"{path}.items.properties[{key}]"
         if key not in fields:
             continue
         if key not in (items.get("required") or ()) and fields[key].get("default") is None:
             yield required(
-                f"{place}.default", f"{text} must have a default or be a required property"
+                f"{property_path}.default", f"{text} must have a default or be a required property"
             )
         if fields[key].get("nullable"):
-            yield forbidden_field(f"{place}.nullable", f"{text} cannot be nullable")
+            yield forbidden_field(f"{property_path}.nullable", f"{text} cannot be nullable")
 
 
 def _check_rule(schema: Mapping[str, Any], rule: Mapping[str, Any], path: str) -> Iterator[Cause]:

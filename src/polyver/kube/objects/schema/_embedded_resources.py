@@ -32,27 +32,27 @@ _WORDS = {str: "string", bool: "bool", int: "number", float: "number", list: "ar
 
 
 def coerce_embedded(
-    value: Any, place: StructuralSchema | None, path: str, dropped: list[str]
+    value: Any, schema: StructuralSchema | None, path: str, dropped: list[str]
 ) -> None:
     """Drop unknown metadata fields of embedded resources, in place.
 
     Raise `MalformedMetadata` if the metadata cannot be decoded.
     """
-    if place is None or not place.has_embedded:
+    if schema is None or not schema.has_embedded:
         return
     if type(value) is dict:
-        if place.embedded:
+        if schema.embedded:
             _coerce_object(value, path, dropped)
         for key, inside in value.items():
-            coerce_embedded(inside, place.child(key), _inner(path, key, place), dropped)
+            coerce_embedded(inside, schema.child(key), _inner(path, key, schema), dropped)
     elif type(value) is list:
         for number, item in enumerate(value):
-            coerce_embedded(item, place.items, f"{path}[{number}]", dropped)
+            coerce_embedded(item, schema.items, f"{path}[{number}]", dropped)
 
 
-def _inner(path: str, key: str, place: StructuralSchema) -> str:
+def _inner(path: str, key: str, schema: StructuralSchema) -> str:
     """Return the path of a field or of a map key."""
-    if key not in place.fields:
+    if key not in schema.fields:
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key
 
@@ -64,16 +64,16 @@ def _coerce_object(value: dict[str, Any], path: str, dropped: list[str]) -> None
             raise MalformedMetadata(f"{prefix}{key}", value[key], "must be a string")
     if "metadata" not in value:
         return
-    place = f"{prefix}metadata"
+    metadata_path = f"{prefix}metadata"
     found = value["metadata"] if value["metadata"] is not None else {}
     if not isinstance(found, dict):
         text = f"json: cannot unmarshal {_word(found)} into Go value of type v1.ObjectMeta"
-        raise MalformedMetadata(place, found, text)
+        raise MalformedMetadata(metadata_path, found, text)
     for key, inside in found.items():
         problem = _problem(key, inside) if key in _KNOWN else ""
         if problem:
-            raise MalformedMetadata(place, found, problem)
-    dropped += sorted(f"{place}.{key}" for key in found if key not in _KNOWN)
+            raise MalformedMetadata(metadata_path, found, problem)
+    dropped += sorted(f"{metadata_path}.{key}" for key in found if key not in _KNOWN)
     value["metadata"] = {key: each for key, each in found.items() if key in _KNOWN and each}
 
 
@@ -87,8 +87,8 @@ def _problem(key: str, value: Any) -> str:
     for inside, inner in _typed(value, wanted):
         if not _fits(inside, inner):
             found = f"number {shown(inside)}" if isinstance(inside, float) else _word(inside)
-            place = f"Go struct field ObjectMeta.{key} of type {inner}"
-            return f"json: cannot unmarshal {found} into {place}"
+            target = f"Go struct field ObjectMeta.{key} of type {inner}"
+            return f"json: cannot unmarshal {found} into {target}"
     return ""
 
 
@@ -114,19 +114,19 @@ def _fits(value: Any, wanted: str) -> bool:
             return False
 
 
-def check_embedded(value: Any, place: StructuralSchema | None, path: str) -> list[Cause]:
+def check_embedded(value: Any, schema: StructuralSchema | None, path: str) -> list[Cause]:
     """Return the errors in the kind and metadata of all embedded resources in a value."""
-    if place is None or not place.has_embedded:
+    if schema is None or not schema.has_embedded:
         return []
     causes: list[Cause] = []
     if type(value) is dict:
-        if place.embedded:
+        if schema.embedded:
             causes += check_object(value, path)
         for key, inside in value.items():
-            causes += check_embedded(inside, place.child(key), _inner(path, key, place))
+            causes += check_embedded(inside, schema.child(key), _inner(path, key, schema))
     elif type(value) is list:
         for number, item in enumerate(value):
-            causes += check_embedded(item, place.items, f"{path}[{number}]")
+            causes += check_embedded(item, schema.items, f"{path}[{number}]")
     return causes
 
 

@@ -12,35 +12,35 @@ from polyver.languages.values.strings import as_number, shown
 __all__ = ["check_lists"]
 
 
-def check_lists(value: Any, place: StructuralSchema | None, path: str) -> list[Cause]:
+def check_lists(value: Any, schema: StructuralSchema | None, path: str) -> list[Cause]:
     """Return an error for each duplicate in the set and map lists of a value."""
-    if place is None or not place.has_lists:
+    if schema is None or not schema.has_lists:
         return []
     if type(value) is dict:
-        return _check_fields(value, place, path)
-    return _check_list(value, place, path) if type(value) is list else []
+        return _check_fields(value, schema, path)
+    return _check_list(value, schema, path) if type(value) is list else []
 
 
-def _check_fields(value: dict[str, Any], place: StructuralSchema, path: str) -> list[Cause]:
+def _check_fields(value: dict[str, Any], schema: StructuralSchema, path: str) -> list[Cause]:
     causes: list[Cause] = []
-    for key, inner in place.listed:
+    for key, inner in schema.listed:
         if key in value:
             causes += check_lists(value[key], inner, f"{path}.{key}" if path else key)
-    if place.values is not None and place.values.has_lists:
+    if schema.values is not None and schema.values.has_lists:
         for key, inside in value.items():
-            causes += check_lists(inside, place.values, f"{path}[{key}]")
+            causes += check_lists(inside, schema.values, f"{path}[{key}]")
     return causes
 
 
-def _check_list(value: list[Any], place: StructuralSchema, path: str) -> list[Cause]:
+def _check_list(value: list[Any], schema: StructuralSchema, path: str) -> list[Cause]:
     causes: list[Cause] = []
-    if place.list_type == "set" and not _all_differ(value):
+    if schema.list_type == "set" and not _all_differ(value):
         causes += [_twice(path, number, value[number]) for number in _repeated(value)]
-    elif place.list_type == "map":
-        causes += _check_keys(value, place.keys, path)
-    if place.items is not None and place.items.has_lists:
+    elif schema.list_type == "map":
+        causes += _check_keys(value, schema.keys, path)
+    if schema.items is not None and schema.items.has_lists:
         for number, item in enumerate(value):
-            causes += check_lists(item, place.items, f"{path}[{number}]")
+            causes += check_lists(item, schema.items, f"{path}[{number}]")
     return causes
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.kube.objects.schema._errors import ValidationReport
-from polyver.languages.values.strings import fits_int64, is_whole, number_text
+from polyver.languages.values.strings import fits_int64, is_integral, number_text
 
 __all__ = ["NumberConstraints", "read_numbers"]
 
@@ -128,4 +128,4 @@ def _in_range(value: int | float, kind: str, form: str) -> bool:
 def _is_multiple(value: int | float, factor: int | float) -> bool:
     if isinstance(value, int) and isinstance(factor, int):
         return value % factor == 0
-    return is_whole(1 / factor * value if factor < 1 else value / factor)
+    return is_integral(1 / factor * value if factor < 1 else value / factor)

@@ -20,19 +20,19 @@ def rule_path(schema: Mapping[str, Any], path: str) -> str | None:
     ('a.b', None)
     """
     words = _WORD.findall(path)
-    place: Any = schema
+    inner: Any = schema
     found, at = "", 0
     while at < len(words):
         name, used = _step(words[at:])
-        if name is None or not isinstance(place, Mapping):
+        if name is None or not isinstance(inner, Mapping):
             return None
-        fields, others = place.get("properties"), place.get("additionalProperties")
+        fields, others = inner.get("properties"), inner.get("additionalProperties")
         if fields is not None:
             if name not in fields:
                 return None
-            found, place = f"{found}.{name}" if found else name, fields[name]
+            found, inner = f"{found}.{name}" if found else name, fields[name]
         elif others is not None:
-            found, place = f"{found}[{name}]", others
+            found, inner = f"{found}[{name}]", others
         else:
             return None
         at += used

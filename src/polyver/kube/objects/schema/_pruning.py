@@ -11,24 +11,24 @@ __all__ = ["prune"]
 _CONTAINERS = frozenset([dict, list])
 
 
-def prune(value: Any, place: StructuralSchema | None, path: str, dropped: list[str]) -> None:
+def prune(value: Any, schema: StructuralSchema | None, path: str, dropped: list[str]) -> None:
     """Drop fields that the schema does not know from a value, in place."""
     if type(value) is list:
-        _prune_list(value, place, path, dropped)
+        _prune_list(value, schema, path, dropped)
     elif type(value) is not dict:
         return
-    elif place is None:
+    elif schema is None:
         dropped += [_inside(path, key) for key in value]
         value.clear()
     else:
-        _prune_fields(value, place, path, dropped)
+        _prune_fields(value, schema, path, dropped)
 
 
 def _prune_list(
-    value: list[Any], place: StructuralSchema | None, path: str, dropped: list[str]
+    value: list[Any], schema: StructuralSchema | None, path: str, dropped: list[str]
 ) -> None:
-    items = place.items if place is not None else None
-    if place is not None and place.preserves:
+    items = schema.items if schema is not None else None
+    if schema is not None and schema.preserves:
         _spare_items(value, items, path, dropped)
         return
     for number, item in enumerate(value):
@@ -51,37 +51,37 @@ def _spare_items(
 
 def _prune_fields(
     value: dict[str, Any],
-    place: StructuralSchema,
+    schema: StructuralSchema,
     path: str,
     dropped: list[str],
     *,
     spare: bool = False,
 ) -> None:
-    fields = place.fields
+    fields = schema.fields
     unknown: list[str] = []
     for key, inside in value.items():
         if key in fields:
             inner: StructuralSchema | None = fields[key]
-        elif place.takes_any_key:
-            inner = place.values
+        elif schema.takes_any_key:
+            inner = schema.values
         else:
             unknown.append(key)
             continue
-        if type(inside) in _CONTAINERS and not (place.embedded and key in META_FIELDS):
+        if type(inside) in _CONTAINERS and not (schema.embedded and key in META_FIELDS):
             prune(inside, inner, f"{path}.{key}" if path else key, dropped)
-    if unknown and not (place.preserves or spare):
-        _drop(value, unknown, place, path, dropped)
+    if unknown and not (schema.preserves or spare):
+        _drop(value, unknown, schema, path, dropped)
 
 
 def _drop(
     value: dict[str, Any],
     unknown: list[str],
-    place: StructuralSchema,
+    schema: StructuralSchema,
     path: str,
     dropped: list[str],
 ) -> None:
     for key in unknown:
-        if not place.embedded or key not in META_FIELDS:
+        if not schema.embedded or key not in META_FIELDS:
             dropped.append(_inside(path, key))
             del value[key]
 

@@ -68,22 +68,22 @@ def _look(kind: type[_Leaf], value: Any) -> _Leaf:
         kind.checks.run(value, "", NEW, report)
         if not report.causes:
             return kind.one
-    raise ValueError("to be looked at with all the words")
+    raise ValueError("the full check must report the error")
 
 
 def _root(schema: _Schema) -> _Type:
     """Return the type of an object; its metadata is checked elsewhere."""
     properties = schema.get("properties") or {}
     for name, kind in zip(_META, ("string", "string", "object"), strict=True):
-        said = {key for key in properties.get(name) or {} if key != "description"}
-        if name in properties and (said != {"type"} or properties[name]["type"] != kind):
+        keys = {key for key in properties.get(name) or {} if key != "description"}
+        if name in properties and (keys != {"type"} or properties[name]["type"] != kind):
             raise _Inexpressible
     rest = {name: each for name, each in properties.items() if name not in _META}
     known: dict[str, _Type] = {"apiVersion": str, "kind": str, "metadata": dict[str, Any]}
     return _struct({**schema, "properties": rest}, known)
 
 
-def _place(schema: _Schema) -> _Type:
+def _type_of(schema: _Schema) -> _Type:
     if schema.get("x-kubernetes-embedded-resource"):
         raise _Inexpressible
     match schema.get("type"):
@@ -104,22 +104,24 @@ def _is_anything(schema: _Schema) -> bool:
 
 
 def _scalar(schema: _Schema) -> _Type:
-    said = {*schema} - {"description", "title", "default", "example"}
+    keywords = {*schema} - {"description", "title", "default", "example"}
     texts, least, most = schema.get("enum") or (), schema.get("minimum"), schema.get("maximum")
     match schema.get("type"):
-        case "boolean" if said == {"type"}:
+        case "boolean" if keywords == {"type"}:
             return bool
-        case "string" if said == {"type", "enum"} and all(isinstance(each, str) for each in texts):
+        case "string" if keywords == {"type", "enum"} and all(
+            isinstance(each, str) for each in texts
+        ):
             return Literal[tuple(texts)]
-        case "string" if said <= {"type", "minLength", "maxLength"}:
+        case "string" if keywords <= {"type", "minLength", "maxLength"}:
             return _sized(str, schema, "Length")
-        case "integer" if said <= {"type", "minimum", "maximum"} and _are_whole(least, most):
+        case "integer" if keywords <= {"type", "minimum", "maximum"} and _are_integers(least, most):
             least, most = (-_MOST if least is None else least), (_MOST if most is None else most)
             return Annotated[int, msgspec.Meta(ge=int(least), le=int(most))]
     return _leaf(schema)
 
 
-def _are_whole(*limits: float | None) -> bool:
+def _are_integers(*limits: float | None) -> bool:
     """Report whether the limits are integers in the range of int64."""
     return all(each is None or (each == int(each) and abs(each) <= _MOST) for each in limits)
 
@@ -144,7 +146,7 @@ def _object(schema: _Schema) -> _Type:
     if not isinstance(others, Mapping):
         raise _Inexpressible
     _refuse(schema, "properties", "required", "enum", *_ALTERNATIVES)
-    return _sized(GenericAlias(dict, (str, _place(others))), schema, "Properties")
+    return _sized(GenericAlias(dict, (str, _type_of(others))), schema, "Properties")
 
 
 def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
@@ -155,7 +157,7 @@ def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
     required = set(schema.get("required") or ())
     if not required <= {*properties, *known}:
         raise _Inexpressible
-    types = {**known, **{name: _place(each) for name, each in properties.items()}}
+    types = {**known, **{name: _type_of(each) for name, each in properties.items()}}
     names = {f"field_{number}": name for number, name in enumerate(types)}
     fields = [
         (field, types[name]) if name in required else (field, Union[types[name], UnsetType], UNSET)  # noqa: UP007 - made at run time
@@ -176,7 +178,7 @@ def _array(schema: _Schema) -> _Type:
     _refuse(schema, "enum", "x-kubernetes-preserve-unknown-fields", "uniqueItems", *_ALTERNATIVES)
     if not isinstance(items, Mapping):
         raise _Inexpressible
-    return _sized(GenericAlias(list, (_place(items),)), schema, "Items")
+    return _sized(GenericAlias(list, (_type_of(items),)), schema, "Items")
 
 
 def _sized(found: _Type, schema: _Schema, what: str) -> _Type:

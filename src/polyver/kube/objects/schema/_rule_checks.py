@@ -101,12 +101,12 @@ def _is_within(field_path: str, path: str) -> bool:
 
 def _check_own(schema: Schema, path: str, context: _Context) -> list[Cause]:
     embedded = bool(schema.get("x-kubernetes-embedded-resource"))
-    place = cel.declared(schema, "selfType", root=context.root or embedded)
-    if place is None:
+    declared_type = cel.declared(schema, "selfType", root=context.root or embedded)
+    if declared_type is None:
         text = "internal error: failed to construct type information for x-kubernetes-validations"
         text = f"{text} rules: unable to convert structural schema to CEL declarations"
         return [Cause(f"{path}.{_RULES}", f"Internal error: {text}", "InternalError")]
-    checks = _Checks(cel.CelEnvironment(place), place, context)
+    checks = _Checks(cel.CelEnvironment(declared_type), declared_type, context)
     causes: list[Cause] = []
     for number, rule in enumerate(schema[_RULES]):
         causes += checks.check(rule, f"{path}.{_RULES}[{number}]")
@@ -117,13 +117,13 @@ class _Checks:
     """Checks the rules of one schema."""
 
     def __init__(
-        self, environment: cel.CelEnvironment, place: cel.DeclaredType, at: _Context
+        self, environment: cel.CelEnvironment, declared_type: cel.DeclaredType, at: _Context
     ) -> None:
         self._environment = environment
         self._context = at
         self._times = at.times
         if self._times is None:
-            self._times = cel.MOST_BYTES // (place.least_bytes + 1)
+            self._times = cel.MOST_BYTES // (declared_type.least_bytes + 1)
 
     def check(self, rule: Schema, path: str) -> list[Cause]:
         optional = bool(rule.get("optionalOldSelf"))
@@ -137,16 +137,16 @@ class _Checks:
         if rule.get("messageExpression"):
             causes += self._check_message(rule, path)
         if found.uses_old:
-            return causes + self._check_place(rule, path)
+            return causes + self._check_correlation(rule, path)
         return causes + self._check_optional(rule, path)
 
     def _check_message(self, rule: Schema, path: str) -> list[Cause]:
-        place, optional = f"{path}.messageExpression", bool(rule.get("optionalOldSelf"))
+        expression_path, optional = f"{path}.messageExpression", bool(rule.get("optionalOldSelf"))
         try:
             found = self._environment.message(rule["messageExpression"], optional_old=optional)
         except cel.Uncompilable as problem:
-            return [_refused(rule, place, str(problem))]
-        return self._check_cost("estimated messageExpression cost", place, found.most)
+            return [_refused(rule, expression_path, str(problem))]
+        return self._check_cost("estimated messageExpression cost", expression_path, found.most)
 
     def _check_cost(self, name: str, path: str, cost: int) -> list[Cause]:
         self._context.total.observe(path, cost)
@@ -154,7 +154,7 @@ class _Checks:
             return []
         return [forbidden_field(path, _too_costly(name, cost, _MOST_PER_RULE))]
 
-    def _check_place(self, rule: Schema, path: str) -> list[Cause]:
+    def _check_correlation(self, rule: Schema, path: str) -> list[Cause]:
         if not self._context.uncorrelated:
             return []
         text = "oldSelf cannot be used on the uncorrelatable portion of the schema within "

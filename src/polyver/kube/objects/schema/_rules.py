@@ -85,19 +85,19 @@ class _Rule:
         """Return the error for a value that breaks the rule."""
         if self.path:
             path = f"{path}.{self.path}" if path else self.path
-        place = path or "<nil>"
+        shown_path = path or "<nil>"
         whole = kind in ("object", "array")
         match self._given.get("reason"):
             case "FieldValueForbidden":
-                return Cause(place, f"Forbidden: {text}", "FieldValueForbidden")
+                return Cause(shown_path, f"Forbidden: {text}", "FieldValueForbidden")
             case "FieldValueRequired":
-                return Cause(place, f"Required value: {text}", "FieldValueRequired")
+                return Cause(shown_path, f"Required value: {text}", "FieldValueRequired")
             case "FieldValueDuplicate":
                 found = "" if whole else f": {shown(value)}"
-                return Cause(place, f"Duplicate value{found}", "FieldValueDuplicate")
-        return Cause(place, f"Invalid value: {'' if whole else f'{shown(value)}: '}{text}")
+                return Cause(shown_path, f"Duplicate value{found}", "FieldValueDuplicate")
+        return Cause(shown_path, f"Invalid value: {'' if whole else f'{shown(value)}: '}{text}")
 
-    def told(self, variables: Mapping[str, Any], findings: Findings) -> str:
+    def message_for(self, variables: Mapping[str, Any], findings: Findings) -> str:
         """Return the message; the plain one if messageExpression fails.
 
         For messageExpression, oldSelf is never an optional, as in kube-apiserver.
@@ -132,20 +132,20 @@ class _Before:
         if self.root and key in ("apiVersion", "kind"):
             return _Before()
         known = isinstance(self.old, Mapping) and isinstance(self.value, Mapping)
-        place = self.structure.child(key) if self.structure else None
-        if not known or key not in self.old or key not in self.value or place is None:
+        structure = self.structure.child(key) if self.structure else None
+        if not known or key not in self.old or key not in self.value or structure is None:
             return _Before(around=self)
-        return _Before(self.value[key], self.old[key], place, self)
+        return _Before(self.value[key], self.old[key], structure, self)
 
     def item(self, number: int, olds: OldItems) -> _Before:
         """Return the old value of a list item."""
         if self.old is NEW:
             return self
         old = olds.like(self.value[number])
-        place = self.structure.items if self.structure else None
+        structure = self.structure.items if self.structure else None
         if old is NEW or old is None:
             return _Before(around=self)
-        return _Before(self.value[number], old, place, self)
+        return _Before(self.value[number], old, structure, self)
 
     @property
     def is_same(self) -> bool:
@@ -180,14 +180,14 @@ class ValidationRules:
         return ValidationRules(inside, structure)
 
     def _compile(self, given: Any) -> list[_Rule]:
-        place = cel.declared(self._schema, "selfType", root=self._root) if given else None
-        if place is None:
+        declared_type = cel.declared(self._schema, "selfType", root=self._root) if given else None
+        if declared_type is None:
             return []
-        environment = cel.CelEnvironment(place)
+        environment = cel.CelEnvironment(declared_type)
         return [_Rule(each, self._schema, environment) for each in given if _text(each)]
 
     @cached_property
-    def _place(self) -> cel.CelSchema:
+    def _cel_schema(self) -> cel.CelSchema:
         return cel.CelSchema(self._schema, root=self._root)
 
     def check(self, value: Any, old: Any, findings: Findings) -> None:
@@ -247,14 +247,14 @@ class ValidationRules:
         if findings.left <= 0:
             self._stop(path, f"validation failed due to {_SPENT}", findings)
             return
-        variables = {"self": _seen(value, self._place)}
+        variables = {"self": _seen(value, self._cel_schema)}
         if old is not None:
-            variables["oldSelf"] = _seen(old, self._place)
+            variables["oldSelf"] = _seen(old, self._cel_schema)
         for rule in self._own:
             if findings.is_over:
                 return
             if self._breaks(rule, variables, path, findings):
-                text = rule.told(variables, findings)
+                text = rule.message_for(variables, findings)
                 cause = rule.refused(path, value, self._type, text)
                 if before.is_same and not rule.uses_old:
                     findings.warnings.append(f"{cause.field}: {cause.message}")
@@ -305,10 +305,10 @@ def _text(rule: Schema) -> str:
     return text if text.strip() else ""
 
 
-def _seen(value: Any, place: cel.CelSchema) -> Any:
+def _seen(value: Any, schema: cel.CelSchema) -> Any:
     """Return a value as rules see it; an error in it is raised only when a rule reads it."""
     try:
-        return cel.to_value(value, place)
+        return cel.to_value(value, schema)
     except cel.CelEvaluationError as problem:
         return problem
 

@@ -59,8 +59,8 @@ class Schema:
         self._root = replace(self._structure, embedded=True)
         self._checks = Checks(schema, self._structure)
         status = (schema.get("properties") or {}).get("status")
-        place = self._structure.fields.get("status")
-        self._status = Checks(status, place) if status is not None else None
+        structure = self._structure.fields.get("status")
+        self._status = Checks(status, structure) if status is not None else None
 
     @cached_property
     def costly(self) -> bool:

@@ -44,23 +44,23 @@ def invalid(field: str, value: Any, problem: str) -> Cause:
 
 def check_structural(schema: Mapping[str, Any], path: str) -> list[Cause]:
     """Return the errors that make a schema not structural."""
-    causes = [*_check_place(schema, "root", path), *_check_complete(schema, schema, path, path)]
+    causes = [*_check_level(schema, "root", path), *_check_complete(schema, schema, path, path)]
     return sorted(causes, key=lambda cause: f"{cause.field}: {cause.message}")
 
 
-def _check_place(schema: Mapping[str, Any], level: str, path: str) -> Iterator[Cause]:
+def _check_level(schema: Mapping[str, Any], level: str, path: str) -> Iterator[Cause]:
     items, others = schema.get("items"), schema.get("additionalProperties")
     fields = schema.get("properties") or {}
     if schema.get("type") == "array" and items is None:
         yield required(f"{path}.items", "must be specified")
     if isinstance(items, Mapping):
-        yield from _check_place(items, "item", f"{path}.items")
+        yield from _check_level(items, "item", f"{path}.items")
     for name in sorted(fields):
-        yield from _check_place(fields[name], "field", f"{path}.properties[{name}]")
+        yield from _check_level(fields[name], "field", f"{path}.properties[{name}]")
     if others is not None and level == "root":
         yield forbidden_field(f"{path}.additionalProperties", "must not be used at the root")
     if isinstance(others, Mapping):
-        yield from _check_place(others, "field", f"{path}.additionalProperties")
+        yield from _check_level(others, "field", f"{path}.additionalProperties")
     yield from _check_extensions(schema, path)
     yield from _check_value(schema, path, _is_int_or_string(schema))
     yield from _check_type(schema, level, path)
@@ -82,15 +82,15 @@ def _check_extensions(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _check_type(schema: Mapping[str, Any], level: str, path: str) -> Iterator[Cause]:
-    found, place = schema.get("type") or "", f"{path}.type"
+    found, type_path = schema.get("type") or "", f"{path}.type"
     if schema.get(_EMBEDDED) and found != "object":
         text = f"must be object if {_EMBEDDED} is true"
-        yield invalid(place, found, text) if found else required(place, text)
+        yield invalid(type_path, found, text) if found else required(type_path, text)
     elif not found and not schema.get(_INT) and not schema.get(_PRESERVE):
         where = _LEVELS.get(level, "for specified object fields")
-        yield required(place, f"must not be empty {where}")
+        yield required(type_path, f"must not be empty {where}")
     if level == "root" and found and found != "object":
-        yield invalid(place, found, "must be object at the root")
+        yield invalid(type_path, found, "must be object at the root")
 
 
 def _check_metadata(schema: Mapping[str, Any], level: str, path: str) -> Iterator[Cause]:
@@ -106,9 +106,9 @@ def _check_metadata(schema: Mapping[str, Any], level: str, path: str) -> Iterato
 
 
 def _is_plain_metadata(schema: Mapping[str, Any]) -> bool:
-    said = {key for key, value in schema.items() if value not in (None, "", False, [], {})}
+    keys = {key for key, value in schema.items() if value not in (None, "", False, [], {})}
     fields = {*(schema.get("properties") or {})}
-    return said <= {"type", "default", "properties"} and fields <= {"name", "generateName"}
+    return keys <= {"type", "default", "properties"} and fields <= {"name", "generateName"}
 
 
 def _is_int_or_string(schema: Mapping[str, Any]) -> bool:
@@ -149,14 +149,14 @@ def _check_alternative(schema: Mapping[str, Any], path: str, skip_any: bool) -> 
     for name in sorted(fields):
         yield from _check_alternative(fields[name], f"{path}.properties[{name}]", False)
     for name, text in _FORBIDDEN_IN_ALTERNATIVES.items():
-        if _says(schema, name):
+        if _sets(schema, name):
             yield forbidden_field(f"{path}.{name}", f"{text} to be structural")
     if "metadata" in fields:
         text = "must not be specified in a nested context"
         yield forbidden_field(f"{path}.properties[metadata]", text)
 
 
-def _says(schema: Mapping[str, Any], name: str) -> bool:
+def _sets(schema: Mapping[str, Any], name: str) -> bool:
     value = schema.get(name)
     return value is not None if name == "default" else bool(value) or value == {}
 

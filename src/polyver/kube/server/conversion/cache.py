@@ -30,7 +30,7 @@ class Cache:
         self._most = most_bytes
         self._size = 0
         self._kept: OrderedDict[Key, bytes] = OrderedDict()
-        self._asking: dict[Key, asyncio.Task[bytes]] = {}
+        self._running: dict[Key, asyncio.Task[bytes]] = {}
 
     async def convert(self, obj: Object, api_version: str) -> Object:
         """Return the object in another version, from the cache if it is there.
@@ -43,20 +43,20 @@ class Cache:
         if (kept := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
             return _decoded(kept)
-        if (task := self._asking.get(key)) is None:
-            task = asyncio.create_task(self._ask(key, obj, api_version))
-            self._asking[key] = task
-            task.add_done_callback(lambda done: self._asked(key, done))
+        if (task := self._running.get(key)) is None:
+            task = asyncio.create_task(self._call(key, obj, api_version))
+            self._running[key] = task
+            task.add_done_callback(lambda done: self._finished(key, done))
         # A cancelled caller must not cancel the conversion for the others who await it.
         return _decoded(await asyncio.shield(task))
 
-    async def _ask(self, key: Key, obj: Object, api_version: str) -> bytes:
+    async def _call(self, key: Key, obj: Object, api_version: str) -> bytes:
         converted = encode_json(await self._conversion.convert(obj, api_version))
         self._keep(key, converted)
         return converted
 
-    def _asked(self, key: Key, task: asyncio.Task[bytes]) -> None:
-        del self._asking[key]
+    def _finished(self, key: Key, task: asyncio.Task[bytes]) -> None:
+        del self._running[key]
         if not task.cancelled():
             task.exception()  # raised to the callers that waited, if any did
 
@@ -69,7 +69,7 @@ class Cache:
 
     async def close(self) -> None:
         """Cancel running conversions and clear the cache."""
-        tasks = list(self._asking.values())
+        tasks = list(self._running.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -16,7 +16,7 @@ from cryptography import x509
 
 __all__ = ["certificate_problem", "context_for", "explained"]
 
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
 _NOT_YET_VALID, _EXPIRED = 9, 10
 _OTHER_NAME, _OTHER_ADDRESS = 62, 64
 _UNKNOWN_AUTHORITY = (2, 18, 19, 20, 21, 27)
@@ -107,7 +107,7 @@ async def _fetch(host: str, address: str, port: int) -> x509.Certificate | None:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             _, writer = await asyncio.open_connection(
                 address, port, ssl=context, server_hostname=host
             )

@@ -15,7 +15,7 @@ from polyver.kube.server.conversion.reviews import failure
 
 __all__ = ["UnreadableObject", "unreadable", "unreadable_list", "unreadable_update"]
 
-_MOST_TOLD = 100
+_MOST_REPORTED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,15 @@ def unreadable_list(kind: ResourceKind, found: Sequence[UnreadableObject]) -> Ap
 
     The message contains the first problem; the causes contain up to 100.
     """
-    told = found[:_MOST_TOLD]
-    texts = {f"/registry{each.key(kind)}": each for each in told}
+    reported = found[:_MOST_REPORTED]
+    texts = {f"/registry{each.key(kind)}": each for each in reported}
     causes: list[dict[str, Any]] = [
         {"reason": "UnexpectedServerResponse", "message": each.text(key), "field": key}
         for key, each in texts.items()
     ]
     message = f"failed to read one or more {kind.resource} from the storage: {causes[0]['message']}"
-    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-    if len(found) >= _MOST_TOLD:
+    more = f" (and {len(reported) - 1} more)" if len(reported) > 1 else ""
+    if len(found) >= _MOST_REPORTED:
         text = "too many errors, the list is truncated"
         causes.append({"reason": "FieldValueTooMany", "message": text})
     details = {"name": "list", "group": kind.group, "kind": kind.plural, "causes": causes}

@@ -103,14 +103,14 @@ class ConversionRequest:
 
     def _objects(self, body: bytes) -> Sequence[bytes]:
         answer, problem = _read(body)
-        said = _parsed_version(answer.api_version or "")
+        group_version = _parsed_version(answer.api_version or "")
         refuse_others(answer.api_version or "", answer.kind or "", GROUP, self.version, KIND)
         if problem:
             raise WebhookCallFailed(problem)
-        if self.version == "v1" and (*said, answer.kind) != (GROUP, "v1", KIND):
+        if self.version == "v1" and (*group_version, answer.kind) != (GROUP, "v1", KIND):
             expected, found = (
                 f"{GROUP}/v1, Kind={KIND}",
-                f"{'/'.join(said)}, Kind={answer.kind or ''}",
+                f"{'/'.join(group_version)}, Kind={answer.kind or ''}",
             )
             raise WebhookCallFailed(f"expected webhook response of {expected}, got {found}")
         if answer.response is None:
@@ -120,8 +120,8 @@ class ConversionRequest:
             raise WebhookCallFailed(f"expected response.uid={quoted(self.uid)}, got {found}")
         result = answer.response.result or _Result()
         if result.status != "Success":
-            told = f"response.result.status was '{result.status or ''}', not 'Success'"
-            raise WebhookCallFailed(result.message or told)
+            problem = f"response.result.status was '{result.status or ''}', not 'Success'"
+            raise WebhookCallFailed(result.message or problem)
         return [bytes(raw) for raw in answer.response.converted_objects or ()]
 
     def _object(self, raw: bytes) -> Object:
@@ -251,17 +251,17 @@ _REGISTERED = {
 }
 
 
-def refuse_others(said: str, kind: str, group: str, version: str, expected: str) -> None:
+def refuse_others(api_version: str, kind: str, group: str, version: str, expected: str) -> None:
     """Raise an error if an answer states another version or kind; it may leave them out."""
     wanted = f"{group}/{version}"
-    said, kind = said or wanted, kind or expected
-    if (said, kind) == (wanted, expected):
+    api_version, kind = api_version or wanted, kind or expected
+    if (api_version, kind) == (wanted, expected):
         return
-    own, _, short = said.rpartition("/")
+    own, _, short = api_version.rpartition("/")
     known = own == group and short in _KNOWN_VERSIONS and kind in _REGISTERED[group]
-    if not known and (said, kind) != ("v1", "Status"):
+    if not known and (api_version, kind) != ("v1", "Status"):
         scheme = '"pkg/runtime/scheme.go:111"'
-        text = f'no kind "{kind}" is registered for version "{said}" in scheme {scheme}'
+        text = f'no kind "{kind}" is registered for version "{api_version}" in scheme {scheme}'
         raise WebhookCallFailed(text)
     raise WebhookCallFailed(
         f"converting ({short}.{kind}) to ({version}.{expected}): unknown conversion"
@@ -282,17 +282,17 @@ def _identity_of(raw: bytes) -> tuple[str, str]:
     if raw == b"null":
         raise failure("unexpected end of JSON input")
     try:
-        said = _identity.decode(raw)
+        identity = _identity.decode(raw)
     except msgspec.ValidationError:
         found = _STARTS.get(chr(raw[0]), "number")
         text = f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
         raise failure(text) from None
     except RecursionError:
         raise failure("exceeded max depth") from None
-    version = said.api_version if isinstance(said.api_version, str) else ""
-    if not isinstance(said.kind, str) or not said.kind or version.count("/") > 1:
+    version = identity.api_version if isinstance(identity.api_version, str) else ""
+    if not isinstance(identity.kind, str) or not identity.kind or version.count("/") > 1:
         _refuse_kindless(raw)
-    return version, said.kind
+    return version, identity.kind
 
 
 def _refuse_kindless(raw: bytes) -> NoReturn:

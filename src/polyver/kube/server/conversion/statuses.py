@@ -47,8 +47,8 @@ def problem_of(answer: WebhookResponse) -> str:
         media = answer.headers.get("content-type") or "application/json"
         text = f"0-length response with status code: {answer.status} and content type: {media}"
         return "" if answer.body else text
-    told = _told_by_status(answer.body)
-    return _told_by_code(answer) if told is None else told
+    message = _message_of_status(answer.body)
+    return _message_of_code(answer) if message is None else message
 
 
 def retry_after(answer: WebhookResponse) -> int | None:
@@ -61,7 +61,7 @@ def retry_after(answer: WebhookResponse) -> int | None:
         return None
 
 
-def _told_by_status(body: bytes) -> str | None:
+def _message_of_status(body: bytes) -> str | None:
     """Return the message of a Status object; None for another body."""
     if body.lstrip()[:1] != b"{":
         return None
@@ -75,20 +75,20 @@ def _told_by_status(body: bytes) -> str | None:
     return message if found.get("status") == "Failure" and isinstance(message, str) else None
 
 
-def _told_by_code(answer: WebhookResponse) -> str:
-    code, said = answer.status, _said(answer)
+def _message_of_code(answer: WebhookResponse) -> str:
+    code, text = answer.status, _text(answer)
     if code in _TEXTS:
         return _TEXTS[code]
     if code in (403, 415):
-        return said
+        return text
     if code == 406:
-        return _UNACCEPTABLE if said in ("", "unknown") else said
+        return _UNACCEPTABLE if text in ("", "unknown") else text
     if code >= 500:
-        return f"an error on the server ({quoted(said)}) has prevented the request from succeeding"
+        return f"an error on the server ({quoted(text)}) has prevented the request from succeeding"
     return f"the server responded with the status code {code} but did not return more information"
 
 
-def _said(answer: WebhookResponse) -> str:
+def _text(answer: WebhookResponse) -> str:
     media = answer.headers.get("content-type", "")
     if media and not media.lower().startswith("text/"):
         return "unknown"

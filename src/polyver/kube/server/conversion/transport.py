@@ -24,7 +24,7 @@ from polyver.kube.server.conversion.reviews import WebhookCallFailed
 from polyver.kube.server.conversion.statuses import WebhookResponse, retry_after
 from polyver.languages.values.strings import quoted
 
-__all__ = ["Transport", "WebhookAddress", "asked", "no_service", "service_url"]
+__all__ = ["Transport", "WebhookAddress", "no_service", "post_with_retries", "service_url"]
 
 MOST_CALLS = 32
 """The maximum of concurrent calls to one webhook; others wait."""
@@ -140,7 +140,7 @@ class Transport:
     async def _exchange(self, connection: _Connection, body: bytes, call: _Call) -> WebhookResponse:
         keep = False
         try:
-            connection.writer.write(self._head(body) + body)
+            connection.writer.write(self._header_block(body) + body)
             answer = await connection.receive(call)
             keep = call.keeps and connection.usable
         except OSError as error:
@@ -154,7 +154,7 @@ class Transport:
         connection.since = asyncio.get_running_loop().time()
         self._idle.append(connection)
 
-    def _head(self, body: bytes) -> bytes:
+    def _header_block(self, body: bytes) -> bytes:
         return (
             f"POST {self._target} HTTP/1.1\r\nHost: {self._address.authority}\r\n"
             f"User-Agent: kube-apiserver-admission\r\nContent-Length: {len(body)}\r\n"
@@ -212,7 +212,7 @@ class Transport:
         await asyncio.gather(*(connection.close() for connection in idle))
 
 
-async def asked(transport: Transport, body: bytes, *, until: float) -> WebhookResponse:
+async def post_with_retries(transport: Transport, body: bytes, *, until: float) -> WebhookResponse:
     """Post a body, repeat when the webhook asks for a retry, and return the last response."""
     answer = await transport.post(body, until=until)
     for _ in range(_MOST_RETRIES):

@@ -34,8 +34,8 @@ from polyver.kube.server.conversion.statuses import WebhookResponse, problem_of
 from polyver.kube.server.conversion.transport import (
     Transport,
     WebhookAddress,
-    asked,
     no_service,
+    post_with_retries,
     service_url,
 )
 
@@ -130,7 +130,7 @@ class InProcessConversion:
             raise failure(f"{source_of(obj)} failed: {error}") from None
         except Exception as error:
             Log().failure("a conversion failed", error, object=_name_of(obj))
-            text = f"{_name_of(obj)} cannot be converted to {version}, and the log says why"
+            text = f"{_name_of(obj)} cannot be converted to {version}; see the log of the server"
             raise failure(f"{source_of(obj)} failed: {text}") from None
         return await _in_turn(obj, lambda: accepted(obj, converted))
 
@@ -180,19 +180,19 @@ class WebhookConversion:
             obj, api_version, str(uuid.uuid4()), review_version(self._accepted)
         )
         try:
-            answer = await self._ask(review.body)
+            answer = await self._post(review.body)
         except WebhookCallFailed as error:
             raise failure(f"{review.source} failed: {error}") from None
         if problem := problem_of(answer):
             raise failure(f"{review.source} failed: {problem}")
         return review.converted(answer.body)
 
-    async def _ask(self, body: bytes) -> WebhookResponse:
+    async def _post(self, body: bytes) -> WebhookResponse:
         """Return the response, with retries if the webhook asks for them, until the timeout."""
         if self._service:
             raise no_service(self._address, self._service["name"], self._timeout)
         until = asyncio.get_running_loop().time() + self._timeout
-        return await asked(self._transport, body, until=until)
+        return await post_with_retries(self._transport, body, until=until)
 
     def _context(self) -> ssl.SSLContext:
         try:

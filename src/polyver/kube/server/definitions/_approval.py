@@ -41,13 +41,13 @@ def approval(group: str, annotations: Mapping[str, str]) -> Approval | None:
     """
     if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
         return None
-    said = annotations.get(_ANNOTATION, "")
-    if not said:
+    annotation = annotations.get(_ANNOTATION, "")
+    if not annotation:
         return Approval("MissingAnnotation", f"{_NEEDED}, {_SEE}")
-    if said.startswith("unapproved"):
-        return Approval("UnapprovedAnnotation", f'not approved: "{said}"')
-    if _is_url(said):
-        return Approval("ApprovedAnnotation", f"approved in {said}")
+    if annotation.startswith("unapproved"):
+        return Approval("UnapprovedAnnotation", f'not approved: "{annotation}"')
+    if _is_url(annotation):
+        return Approval("ApprovedAnnotation", f"approved in {annotation}")
     how = 'with either a URL or a reason starting with "unapproved"'
     return Approval("InvalidAnnotation", f"{_NEEDED} {how}, {_SEE}")
 

@@ -61,8 +61,8 @@ def _check_client(client: Mapping[str, Any] | None, *, any_ca: bool) -> Iterable
 
 def _check_url(url: str, path: str) -> Iterable[Cause]:
     if problem := _unreadable(url):
-        told = f"parse {quoted(url)}: {problem}"
-        yield required(path, f"url must be a valid URL: {told}{_FORM}")
+        parse_error = f"parse {quoted(url)}: {problem}"
+        yield required(path, f"url must be a valid URL: {parse_error}{_FORM}")
         return
     parts = urlsplit(url)
     user, _, host = parts.netloc.rpartition("@")

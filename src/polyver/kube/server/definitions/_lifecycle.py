@@ -52,7 +52,7 @@ __all__ = ["Definitions"]
 _GROUP, _PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 _PREFIX = f"/{_GROUP}/{_PLURAL}/"
 _MANAGER = "kube-apiserver"
-_PATIENCE = 60.0
+_WATCH_TIMEOUT = 60.0
 _REQUESTS_END = 60.0
 _LOOK_AGAIN = 5.0
 _decoder = msgspec.json.Decoder(dict[str, Any])
@@ -77,7 +77,7 @@ _NOT_OURS = made(
 class _Served:
     """The catalogue entries of a definition, and the data they were made from."""
 
-    facts: object
+    served_parts: object
     going: bool
     resources: list[ServedResource]
     watches: set[StoreWatch]
@@ -155,7 +155,7 @@ class Definitions:
             while True:
                 try:
                     await self._settle(keys)
-                    keys = [event.entry.key for event in await watch.batch(_PATIENCE)]
+                    keys = [event.entry.key for event in await watch.batch(_WATCH_TIMEOUT)]
                 except StoreFailed:
                     await asyncio.sleep(_LOOK_AGAIN)
         finally:
@@ -221,9 +221,9 @@ class Definitions:
 
     def _serve(self, entry: StoreEntry, definition: Object) -> None:
         going = "deletionTimestamp" in definition["metadata"]
-        facts = (*_facts(definition), self._converter(definition))
+        served_parts = (*_served_parts(definition), self._converter(definition))
         before = self._served.get(entry.key)
-        same = before is not None and before.facts == facts
+        same = before is not None and before.served_parts == served_parts
         if before and same and before.going == going:
             return
         # The start of a deletion must not end watches: they report the deletion of the objects.
@@ -231,7 +231,7 @@ class Definitions:
         made = self._made(entry, definition) if is_established(definition) else []
         new = [replace(each, watches=watches) for each in made]
         self._server.catalogue.replace(before.resources if before else [], new)
-        self._served[entry.key] = _Served(facts, going, new, watches)
+        self._served[entry.key] = _Served(served_parts, going, new, watches)
         if before:
             self._retire(before)
         if before and not same:
@@ -302,8 +302,8 @@ class Definitions:
 
     def _call(self, resource: ServedResource) -> Call:
         request = HttpRequest("PUT", "", "", {}, b"", SERVER)
-        place = ApiPath(_GROUP, "v1", _PLURAL, subresource="status")
-        return Call(self._server, request, resource, place, Query(""), PLAIN)
+        api_path = ApiPath(_GROUP, "v1", _PLURAL, subresource="status")
+        return Call(self._server, request, resource, api_path, Query(""), PLAIN)
 
     # The objects of a definition are deleted before it.
 
@@ -316,7 +316,7 @@ class Definitions:
     async def _cleaned(self, key: str) -> None:
         """Delete all objects of a kind, wait until they are gone, and remove the finalizer."""
         with suppress(StoreClosed):
-            while await self._tell(key, _IN_PROGRESS):
+            while await self._report_condition(key, _IN_PROGRESS):
                 try:
                     last = await self._empty(key)
                     await self._release(key, last)
@@ -325,10 +325,10 @@ class Definitions:
                 except (ApiError, StoreFailed) as error:
                     text = f"could not issue all deletes: {error}"
                     failed = made("Terminating", "True", "InstanceDeletionFailed", text)
-                    await self._tell(key, failed)
+                    await self._report_condition(key, failed)
                     await asyncio.sleep(_LOOK_AGAIN)
 
-    async def _tell(self, key: str, condition: Object) -> bool:
+    async def _report_condition(self, key: str, condition: Object) -> bool:
         """Set a condition of a definition; return False if it no longer waits for its objects."""
         while (entry := self._server.store.get(key)) is not None:
             definition = _decoder.decode(entry.value)
@@ -409,7 +409,7 @@ def _is_going(definition: Object) -> bool:
     return "deletionTimestamp" in metadata and CLEANUP in (metadata.get("finalizers") or ())
 
 
-def _facts(definition: Object) -> tuple[object, ...]:
+def _served_parts(definition: Object) -> tuple[object, ...]:
     """Return the data that determines how a kind is served."""
     uid, names = definition["metadata"]["uid"], definition["status"]["acceptedNames"]
     return is_established(definition), definition["spec"], names, uid

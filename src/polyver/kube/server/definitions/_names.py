@@ -101,7 +101,7 @@ def _given(definition: Object, in_use: NamesInUse) -> tuple[Object, tuple[str, s
     ):
         taken = [name for name in _texts(wanted.get(field)) if name in known]
         if lost := [name for name in taken if name not in _texts(had.get(field))]:
-            conflict = f"{field[:1].upper()}{field[1:]}Conflict", _told(lost)
+            conflict = f"{field[:1].upper()}{field[1:]}Conflict", _conflict_message(lost)
         else:
             _set(got, field, wanted.get(field))
     _set(got, "categories", wanted.get("categories"))
@@ -112,7 +112,7 @@ def _texts(value: Any) -> list[str]:
     return value if isinstance(value, list) else [value] if value else []
 
 
-def _told(names: list[str]) -> str:
+def _conflict_message(names: list[str]) -> str:
     texts = [f'"{name}" is already in use' for name in dict.fromkeys(names)]
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 

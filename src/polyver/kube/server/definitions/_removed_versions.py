@@ -68,15 +68,15 @@ class _Needs:
             self.owned.append(name)
             self.managers |= {each.manager for each in owners}
 
-    def told(self, version: str) -> Iterator[str]:
+    def messages(self, version: str) -> Iterator[str]:
         if self.stored:
             names = listed(self.stored, most=_NAMED)
-            yield f"objects are stored in {version}: {names}; write them again, unchanged"
+            yield f"objects are stored in {version}: {names}; rewrite them without changes"
         if self.owned:
             names = listed(self.owned, most=_NAMED)
             yield (
                 f"managedFields name {version}, of {listed(sorted(self.managers))} in {names}; "
-                f"have these apply in another version, or take the entries of {version} out"
+                f"have these apply in another version, or remove the entries of {version}"
             )
 
 
@@ -115,7 +115,7 @@ class DroppedVersions:
             for obj in map(_read, entries):
                 for version, each in needs.items():
                     each.note(obj, f"{spec['group']}/{version}")
-        return [text for version, each in needs.items() for text in each.told(version)]
+        return [text for version, each in needs.items() for text in each.messages(version)]
 
     async def _pages(self, prefix: str) -> AsyncIterator[list[StoreEntry]]:
         after = ""
@@ -131,14 +131,14 @@ class DroppedVersions:
 def needed_between(converter: ObjectConverter, staying: Collection[str]) -> Iterator[str]:
     """Yield a message for each removed version on a conversion path between two that stay."""
     known = [each for each in converter.versions if each in staying]
-    told = set()
+    reported = set()
     for source, target in _pairs(known):
         for version in converter.versions_between(source, target):
-            if version not in staying and version not in told:
-                told.add(version)
+            if version not in staying and version not in reported:
+                reported.add(version)
                 yield (
-                    f"the Conversion leads from {source} to {target} through {version}; connect "
-                    "these two in another way first"
+                    f"the Conversion leads from {source} to {target} through {version}; add "
+                    "another path between these two first"
                 )
 
 

@@ -85,8 +85,8 @@ class DefinitionRules(KindRules):
     def begin_deletion(self, obj: Object, now: str) -> None:
         metadata, status = obj["metadata"], obj["status"]
         # The policy for dependents only counts in the second DELETE.
-        aside = (CLEANUP, ORPHAN, FOREGROUND)
-        kept = [each for each in metadata.get("finalizers") or [] if each not in aside]
+        replaced = (CLEANUP, ORPHAN, FOREGROUND)
+        kept = [each for each in metadata.get("finalizers") or [] if each not in replaced]
         metadata |= {"deletionTimestamp": now, "finalizers": [*kept, CLEANUP]}
         text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin"
         going = made("Terminating", "True", "InstanceDeletionPending", f"{text} soon")

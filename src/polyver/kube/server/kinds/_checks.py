@@ -150,11 +150,11 @@ def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cau
 def frozen(field: str, new: object, old: object, *, value: object = ...) -> Iterator[Cause]:
     """Yield a cause if a value changed; it shows `value`, or else the new one."""
     if (new or None) != (old or None):
-        told = new if value is ... else value
-        if isinstance(told, dict):
-            yield in_structure(invalid_field(field, None, IMMUTABLE), told)
+        shown_value = new if value is ... else value
+        if isinstance(shown_value, dict):
+            yield in_structure(invalid_field(field, None, IMMUTABLE), shown_value)
         else:
-            yield invalid_field(field, told, IMMUTABLE)
+            yield invalid_field(field, shown_value, IMMUTABLE)
 
 
 def check_address(field: str, text: str) -> Iterator[Cause]:

@@ -33,10 +33,10 @@ def check_containers(path: str, containers: list[Object], volumes: set[str]) -> 
         yield required(path)
     names: set[str] = set()
     for number, container in enumerate(containers):
-        place = f"{path}[{number}]"
-        yield from _check_container(place, container, volumes)
-        yield from _check_unique(place, container, names)
-        yield from _check_handlers(place, container)
+        item_path = f"{path}[{number}]"
+        yield from _check_container(item_path, container, volumes)
+        yield from _check_unique(item_path, container, names)
+        yield from _check_handlers(item_path, container)
     yield from _check_host_ports(path, containers)
 
 
@@ -44,12 +44,12 @@ def _check_host_ports(path: str, containers: list[Object]) -> Iterator[Cause]:
     """Yield a cause for each host port that two containers use."""
     seen: set[str] = set()
     for number, container in enumerate(containers):
-        for place, port in enumerate(container.get("ports") or ()):
+        for index, port in enumerate(container.get("ports") or ()):
             if not port.get("hostPort"):
                 continue
             key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
             if key in seen:
-                yield duplicate(f"{path}[{number}].ports[{place}].hostPort", key)
+                yield duplicate(f"{path}[{number}].ports[{index}].hostPort", key)
             seen.add(key)
 
 
@@ -62,15 +62,15 @@ def check_init_containers(
     """
     names = {other.get("name", "") for other in others}
     for number, container in enumerate(containers):
-        place = f"{path}[{number}]"
-        yield from _check_container(place, container, volumes)
-        yield from _check_unique(place, container, names)
+        item_path = f"{path}[{number}]"
+        yield from _check_container(item_path, container, volumes)
+        yield from _check_unique(item_path, container, names)
         if container.get("restartPolicy") == "Always":
-            yield from _check_handlers(place, container)
+            yield from _check_handlers(item_path, container)
             continue
         for name in ("lifecycle", *_PROBES):
             if name in container:
-                yield forbidden_field(f"{place}.{name}", _NOT_FIRST)
+                yield forbidden_field(f"{item_path}.{name}", _NOT_FIRST)
 
 
 def _check_unique(path: str, container: Object, names: set[str]) -> Iterator[Cause]:
@@ -126,20 +126,20 @@ def check_images(path: str, containers: list[Object]) -> Iterator[Cause]:
 def _check_ports(path: str, ports: list[Object]) -> Iterator[Cause]:
     names: set[str] = set()
     for number, port in enumerate(ports):
-        place, name = f"{path}[{number}]", port.get("name") or ""
-        wrong = list(check_port_name(f"{place}.name", name)) if name else []
+        item_path, name = f"{path}[{number}]", port.get("name") or ""
+        wrong = list(check_port_name(f"{item_path}.name", name)) if name else []
         yield from wrong
         if name and not wrong:
             if name in names:
-                yield duplicate(f"{place}.name", name)
+                yield duplicate(f"{item_path}.name", name)
             names.add(name)
         if not port.get("containerPort"):
-            yield required(f"{place}.containerPort")
+            yield required(f"{item_path}.containerPort")
         else:
-            yield from check_port(f"{place}.containerPort", port["containerPort"])
+            yield from check_port(f"{item_path}.containerPort", port["containerPort"])
         if port.get("hostPort"):
-            yield from check_port(f"{place}.hostPort", port["hostPort"])
-        yield from check_one_of(f"{place}.protocol", port.get("protocol"), PROTOCOLS)
+            yield from check_port(f"{item_path}.hostPort", port["hostPort"])
+        yield from check_one_of(f"{item_path}.protocol", port.get("protocol"), PROTOCOLS)
 
 
 _VARIABLE = re.compile("[ -<>-~]+")
@@ -198,11 +198,11 @@ def _check_all_from(path: str, sources: list[Object]) -> Iterator[Cause]:
             yield from check_name(f"{path}[{number}].prefix", prefix, _variable_problems)
         for each in given:
             name = source[each].get("name") or ""
-            place = f"{path}[{number}].{each}.name"
+            item_path = f"{path}[{number}].{each}.name"
             if name:
-                yield from check_name(place, name, dns_subdomain_problems)
+                yield from check_name(item_path, name, dns_subdomain_problems)
             else:
-                yield required(place)
+                yield required(item_path)
         if len(given) != 1:
             text = "may not have more than one field specified at a time"
             text = text if given else "must specify one of: `configMapRef` or `secretRef`"
@@ -213,16 +213,16 @@ def _check_all_from(path: str, sources: list[Object]) -> Iterator[Cause]:
 def _check_mounts(path: str, mounts: list[Object], volumes: set[str]) -> Iterator[Cause]:
     places: set[str] = set()
     for number, mount in enumerate(mounts):
-        place, name = f"{path}[{number}]", mount.get("name") or ""
+        item_path, name = f"{path}[{number}]", mount.get("name") or ""
         where, inside = mount.get("mountPath") or "", mount.get("subPath") or ""
         if not name:
-            yield required(f"{place}.name")
+            yield required(f"{item_path}.name")
         if name not in volumes:
-            yield missing_field(f"{place}.name", name)
+            yield missing_field(f"{item_path}.name", name)
         if not where:
-            yield required(f"{place}.mountPath")
+            yield required(f"{item_path}.mountPath")
         if where in places:
-            yield invalid_field(f"{place}.mountPath", where, "must be unique")
+            yield invalid_field(f"{item_path}.mountPath", where, "must be unique")
         places.add(where)
         if inside.startswith("/"):
             yield invalid_field(f"{path}.subPath", inside, "must be a relative path")

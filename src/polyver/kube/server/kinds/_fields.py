@@ -25,14 +25,14 @@ _ONE_OF_MAP = re.compile(r"metadata\.(annotations|labels)\['.*'\]")
 
 
 def check_field(path: str, field: str, known: frozenset[str]) -> Iterator[Cause]:
-    place = f"{path}.fieldPath"
+    field_path = f"{path}.fieldPath"
     if not field:
-        yield required(place)
+        yield required(field_path)
     elif field not in IN_VARIABLES | IN_FILES and not _ONE_OF_MAP.fullmatch(field):
         text = f"error converting fieldPath: field label not supported: {field}"
-        yield invalid_field(place, field, text)
+        yield invalid_field(field_path, field, text)
     elif field not in known and not _ONE_OF_MAP.fullmatch(field):
-        yield unsupported(place, field, sorted(known))
+        yield unsupported(field_path, field, sorted(known))
 
 
 def check_resource_field(path: str, resource: str) -> Iterator[Cause]:

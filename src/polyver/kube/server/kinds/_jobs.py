@@ -77,8 +77,8 @@ def _check_selector(obj: Object) -> Iterator[Cause]:
         return
     if selector != {"matchLabels": {_UID: uid}}:
         text = "`selector` not auto-generated"
-        told = selector_shown(selector)
-        yield in_structure(invalid_field("spec.selector", None, text), told)
+        shown = selector_shown(selector)
+        yield in_structure(invalid_field("spec.selector", None, text), shown)
 
 
 def check_job_spec(path: str, spec: Object, *, template_only: bool = False) -> Iterator[Cause]:

@@ -225,7 +225,7 @@ def _check_taints(taints: list[Object]) -> Iterator[Cause]:
         if _key(taint) in seen:
             shown = {"Key": taint.get("key"), "Value": taint.get("value", "")}
             shown |= {"Effect": taint.get("effect"), "TimeAdded": taint.get("timeAdded")}
-            told = in_structure(duplicate(path, None), shown)
-            text = f"{told.message}: taints must be unique by key and effect pair"
-            yield Cause(path, text, told.reason)
+            cause = in_structure(duplicate(path, None), shown)
+            text = f"{cause.message}: taints must be unique by key and effect pair"
+            yield Cause(path, text, cause.reason)
         seen.add(_key(taint))

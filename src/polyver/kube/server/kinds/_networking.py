@@ -59,8 +59,8 @@ def _check_ingress(spec: Object) -> Iterator[Cause]:
     for number, rule in enumerate(rules):
         yield from _check_rule(f"spec.rules[{number}]", rule)
     for number, tls in enumerate(spec.get("tls") or ()):
-        for place, host in enumerate(tls.get("hosts") or ()):
-            yield from _check_host(f"spec.tls[{number}].hosts[{place}]", host)
+        for index, host in enumerate(tls.get("hosts") or ()):
+            yield from _check_host(f"spec.tls[{number}].hosts[{index}]", host)
     if spec.get("ingressClassName"):
         name = spec["ingressClassName"]
         yield from check_name("spec.ingressClassName", name, dns_subdomain_problems)
@@ -192,10 +192,10 @@ def _check_policy(spec: Object) -> Iterator[Cause]:
     for side, peers in (("ingress", "from"), ("egress", "to")):
         for number, rule in enumerate(spec.get(side) or ()):
             path = f"spec.{side}[{number}]"
-            for place, port in enumerate(rule.get("ports") or ()):
-                yield from _check_policy_port(f"{path}.ports[{place}]", port)
-            for place, peer in enumerate(rule.get(peers) or ()):
-                yield from _check_peer(f"{path}.{peers}[{place}]", peer)
+            for index, port in enumerate(rule.get("ports") or ()):
+                yield from _check_policy_port(f"{path}.ports[{index}]", port)
+            for index, peer in enumerate(rule.get(peers) or ()):
+                yield from _check_peer(f"{path}.{peers}[{index}]", peer)
     types = spec.get("policyTypes") or []
     if len(types) > 2:
         text = "may not specify more than two policyTypes"
@@ -209,10 +209,10 @@ def _check_networks(spec: Object) -> Iterator[Cause]:
     """Yield a cause for each IP block without a CIDR; this is checked last."""
     for side, peers in (("ingress", "from"), ("egress", "to")):
         for number, rule in enumerate(spec.get(side) or ()):
-            for place, peer in enumerate(rule.get(peers) or ()):
+            for index, peer in enumerate(rule.get(peers) or ()):
                 block = peer.get("ipBlock")
                 if block is not None and not block.get("cidr"):
-                    yield required(f"spec.{side}[{number}].{peers}[{place}].ipBlock.cidr")
+                    yield required(f"spec.{side}[{number}].{peers}[{index}].ipBlock.cidr")
 
 
 def _check_policy_port(path: str, port: Object) -> Iterator[Cause]:

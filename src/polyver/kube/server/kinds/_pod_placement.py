@@ -78,9 +78,11 @@ def _check_affinity(path: str, affinity: Object | None) -> Iterator[Cause]:
         for number, term in enumerate(terms.get(_REQUIRED) or ()):
             yield from _check_term(f"{path}.{kind}.{_REQUIRED}[{number}]", term)
         for number, weighted in enumerate(terms.get(_PREFERRED) or ()):
-            place = f"{path}.{kind}.{_PREFERRED}[{number}]"
-            yield from _check_weight(f"{place}.weight", weighted.get("weight", 0))
-            yield from _check_term(f"{place}.podAffinityTerm", weighted.get("podAffinityTerm", {}))
+            item_path = f"{path}.{kind}.{_PREFERRED}[{number}]"
+            yield from _check_weight(f"{item_path}.weight", weighted.get("weight", 0))
+            yield from _check_term(
+                f"{item_path}.podAffinityTerm", weighted.get("podAffinityTerm", {})
+            )
 
 
 def _check_weight(field: str, weight: int) -> Iterator[Cause]:
@@ -99,15 +101,15 @@ def _check_term(path: str, term: Object) -> Iterator[Cause]:
 
 def _check_spreading(path: str, constraints: list[Object]) -> Iterator[Cause]:
     for number, constraint in enumerate(constraints):
-        place = f"{path}[{number}]"
+        item_path = f"{path}[{number}]"
         skew, when = constraint.get("maxSkew", 0), constraint.get("whenUnsatisfiable") or ""
         if skew <= 0:
-            yield invalid_field(f"{place}.maxSkew", skew, "must be greater than zero")
+            yield invalid_field(f"{item_path}.maxSkew", skew, "must be greater than zero")
         if not constraint.get("topologyKey"):
-            yield required(f"{place}.topologyKey", "can not be empty")
+            yield required(f"{item_path}.topologyKey", "can not be empty")
         choices = ("DoNotSchedule", "ScheduleAnyway")
-        yield from check_one_of(f"{place}.whenUnsatisfiable", when, choices)
-        yield from check_selector(f"{place}.labelSelector", constraint.get("labelSelector"))
+        yield from check_one_of(f"{item_path}.whenUnsatisfiable", when, choices)
+        yield from check_selector(f"{item_path}.labelSelector", constraint.get("labelSelector"))
 
 
 def _check_resolving(path: str, spec: Object) -> Iterator[Cause]:
@@ -159,11 +161,11 @@ def check_host_ports(path: str, spec: Object) -> Iterator[Cause]:
     In templates the host ports are set later.
     """
     for number, container in enumerate(spec.get("containers") or ()):
-        for place, port in enumerate(container.get("ports") or ()):
+        for index, port in enumerate(container.get("ports") or ()):
             host, own = port.get("hostPort"), port.get("containerPort")
             if spec.get("hostNetwork") and host and host != own:
                 text = "must match `containerPort` when `hostNetwork` is true"
-                field = f"{path}.containers[{number}].ports[{place}].hostPort"
+                field = f"{path}.containers[{number}].ports[{index}].hostPort"
                 yield invalid_field(field, host, text)
 
 

@@ -192,9 +192,9 @@ def _fixed_part(spec: Object) -> Object:
 def template_warnings(path: str, spec: Object) -> Iterator[str]:
     """Yield warnings about valid fields that are probably mistakes."""
     for number, container in enumerate(spec.get("containers") or ()):
-        place = f"{path}.containers[{number}]"
-        yield from _hidden(f"{place}.env", container.get("env") or [])
-        yield from _doubled(f"{place}.ports", container.get("ports") or [])
+        container_path = f"{path}.containers[{number}]"
+        yield from _hidden(f"{container_path}.env", container.get("env") or [])
+        yield from _doubled(f"{container_path}.ports", container.get("ports") or [])
 
 
 def _hidden(path: str, variables: list[Object]) -> Iterator[str]:

@@ -33,7 +33,7 @@ class RegistrationRules(BuiltinRules):
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         service = obj["spec"].get("service")
         if service is not None and (old is None or old["spec"].get("service") != service):
-            yield "API services are stored, but requests are not passed on by this server"
+            yield "API services are stored, but this server does not forward requests"
 
     def check_create(self, obj: Object) -> list[Cause]:
         spec, name = obj["spec"], obj["metadata"].get("name", "")
@@ -46,7 +46,7 @@ def availability(spec: Object) -> Object:
     if spec.get("service") is None:
         text = "Local APIServices are always available"
         return condition | {"status": "True", "reason": "Local", "message": text}
-    text = "this server does not pass requests on to other servers"
+    text = "this server does not forward requests to other servers"
     return condition | {"status": "False", "reason": "NotAggregated", "message": text}
 
 

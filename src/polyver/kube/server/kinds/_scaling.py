@@ -115,32 +115,34 @@ def to_v1(obj: Object) -> Object:
 
 def to_v2(obj: Object) -> Object:
     """Convert an autoscaler in v1 to the storage version."""
-    told = (obj["metadata"].get("annotations") or {}).get
+    annotation = (obj["metadata"].get("annotations") or {}).get
     given, before = obj["spec"], obj.get("status") or {}
     spec = {key: value for key, value in given.items() if not key.startswith("targetCPU")}
-    metrics = [_newer(each, _SPECS) for each in _read(told(_METRICS))]
+    metrics = [_newer(each, _SPECS) for each in _read(annotation(_METRICS))]
     if (share := given.get("targetCPUUtilizationPercentage")) is not None:
         target = {"type": "Utilization", "averageUtilization": share}
         metrics.append({"type": "Resource", "resource": {"name": "cpu", "target": target}})
     if metrics:
         spec["metrics"] = metrics
-    if behaviour := _external(_read_one(told(_BEHAVIOUR))):
+    if behaviour := _external(_read_one(annotation(_BEHAVIOUR))):
         spec["behavior"] = behaviour
     stored = _with_annotations(obj, _own(obj)) | {"apiVersion": "autoscaling/v2", "spec": spec}
-    stored["status"] = _v2_status(before, _read(told(_CURRENT)), _read(told(_CONDITIONS)))
+    stored["status"] = _v2_status(
+        before, _read(annotation(_CURRENT)), _read(annotation(_CONDITIONS))
+    )
     return _v2(stored)
 
 
 def _v2(obj: Object) -> Object:
     """Keep only the fields that v2 has, because annotations may contain anything."""
-    aside = {key: obj[key] for key in ("apiVersion", "kind", "metadata") if key in obj}
-    rest = {key: value for key, value in obj.items() if key not in aside}
+    identity = {key: obj[key] for key in ("apiVersion", "kind", "metadata") if key in obj}
+    rest = {key: value for key, value in obj.items() if key not in identity}
     try:
         read = decode_typed(rest, _shape()).value
     except Undecodable:
         spec = {key: obj["spec"][key] for key in obj["spec"] if key not in ("metrics", "behavior")}
         read = decode_typed({"spec": spec}, _shape()).value
-    return defaults_of(_shape())(read | aside)
+    return defaults_of(_shape())(read | identity)
 
 
 @cache

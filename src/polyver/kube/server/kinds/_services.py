@@ -158,8 +158,8 @@ def _check_service(spec: Object) -> Iterator[Cause]:
     yield from _check_type(spec, kind)
     names: set[str] = set()
     for number, port in enumerate(ports):
-        place = f"spec.ports[{number}]"
-        yield from _check_port(place, port, names, named=len(ports) > 1)
+        port_path = f"spec.ports[{number}]"
+        yield from _check_port(port_path, port, names, named=len(ports) > 1)
     yield from check_labels("spec.selector", spec.get("selector"))
     affinities = ("ClientIP", "None")
     yield from check_one_of("spec.sessionAffinity", spec.get("sessionAffinity"), affinities)

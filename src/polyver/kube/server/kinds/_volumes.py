@@ -110,13 +110,13 @@ def _check_nfs(path: str, source: Object) -> Iterator[Cause]:
 
 def _check_items(path: str, source: Object) -> Iterator[Cause]:
     for number, item in enumerate(source.get("items") or ()):
-        place = f"{path}.items[{number}]"
+        item_path = f"{path}.items[{number}]"
         if not item.get("key"):
-            yield required(f"{place}.key")
+            yield required(f"{item_path}.key")
         if not item.get("path"):
-            yield required(f"{place}.path")
+            yield required(f"{item_path}.path")
         else:
-            yield from check_no_step_back(f"{place}.path", item["path"])
+            yield from check_no_step_back(f"{item_path}.path", item["path"])
 
 
 def _check_empty(path: str, source: Object) -> Iterator[Cause]:
@@ -125,7 +125,7 @@ def _check_empty(path: str, source: Object) -> Iterator[Cause]:
         yield forbidden_field(f"{path}.sizeLimit", text)
 
 
-def _check_told(path: str, source: Object) -> Iterator[Cause]:
+def _check_downward_api(path: str, source: Object) -> Iterator[Cause]:
     """Yield the problems of downward API items; kube-apiserver names the source, not the item."""
     for item in source.get("items") or ():
         if not item.get("path"):
@@ -144,23 +144,23 @@ def _check_told(path: str, source: Object) -> Iterator[Cause]:
 
 def _check_projected(path: str, source: Object) -> Iterator[Cause]:
     for number, one in enumerate(source.get("sources") or ()):
-        place = f"{path}.sources[{number}]"
+        item_path = f"{path}.sources[{number}]"
         for kind in ("secret", "configMap"):
             if one.get(kind) is not None:
                 if not one[kind].get("name"):
-                    yield required(f"{place}.{kind}.name")
-                yield from _check_items(f"{place}.{kind}", one[kind])
+                    yield required(f"{item_path}.{kind}.name")
+                yield from _check_items(f"{item_path}.{kind}", one[kind])
         if one.get("downwardAPI") is not None:
-            yield from _check_told(f"{place}.downwardAPI", one["downwardAPI"])
+            yield from _check_downward_api(f"{item_path}.downwardAPI", one["downwardAPI"])
         if one.get("serviceAccountToken") is not None:
-            yield from _check_token(path, place, one["serviceAccountToken"])
+            yield from _check_token(path, item_path, one["serviceAccountToken"])
 
 
-def _check_token(path: str, place: str, token: Object) -> Iterator[Cause]:
+def _check_token(path: str, item_path: str, token: Object) -> Iterator[Cause]:
     seconds = token.get("expirationSeconds", 3600)
     if seconds < 600:
         text = "may not specify a duration less than 10 minutes"
-        yield invalid_field(f"{place}.serviceAccountToken.expirationSeconds", seconds, text)
+        yield invalid_field(f"{item_path}.serviceAccountToken.expirationSeconds", seconds, text)
     if not token.get("path"):
         yield required(f"{path}.path")
 
@@ -172,7 +172,7 @@ def _check_ephemeral(path: str, source: Object) -> Iterator[Cause]:
 
 _KINDS: Mapping[str, Callable[[str, Object], Iterator[Cause]]] = {
     "configMap": _check_items,
-    "downwardAPI": _check_told,
+    "downwardAPI": _check_downward_api,
     "emptyDir": _check_empty,
     "ephemeral": _check_ephemeral,
     "hostPath": _check_host_path,

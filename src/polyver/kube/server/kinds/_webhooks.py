@@ -82,14 +82,14 @@ def _check_conditions(path: str, conditions: list[Object]) -> Iterator[Cause]:
         return
     names: set[str] = set()
     for number, condition in enumerate(conditions):
-        place, name = f"{path}[{number}]", condition.get("name") or ""
-        yield from _check_expression(f"{place}.expression", condition.get("expression") or "")
+        item_path, name = f"{path}[{number}]", condition.get("name") or ""
+        yield from _check_expression(f"{item_path}.expression", condition.get("expression") or "")
         if not name:
-            yield required(f"{place}.name")
+            yield required(f"{item_path}.name")
             continue
-        yield from check_name(f"{place}.name", name, label_key_problems)
+        yield from check_name(f"{item_path}.name", name, label_key_problems)
         if name in names:
-            yield duplicate(f"{place}.name", name)
+            yield duplicate(f"{item_path}.name", name)
         names.add(name)
 
 

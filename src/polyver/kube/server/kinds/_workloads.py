@@ -65,9 +65,9 @@ class _Workload(BuiltinRules):
             text = f"empty selector is invalid for {self._word}"
             yield invalid_field("spec.selector", selector, text)
         if wrong:
-            told = selector_shown(selector)
+            shown = selector_shown(selector)
             refusal = invalid_field("spec.selector", None, "invalid label selector")
-            yield in_structure(refusal, told)
+            yield in_structure(refusal, shown)
 
     def _check_template(self, spec: Object) -> Iterator[Cause]:
         # A template with an invalid selector is not checked.

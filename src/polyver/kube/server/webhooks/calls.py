@@ -15,8 +15,8 @@ from polyver.kube.server.conversion.statuses import WebhookResponse, problem_of
 from polyver.kube.server.conversion.transport import (
     Transport,
     WebhookAddress,
-    asked,
     no_service,
+    post_with_retries,
     service_url,
 )
 from polyver.kube.server.webhooks.configuration import AdmissionWebhook
@@ -33,7 +33,7 @@ class WebhookCaller:
     def __init__(self) -> None:
         self._transports: dict[_Key, Transport] = {}
 
-    async def ask(self, hook: AdmissionWebhook, body: bytes) -> bytes:
+    async def call(self, hook: AdmissionWebhook, body: bytes) -> bytes:
         """Return the body of a webhook's answer; raise `WebhookCallFailed` if there is none."""
         try:
             answer = await self._answer(hook, body)
@@ -48,7 +48,7 @@ class WebhookCaller:
         if service:
             raise no_service(WebhookAddress.parse(url), service["name"], hook.timeout)
         until = asyncio.get_running_loop().time() + hook.timeout
-        return await asked(self._transport(hook, url), body, until=until)
+        return await post_with_retries(self._transport(hook, url), body, until=until)
 
     def _transport(self, hook: AdmissionWebhook, url: str) -> Transport:
         key = _key(hook)
@@ -87,5 +87,5 @@ def _context(bundle: str) -> ssl.SSLContext:
     try:
         return context_for(base64.b64decode(bundle))
     except (ssl.SSLError, binascii.Error):
-        told = "unable to load root certificates: unable to parse bytes as PEM block"
-        raise WebhookCallFailed(told) from None
+        message = "unable to load root certificates: unable to parse bytes as PEM block"
+        raise WebhookCallFailed(message) from None

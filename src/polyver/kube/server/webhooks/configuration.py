@@ -26,7 +26,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 class RequestCondition(Protocol):
     """A condition on requests."""
 
-    def holds(self, facts: cel.ConditionVariables) -> bool: ...
+    def holds(self, variables: cel.ConditionVariables) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class _Broken:
 
     text: str
 
-    def holds(self, facts: cel.ConditionVariables) -> bool:
-        del facts
+    def holds(self, variables: cel.ConditionVariables) -> bool:
+        del variables
         raise cel.ConditionFailed(self.text)
 
 

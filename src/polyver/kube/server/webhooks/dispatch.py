@@ -69,17 +69,17 @@ class _Invocation:
 class _Rounds:
     """The webhooks that have been called, and those to call again."""
 
-    asked: list[AdmissionWebhook] = field(default_factory=list)
+    called: list[AdmissionWebhook] = field(default_factory=list)
     again: list[AdmissionWebhook] = field(default_factory=list)
     changed: bool = False
 
     def note(self, hook: AdmissionWebhook, *, changed: bool) -> None:
         if changed:
-            self.again += self.asked
-            self.asked = []
+            self.again += self.called
+            self.called = []
             self.changed = True
         if hook.again:
-            self.asked.append(hook)
+            self.called.append(hook)
 
 
 class Webhooks:
@@ -156,8 +156,8 @@ class Webhooks:
             return False
         before = (await versions.show(found.kind)).object
         if before is None:
-            told = "attempted to modify the object, which is not supported for this operation"
-            raise internal(f"admission webhook {quoted(found.hook.name)} {told}")
+            message = "attempted to modify the object, which is not supported for this operation"
+            raise internal(f"admission webhook {quoted(found.hook.name)} {message}")
 
         def change() -> tuple[Object, bool]:
             after = patched(before, operations, found.resource, found.kind)
@@ -178,11 +178,11 @@ class Webhooks:
             return
         versions = VersionedAttributes(subject, _unshown)
         found = [await self._match(subject, versions, hook) for hook in hooks]
-        asked = [each for each in found if each is not None]
-        for each in asked:
+        matching = [each for each in found if each is not None]
+        for each in matching:
             await versions.show(each.kind)
         outcomes = await asyncio.gather(
-            *(self._accept(subject, versions, each) for each in asked), return_exceptions=True
+            *(self._accept(subject, versions, each) for each in matching), return_exceptions=True
         )
         for outcome in outcomes:
             if outcome is not None:
@@ -211,7 +211,7 @@ class Webhooks:
         version, uid = review_version(hook.versions), str(uuid.uuid4())
         shown = await versions.show(found.kind)
         request = request_of(subject, found.kind, found.resource.kind, shown)
-        answer = await self._calls.ask(hook, review_body(request, uid, version))
+        answer = await self._calls.call(hook, review_body(request, uid, version))
         verdict = read_verdict(answer, uid=uid, version=version, mutating=mutating)
         for text in verdict.warnings:
             if _fits_header(text):
@@ -299,28 +299,28 @@ class Webhooks:
     ) -> bool:
         shown = await versions.show(found.kind)
         request = request_of(subject, found.kind, found.resource.kind, shown)
-        facts = cel.ConditionVariables(request, _answers(subject.user), _question(subject))
+        variables = cel.ConditionVariables(request, _answers(subject.user), _question(subject))
         problems: list[str] = []
         for condition in found.hook.conditions:
             try:
-                if not await _holds(condition, facts):
+                if not await _holds(condition, variables):
                     return False
             except cel.ConditionFailed as error:
                 problems.append(str(error))
         if not problems or found.hook.ignored:
             return not problems
-        told = list(dict.fromkeys(problems))
-        text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+        messages = list(dict.fromkeys(problems))
+        text = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
         raise forbidden(subject.resource.kind, subject.name, text)
 
 
-async def _holds(condition: RequestCondition, facts: cel.ConditionVariables) -> bool:
+async def _holds(condition: RequestCondition, variables: cel.ConditionVariables) -> bool:
     """Evaluate a condition: on the event loop if it takes few steps, else off the loop."""
     try:
         with limited(_FEW_STEPS):
-            return condition.holds(facts)
+            return condition.holds(variables)
     except OverAllowance:
-        return await off_loop(lambda: condition.holds(facts))
+        return await off_loop(lambda: condition.holds(variables))
 
 
 def _unshown(problem: ApiError) -> ApiError:
@@ -335,10 +335,10 @@ def _unshown_twice(problem: ApiError) -> ApiError:
 
 def _passed_over(hook: AdmissionWebhook, error: WebhookCallFailed) -> None:
     """Raise an error for a failed call, unless the failure policy of the webhook is Ignore."""
-    told = f"failed calling webhook {quoted(hook.name)}: {error}"
+    message = f"failed calling webhook {quoted(hook.name)}: {error}"
     if not hook.ignored:
-        raise internal(told) from None
-    Log().warning("a webhook was left out", webhook=hook.name, problem=str(error))
+        raise internal(message) from None
+    Log().warning("a failed webhook was ignored", webhook=hook.name, problem=str(error))
 
 
 def _fits_header(text: str) -> bool:
@@ -368,16 +368,16 @@ def _question(subject: AdmissionAttributes) -> cel.AuthorizationQuery:
 
 
 def _answers(user: User) -> Callable[[cel.AuthorizationQuery], bool]:
-    def answer(asked: cel.AuthorizationQuery) -> bool:
-        who = account_user(*asked.account, "", {}) if asked.account else user
+    def answer(query: cel.AuthorizationQuery) -> bool:
+        who = account_user(*query.account, "", {}) if query.account else user
         wanted = AuthorizationAttributes(
-            asked.verb,
-            group=asked.group,
-            resource=asked.resource,
-            subresource=asked.subresource,
-            namespace=asked.namespace,
-            name=asked.name,
-            path=asked.path,
+            query.verb,
+            group=query.group,
+            resource=query.resource,
+            subresource=query.subresource,
+            namespace=query.namespace,
+            name=query.name,
+            path=query.path,
         )
         return may(who, wanted)
 

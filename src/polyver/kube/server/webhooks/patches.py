@@ -83,8 +83,8 @@ def _check_identity(made: Object, kind: ResourceKind) -> None:
         short, own = str(version).rpartition("/")[2], kind.group.partition(".")[0] or "core"
         text = f"converting ({short}.{name}) to ({own}.{kind.kind}): unknown conversion"
         raise ApiError(500, "", text)
-    told = f'no kind "{name}" is registered for version "{version}"'
-    raise internal(f'{told} in scheme "pkg/runtime/scheme.go:111"')
+    message = f'no kind "{name}" is registered for version "{version}"'
+    raise internal(f'{message} in scheme "pkg/runtime/scheme.go:111"')
 
 
 def _check_metadata(made: Object) -> None:

@@ -47,8 +47,8 @@ def review_version(accepted: Sequence[str]) -> str:
     """
     known = next((each for each in accepted if each in _KNOWN_VERSIONS), None)
     if known is None:
-        told = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
-        raise WebhookCallFailed(f"could not create admission objects: {told}")
+        problem = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+        raise WebhookCallFailed(f"could not create admission objects: {problem}")
     return known
 
 
@@ -59,18 +59,18 @@ def request_of(
 
     `kind` is that of the objects as they are shown, `plural` the resource that the rule names.
     """
-    asked = subject.resource.kind
-    told: Object = {
+    requested = subject.resource.kind
+    fields: Object = {
         "kind": _kind(kind),
         "resource": _resource(plural),
         "subResource": subject.subresource,
         "requestKind": _kind(subject.kind),
-        "requestResource": _resource(asked),
+        "requestResource": _resource(requested),
         "requestSubResource": subject.subresource,
         "name": subject.name,
         "namespace": subject.namespace,
     }
-    return {name: value for name, value in told.items() if value} | {
+    return {name: value for name, value in fields.items() if value} | {
         "operation": subject.operation,
         "userInfo": _user(subject.user),
         "object": shown.object,
@@ -89,13 +89,13 @@ def _resource(kind: ResourceKind) -> Object:
 
 
 def _user(user: User) -> Object:
-    told = {
+    fields = {
         "username": user.name,
         "uid": user.uid,
         "groups": list(user.groups),
         "extra": {key: list(values) for key, values in user.extra.items()},
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 def review_body(request: Object, uid: str, version: str) -> bytes:
@@ -153,14 +153,14 @@ def read_verdict(body: bytes, *, uid: str, version: str, mutating: bool) -> Admi
 
 def _read(body: bytes, version: str) -> Object:
     value = parsed(body)
-    said, kind = value.get("apiVersion") or "", value.get("kind") or ""
-    refuse_others(said, kind, GROUP, version, KIND)
+    api_version, kind = value.get("apiVersion") or "", value.get("kind") or ""
+    refuse_others(api_version, kind, GROUP, version, KIND)
     try:
         found: Object = decode_typed(value, _shape()).value
     except Undecodable as error:
         raise WebhookCallFailed(str(error)) from None
     # Errors about a missing type show what was sent, not the default.
-    return {"response": found.get("response"), "apiVersion": said, "kind": kind} | {
+    return {"response": found.get("response"), "apiVersion": api_version, "kind": kind} | {
         "given": value.get("response")
     }
 
@@ -184,14 +184,14 @@ def _verified(answer: Object, *, uid: str, strict: bool, mutating: bool) -> Admi
     )
 
 
-def _check_identity(answer: Object, said: str, uid: str) -> None:
-    if said != uid:
-        raise WebhookCallFailed(f"expected response.uid={quoted(uid)}, got {quoted(said)}")
+def _check_identity(answer: Object, given: str, uid: str) -> None:
+    if given != uid:
+        raise WebhookCallFailed(f"expected response.uid={quoted(uid)}, got {quoted(given)}")
     version, kind = answer["apiVersion"], answer["kind"]
     if (version, kind) != (f"{GROUP}/v1", KIND):
         shown = version if "/" in version else f"/{version}"
-        told = f"expected webhook response of {GROUP}/v1, Kind={KIND}"
-        raise WebhookCallFailed(f"{told}, got {shown}, Kind={kind}")
+        expected = f"expected webhook response of {GROUP}/v1, Kind={KIND}"
+        raise WebhookCallFailed(f"{expected}, got {shown}, Kind={kind}")
 
 
 def _check_patch(response: Mapping[str, Any], *, mutating: bool) -> None:
@@ -219,7 +219,7 @@ def denied(name: str, status: Mapping[str, Any]) -> ApiError:
     >>> print(denied("a.b.c", {"reason": "TooRed"}))
     admission webhook "a.b.c" denied the request: TooRed
     """
-    told = f"admission webhook {quoted(name)} denied the request"
+    message = f"admission webhook {quoted(name)} denied the request"
     reason = status.get("reason") or ""
     explained = status.get("message") or reason
     details = status.get("details") or {}
@@ -228,7 +228,7 @@ def denied(name: str, status: Mapping[str, Any]) -> ApiError:
     return ApiError(
         code if code <= _HIGHEST_CODE else 500,
         reason,
-        f"{told}: {explained}" if explained else f"{told} without explanation",
+        f"{message}: {explained}" if explained else f"{message} without explanation",
         details=details or None,
         headers={"Retry-After": str(seconds)} if seconds > 0 else None,
         metadata=status.get("metadata"),
