@@ -17,7 +17,7 @@ from polyver.cli.options import read_seconds
 from polyver.cli.output import warn
 from polyver.compositions.settings import PackageSettings, read_memory_limit
 from polyver.core import listed
-from polyver.functions.settings import CallSettings
+from polyver.functions.settings import DEFAULT_TIMEOUT, CallSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +28,6 @@ __all__ = ["CapabilityOptions"]
 
 FEATURES = ("FunctionRevisions",)
 _USUAL = "apis"
-_HOUR = "1h"
 
 
 @Parameter(name="*")
@@ -72,7 +71,7 @@ class CapabilityOptions:
     functions: Annotated[list[str] | None, Parameter(negative=())] = None
     catalogue: Annotated[list[str] | None, Parameter(negative=())] = None
     allow_command: Annotated[bool, Parameter(negative=())] = False
-    function_timeout: str = _HOUR
+    function_timeout: str = DEFAULT_TIMEOUT
     semver_gate: Literal["refuse", "warn"] = "refuse"
     packages: Path | None = None
     allow_packages: Annotated[bool, Parameter(negative=())] = False
@@ -130,7 +129,7 @@ class CapabilityOptions:
                 yield from (option, value)
         if self.allow_command:
             yield "--allow-command"
-        if self.function_timeout != _HOUR:
+        if self.function_timeout != DEFAULT_TIMEOUT:
             yield from ("--function-timeout", self.function_timeout)
         if self.semver_gate != "refuse":
             yield from ("--semver-gate", self.semver_gate)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CallSettings"]
+__all__ = ["DEFAULT_SECONDS", "DEFAULT_TIMEOUT", "CallSettings"]
+
+DEFAULT_TIMEOUT = "1h"
+"""How long one call may take, unless `--function-timeout` says otherwise."""
+DEFAULT_SECONDS = 3600.0
+"""The same in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallSettings:
     """Settings for calls of functions."""
 
-    seconds: float = 3600.0
+    seconds: float = DEFAULT_SECONDS
+    """How long one call may take."""
     allows: frozenset[str] = frozenset()
     """`command`, if local processes may be run."""
     in_threads: bool = False

@@ -1,7 +1,7 @@
 """Functions that compiled rules call, and the exceptions with which they refuse an object.
 
 A value is Raw (JSON that was not decoded) or plain data; each function takes both. A function that
-finds something that it cannot convert raises Unusual or Loses, and the interpreter decides.
+cannot convert a value raises Unusual or Loses; the interpreter then converts the object, or refuses it.
 """
 
 from __future__ import annotations

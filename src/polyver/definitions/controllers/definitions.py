@@ -186,7 +186,7 @@ class DefinitionController(Controller[DefinitionKey]):
     async def _decide(
         self, resource: GroupVersionResource, obj: Object, key: DefinitionKey
     ) -> None:
-        """Publish or remove versions as decided, and set the status."""
+        """Decide which versions to publish or remove, act unless refused, and set the status."""
         if API_VERSION not in (obj["metadata"].get("annotations") or {}):
             await self._note(resource, obj)
             return

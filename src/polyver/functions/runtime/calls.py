@@ -24,6 +24,7 @@ from polyver.core import PolyverError
 from polyver.functions.registering import Function
 from polyver.functions.runtime.clients import BlockingClient, RemoteClient
 from polyver.functions.runtime.context import Cancelled, FunctionContext
+from polyver.functions.settings import DEFAULT_SECONDS
 from polyver.kube.objects import encode_json
 
 __all__ = ["CallLimits", "FunctionCallFailed", "ThreadCall", "output_of"]
@@ -37,7 +38,7 @@ class CallLimits:
 
     at_once: int = 32
     """Maximum number of concurrent calls."""
-    seconds: float = 3600.0
+    seconds: float = DEFAULT_SECONDS
     """Timeout of a call in seconds."""
     output: int = 256 * 1024
     """Maximum size of a phase's output as JSON, in bytes."""

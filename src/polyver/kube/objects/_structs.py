@@ -270,7 +270,7 @@ def _literal(value: Any) -> str:
 
 
 def _as_written(value: Any) -> Any:
-    """Return plain data in which a number keeps its decimals."""
+    """Return plain data: a number is an int if it was written as one, else a float."""
     match value:
         case Pairs() | dict():
             pairs = value.items() if isinstance(value, dict) else value

@@ -199,7 +199,7 @@ def _special(data: bytes, shape: Shape, depth: int) -> Any:
 
 
 def _composed(data: bytes, shape: Shape, depth: int) -> Any:
-    """Decode a message that is one of two types, or a list, in JSON."""
+    """Decode a protobuf message whose JSON form is one of two types, or a list of strings."""
     name, inner = shape.name, shape.values or Shape("object")
     match shape.format:
         case "strings":

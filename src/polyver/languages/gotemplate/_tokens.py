@@ -1,4 +1,4 @@
-"""Tokens of a template: text, and inside actions names, numbers, strings and signs."""
+"""The tokens of a template: text outside of actions; names, numbers, strings and signs inside."""
 
 from __future__ import annotations
 
