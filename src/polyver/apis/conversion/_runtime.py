@@ -1,7 +1,8 @@
 """Functions that compiled rules call, and the exceptions with which they refuse an object.
 
 A value is Raw (JSON that was not decoded) or plain data; each function takes both. A function that
-cannot convert a value raises Unusual or Loses; the interpreter then converts the object, or refuses it.
+cannot convert a value raises Unusual or Loses; the interpreter then converts or refuses the
+object.
 """
 
 from __future__ import annotations
