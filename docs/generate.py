@@ -101,36 +101,37 @@ def checking() -> str:
         rules_table(each, CHECKS) for each in (FindingSeverity.BREAKING, FindingSeverity.RISKY)
     )
     return f"""<!-- Written by `make docs` from the rules themselves. -->
-# What a check finds
+# Findings of a check
 
-`polyver check` and `polyver.testing.check_law` find these in the conversions of a kind;
-[how to test conversions](../how-to/test-conversions.md) shows them at work. With `--against`, what
-[compatibility](compatibility.md) lists is found as well, beside a file, a git revision or
-[a cluster](clusters.md), and each field that the conversions of now show otherwise than those of
-then. A finding has a kind, versions, a path, a
-rule, a severity, a fact and an advice; one that was made with an object has the smallest that shows
-it.
+`polyver check` and `polyver.testing.check_law` report these findings for the conversions of a kind;
+[how to test conversions](../how-to/test-conversions.md) shows examples. With `--against`, the
+command also reports the findings of [compatibility](compatibility.md), compared with a file, a git
+revision or [a cluster](clusters.md), and each field that the conversions show differently than
+before. A finding has a kind, versions, a path, a rule, a severity, a fact and an advice; a finding
+from a generated object has the smallest object that reproduces it.
 
 {tables}
 
 ## The ledger
 
-For each way from one version to another, each field of the first is
+For each pair of versions, in both directions, the check prints how each field of the first version
+is converted:
 
 | word | meaning |
 |---|---|
-| kept | at the same place, with the same value |
-| moved | at another place, with the same value |
-| transformed | made into another value, by the rules that are named |
-| carried | not in the other version: kept in an annotation, put back when the object returns |
+| kept | same path, same value |
+| moved | another path, same value |
+| transformed | another value, made by the rules that are named |
+| preserved (`carried` in JSON) | not in the other version: kept in an annotation, and restored |
 
-What is exact has a value in the other version for each of its own, so that nothing is ever carried.
+An exact conversion maps every value to one of the other version, so nothing needs to be preserved.
 The annotation is `{ANNOTATION}`.
 
-Where functions convert, it is told as it was seen on the objects that were tried: `observed`.
+If functions convert, the result is what was observed on the generated objects: `observed`.
 
-A client that writes all annotations anew drops what is carried. polyver's admission puts it back,
-on the embedded server and where it is installed on a cluster; elsewhere it is lost.
+A client that replaces all annotations removes the preserved fields. The admission webhook of
+polyver restores them, on the embedded server and where it is installed on a cluster; elsewhere they
+are lost.
 """
 
 
@@ -140,7 +141,7 @@ def rules_table(severity: FindingSeverity, known: Mapping[str, FindingRule]) -> 
         f"| `{rule.name}` | {rule.about} | {rule.advice.format(other='the new field')} |"
         for rule in rules
     ]
-    head = "| rule | what is found | advice |\n|---|---|---|"
+    head = "| rule | finding | advice |\n|---|---|---|"
     return f"## {severity.value.capitalize()}\n\n{head}\n" + "\n".join(rows)
 
 

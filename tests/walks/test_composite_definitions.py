@@ -102,7 +102,7 @@ def _new(obj: Object) -> Object:
 def test_a_kind_is_defined_composed_converted_and_deleted(kubectl: Kubectl) -> None:
     claims = {"kind": "Bucket", "plural": "buckets"}
     said = kubectl("apply", "-f", "-", given=definition(OLD, claimNames=claims))
-    assert "Warning: spec.claimNames has no effect: no claims are offered" in said
+    assert "Warning: spec.claimNames has no effect: claims are not supported" in said
     seed = _new(composing.manifest(composing.SEED_COMPOSITION))
     kubectl("apply", "-f", "-", given=seed)
     kubectl("wait", "--for=condition=Established", f"xrd/{NAME}")
@@ -120,7 +120,7 @@ def test_a_kind_is_defined_composed_converted_and_deleted(kubectl: Kubectl) -> N
     for each in (("composition", "example"), ("comprev", revision)):
         said = kubectl("delete", *each, code=1)
         assert "it is used by AcmeBucket my-bucket" in said
-    assert "with it would go AcmeBucket my-bucket" in kubectl("delete", "xrd", NAME, code=1)
+    assert "this would also delete AcmeBucket my-bucket" in kubectl("delete", "xrd", NAME, code=1)
     kubectl("apply", "-f", "-", given=definition(*BOTH))
     kubectl("apply", "-f", "-", given=conversion())
     eventually(lambda: _converts(kubectl))

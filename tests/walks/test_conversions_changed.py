@@ -244,7 +244,7 @@ def test_a_rule_that_cannot_work_on_the_type_of_its_field_is_refused_with_its_pl
     assert refused.value.code == 422
     [cause] = (refused.value.details or {})["causes"]
     assert cause["field"] == "spec.edges[0].rules[0].scale"
-    text = "spec.cronSpec of v1: scale takes it for an integer, and the schema says string"
+    text = "spec.cronSpec of v1: scale expects an integer, but the schema has type string"
     assert text in cause["message"]
     assert seen(server) == V1
 
@@ -281,7 +281,7 @@ def test_a_namespace_with_objects_that_cannot_be_converted_goes_when_they_are_go
         eventually(lambda: refusal(server, "POST", at, big)[0] in (200, 409))
         define(server, crd["spec"]["versions"])
         eventually(lambda: refusal(server, "GET", f"{at.replace('/v1/', '/v3/')}/a")[0] == 500)
-        assert "at most 262116 fit: spec.legacyMode of v1" in _listing(server)
+        assert "at most 262116 are allowed: spec.legacyMode of v1" in _listing(server)
         server.request("DELETE", "/api/v1/namespaces/full")
         failed = eventually(lambda: _failed(server))
         assert "spec.legacyMode of v1 (300018 bytes)" in failed["message"]

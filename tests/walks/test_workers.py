@@ -192,7 +192,7 @@ def test_hung_functions_end_at_their_deadline_and_their_slots_are_free(up: Up) -
     # polyver limits the output that a function prints and logs.
     up.run("default", "prints")
     up.over("default", "prints")
-    eventually(lambda: "further lines are left out" in up.log.read_text())
+    eventually(lambda: "further lines are dropped" in up.log.read_text())
     assert up.log.stat().st_size < 4_000_000
 
 
@@ -316,14 +316,14 @@ def check_sensitive_outputs(up: Up, secret: str, named: Any) -> None:
     [action] = status["actions"]
     assert action["artifacts"]["made"]["keyValue"] == {"url": "***", "size": "12"}
     assert kept(up, action["artifactsSecret"])["made"]["keyValue"]["url"] == url
-    assert "its artifacts hold values from Secrets" in status["warnings"][0]
+    assert "its artifacts contain values from Secrets" in status["warnings"][0]
     again = {"artifacts": action["artifacts"], "blueprint": "sensitive"}
     up.make(
         f"{KANISTER}/namespaces/default/actionsets",
         "again",
         spec={"actions": [{"name": "make", "secrets": named, **again}]},
     )
-    assert "hold masks instead of values" in up.over("default", "again")["error"]["message"]
+    assert "contain masked values" in up.over("default", "again")["error"]["message"]
 
 
 def kept(up: Up, name: str) -> Any:

@@ -180,7 +180,7 @@ def test_a_status_is_not_filled_in() -> None:
     ("content", "told"),
     [
         (b"hello", "the body is not JSON"),
-        (b"[]", "the body is no object, and so not an AdmissionReview"),
+        (b"[]", "the body is not an object, so it is not an AdmissionReview"),
         (b'{"kind": "ConversionReview"}', "not an AdmissionReview of admission.k8s.io/v1 or"),
         (body(None), "the AdmissionReview has no request"),
         (body({}), "missing required field `uid` - at `$.request`"),
@@ -189,11 +189,11 @@ def test_a_status_is_not_filled_in() -> None:
         (body(request(lamp(), None, operation="UPDATE")), "has no request.oldObject"),
         (
             body(request(lamp(), object=lamp() | {"metadata": []})),
-            "request.object is no object: Expected",
+            "request.object is not an object: Expected",
         ),
         (
             body(request(lamp() | {"metadata": {"annotations": {"a": 1}}})),
-            "request.object is no object: Expected `str`, got `int`",
+            "request.object is not an object: Expected `str`, got `int`",
         ),
     ],
 )

@@ -233,7 +233,7 @@ def test_what_somebody_else_wrote_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "certificates.json").write_text(
         '{"authorities": [{"certificate": "x", "key": ""}]}'
     )
-    with pytest.raises(FolderFailed, match="is not what was written there; move it away"):
+    with pytest.raises(FolderFailed, match="has unexpected content; move it"):
         WebhookCertificates(tmp_path, NAMES).advance(START)
 
 

@@ -24,7 +24,7 @@ from polyver.webhook.served_certificate import PairSource
 __all__ = ["RunningWebhook", "WebhookSettings", "webhook"]
 
 _LOOK_EVERY = 1.0
-_OLD_CONVERSIONS = "the conversions stay as they were"
+_OLD_CONVERSIONS = "the old conversions stay in use"
 _PATIENCE = 20.0
 """For reviews in flight; with the lingering before, less than the 30 s that Kubernetes gives."""
 
@@ -132,4 +132,4 @@ class _Conversions:
         # What is wrong is looked at again, as files may be changed one after the other.
         self._known = found
         self._app.serve(served)
-        self._log.info("conversions are loaded again", kinds=len(served.kinds))
+        self._log.info("conversions reloaded", kinds=len(served.kinds))

@@ -173,7 +173,7 @@ def role_of(piece: Piece) -> Role:
 
 
 class WouldDelete(PolyverError):
-    """A release that would delete objects of an application, with nothing in their place."""
+    """A release that would delete objects of an application, without replacement."""
 
     def __init__(self, targets: Sequence[MoveTarget], lost: Sequence[Piece]) -> None:
         names = " and ".join(map(str, targets))

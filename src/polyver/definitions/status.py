@@ -67,7 +67,7 @@ def supported_fact(errors: Iterable[object]) -> ApplicationCondition:
     if len(text) > _MOST_TEXT:
         text = f"{text[:_MOST_TEXT]} … ({len(found)} in all)"
     return ApplicationCondition(
-        "Supported", "False", "NotExecuted", f"{text}; nothing is applied with them"
+        "Supported", "False", "NotExecuted", f"{text}; the application is not applied"
     )
 
 
@@ -78,7 +78,7 @@ def rendered_fact(outputs: int) -> ApplicationCondition:
 
 def applied_fact(outputs: int, taken_back: Sequence[str]) -> ApplicationCondition:
     """All is applied; `taken_back` tells of fields that others had changed."""
-    more = f"; taken back: {_some(taken_back)}" if taken_back else ""
+    more = f"; reverted: {_some(taken_back)}" if taken_back else ""
     return ApplicationCondition("Applied", "True", "Applied", _count(outputs, "object") + more)
 
 
@@ -112,7 +112,7 @@ def updated_fact(status: ReadOnlyObject) -> ApplicationCondition | None:
         return ApplicationCondition("Updated", "False", next(iter(told.values())), _some([*told]))
     known = [each for each in status.get("conditions") or () if each["type"] == "Updated"]
     return (
-        ApplicationCondition("Updated", "True", "Updated", "it uses what it asks for")
+        ApplicationCondition("Updated", "True", "Updated", "it uses the requested versions")
         if known
         else None
     )

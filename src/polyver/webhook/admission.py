@@ -184,7 +184,7 @@ def _checked(given: Object | None, field: str) -> _Object:
     try:
         return msgspec.convert(given, _Object)
     except msgspec.ValidationError as error:
-        raise bad(f"request.{field} is no object: {error}") from None
+        raise bad(f"request.{field} is not an object: {error}") from None
 
 
 def _patched(before: Object | None, after: Object | None) -> Object:

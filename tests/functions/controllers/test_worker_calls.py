@@ -128,7 +128,7 @@ def test_the_fork_server_ends_when_nothing_is_called_and_loads_no_other_code(
         first = await calls.call(made, "Parent")
         await gone(first["parent"])
         calls.file.write_text(calls.file.read_text() + "\n")
-        with pytest.raises(FunctionCallFailed, match=r"code\.py was changed since polyver started"):
+        with pytest.raises(FunctionCallFailed, match=r"code\.py was changed after polyver started"):
             await calls.call(made, "Parent")
 
     lived(calls, scenario)

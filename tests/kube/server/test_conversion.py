@@ -95,7 +95,7 @@ def _fails(obj: Object) -> Object:
 def test_what_a_function_raises_is_for_the_log_alone(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ApiError) as refused:
         converted(by(_fails), gadget())
-    told = "Gadget a cannot be converted to v2, and the log says why"
+    told = "Gadget a cannot be converted to v2; see the log"
     assert refused.value.message == f"{SOURCE} failed: {told}"
     assert "the password of a" in capsys.readouterr().err
 

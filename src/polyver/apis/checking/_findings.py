@@ -59,78 +59,78 @@ class ConversionFinding:
 
 _BREAKING = {
     "tree": (
-        "versions are not connected, not in one way only, or by rules that cannot be",
-        "Give each version that the definition has exactly one way to the others",
+        "versions are not connected, are connected by several paths, or have invalid rules",
+        "Connect each version of the definition with the others by exactly one conversion path",
     ),
     "kind-removed": (
-        "a kind that was defined is gone, and with it its objects",
-        "Keep its definition until nobody has objects of it",
+        "a kind was removed, and its objects with it",
+        "Keep the definition until no objects of the kind exist",
     ),
     "fails": (
-        "the conversion of an object fails, and with it every list that the object is in",
-        "Have the function take every object that the schema allows, with optional fields missing",
+        "the conversion of an object fails, and so does every list request that includes it",
+        "Make the function accept every object that the schema allows, without optional fields too",
     ),
     "law": (
-        "an object that made a stop in another version arrives as another object",
-        "What one direction changes, the other must change back; compare the fields shown",
+        "converting an object through another version changes the result",
+        "Make each direction the inverse of the other; compare the fields shown",
     ),
     "edit-lost": (
-        "a field that was changed in one version is not as it was written, there or in another",
-        "Have what is written decide, and not what another version had before",
+        "an edit in one version is lost or changed, in that version or in another one",
+        "Use the written value, not a value that was preserved from another version",
     ),
     "default-loses": (
-        "a default that an API server fills in on the way costs a value that was carried",
-        "Give the fields that belong together the same defaults in both versions",
+        "a default that an API server sets in between discards a preserved value",
+        "Give corresponding fields the same defaults in both versions",
     ),
     "compiled": (
-        "the compiled rules do otherwise than the interpreter: a bug in polyver",
-        "Please report it together with the example",
+        "compiled rules and interpreter give different results: a bug in polyver",
+        "Please report it with the example",
     ),
     "view-changed": (
-        "an object that exists is seen otherwise in a version than before",
-        "Restore the rule, or leave this version as it is and make the change in a new one",
+        "an existing object looks different in a version than before",
+        "Restore the rule, or make the change in a new version",
     ),
     "identity": (
-        "an API server refuses the converted object: it may change labels and annotations alone",
-        "Leave apiVersion, kind and the rest of the metadata to polyver",
+        "an API server refuses the converted object: only labels and annotations may change",
+        "Do not change apiVersion, kind and the other metadata: polyver sets them",
     ),
     "pruned": (
-        "a conversion writes a field that the version does not have, and an API server drops it",
-        "Add the field to the schema, or write it to another one",
+        "a conversion writes a field that the version does not have, so an API server drops it",
+        "Add the field to the schema, or write to another field",
     ),
     "unknown-field": (
-        "a rule names a field that the schema of the version does not have",
+        "a rule names a field that is not in the schema of the version",
         "Correct the path, or add the field to the schema",
     ),
     "type": (
-        "a field has another type in the other version than what is written there",
-        "Write a rule for it, such as cast, scale, wrap or keyed, or correct the one there is",
+        "a field has a different type in the other version than the value written to it",
+        "Add a rule such as cast, scale, wrap or keyed, or correct the existing one",
     ),
     "value": (
-        "a rule writes a word or a constant that the schema refuses",
-        "Correct the word, or add it to the enum",
+        "a rule writes a value that the schema refuses",
+        "Correct the value, or add it to the enum",
     ),
 }
 _RISKY = {
     "unstable": (
-        "functions do not give back what they made themselves, so that edits may be undone",
-        "Have each direction give back what the other makes of its own results",
+        "functions do not reproduce their own results, so edits may be reverted",
+        "Make each direction the inverse of the other for its own results",
     ),
     "invalid": (
-        "an object that is right in one version is refused by the other, so it cannot be updated",
-        "Allow it in the other version, or give what is required there a default",
+        "an object that is valid in one version is invalid in the other, so it cannot be updated",
+        "Allow it in the other version, or give required fields there a default",
     ),
     "unmapped": (
-        "an enum has a value for which the rule has no word: it is carried, and the field absent",
-        "Give it a word in the other version",
+        "the rule maps no value for a value of the enum: it is preserved, and the field is absent",
+        "Map it to a value of the other version",
     ),
     "dropped-known": (
-        "a rule drops a field that the other version has, too",
-        "Leave the rule out to keep the field, or move it to another name",
+        "a rule drops a field that the other version also has",
+        "Remove the rule to keep the field, or move the field to another name",
     ),
     "no-schema": (
-        "without the schema of a version nobody can tell what it lacks",
-        "Put the CustomResourceDefinition beside the Conversion",
+        "a version has no schema, so missing fields cannot be detected",
+        "Add the CustomResourceDefinition to the files of the Conversion",
     ),
 }
 RULES: Mapping[str, FindingRule] = {

@@ -38,36 +38,35 @@ class FindingRule:
 
 # From Kubernetes 1.30 on, the real server lets an update keep the mistakes that it does not touch.
 _KEPT = (
-    "from Kubernetes 1.30 on, updates that leave such a value as it is still pass, but nobody can "
-    "write it anew"
+    "from Kubernetes 1.30 on, updates that do not change such a value still pass, but new values "
+    "are refused"
 )
 _KEPT_AROUND = (
-    "from Kubernetes 1.30 on, updates still pass that change nothing at all beside or inside of it"
+    "from Kubernetes 1.30 on, updates still pass if they change nothing next to it or inside it"
 )
 
 _BREAKING = {
     "field-removed": (
-        "a field is gone, and what objects hold in it is dropped in silence",
-        "Keep it, say in its description that it is deprecated, and leave it out of a new version "
-        "that is converted to and from this one",
-    ),
-    "field-renamed": (
-        "a field is gone, and a new one beside it has the same schema",
-        "If it became {other}, keep this one and rename it in a new version, with a conversion "
-        "that moves the value; nothing moves it within one version",
-    ),
-    "type-changed": (
-        "values of the type that was there are refused",
-        "Add a field of the new type beside it, or change the type in a new version with a "
+        "a field was removed; its values are dropped silently",
+        "Keep it, mark it as deprecated in its description, and remove it in a new version with a "
         "conversion",
     ),
+    "field-renamed": (
+        "a field was removed, and a new field next to it has the same schema",
+        "If it was renamed to {other}, keep it, and rename it in a new version with a conversion "
+        "that moves the value; within one version nothing moves it",
+    ),
+    "type-changed": (
+        "values of the old type are refused",
+        "Add another field of the new type, or change the type in a new version with a conversion",
+    ),
     "enum-added": (
-        "any value was right, and only a few are now",
+        "any value was valid, and now only the values of an enum are",
         f"List every value that is in use, or list them in a new version; {_KEPT}",
     ),
     "enum-narrowed": (
-        "values of an enum are gone",
-        f"Keep them, deprecate them first, or leave them out of a new version; {_KEPT}",
+        "values of an enum were removed",
+        f"Keep them, deprecate them first, or remove them in a new version; {_KEPT}",
     ),
     "required-field-added": (
         "a new field is required and has no default",
@@ -78,35 +77,35 @@ _BREAKING = {
         f"Give it a default, or require it in a new version only; {_KEPT_AROUND}",
     ),
     "required-exposed": (
-        "a required field lost its default, so whoever left it out is refused",
+        "a required field lost its default, so objects without the field are refused",
         "Keep the default, or make the field optional",
     ),
     "limit-added": (
-        "a bound is new: of a number, a text, a list or a map",
-        f"Take it back, or set it in a new version; {_KEPT}",
+        "a limit was added to a number, a string, a list or a map",
+        f"Remove it, or add it in a new version; {_KEPT}",
     ),
     "limit-tightened": (
-        "a bound became tighter",
-        f"Take it back, or tighten it in a new version; {_KEPT}",
+        "a limit became stricter",
+        f"Restore it, or change it in a new version; {_KEPT}",
     ),
     "nullable-removed": (
-        "null meant something, and is now dropped or refused",
-        "Keep nullable, or let absence mean what null meant in a new version with a conversion",
+        "null was a valid value, and is now dropped or refused",
+        "Keep nullable, or replace null by absence in a new version with a conversion",
     ),
     "default-refused": (
-        "a new field has a default that its own schema refuses, so every object without it is",
-        "Choose a default that is right",
+        "a new field has a default that its schema refuses, so every object without it is refused",
+        "Choose a valid default",
     ),
     "unknown-dropped": (
-        "fields without a schema were kept, and are now dropped in silence",
-        "Keep x-kubernetes-preserve-unknown-fields until every field that is in use has a schema",
+        "fields without a schema were kept, and are now dropped silently",
+        "Keep x-kubernetes-preserve-unknown-fields until every field in use has a schema",
     ),
     "values-narrowed": (
-        "a map takes less than it did",
-        "Keep additionalProperties as they were, and narrow them in a new version",
+        "a map accepts fewer values",
+        "Keep additionalProperties, and restrict them in a new version",
     ),
     "embedded-added": (
-        "what is in a field must now be a whole object, with apiVersion, kind and metadata",
+        "a field must now contain a complete object, with apiVersion, kind and metadata",
         "Set x-kubernetes-embedded-resource in a new version only",
     ),
     "embedded-removed": (
@@ -114,101 +113,101 @@ _BREAKING = {
         "Keep x-kubernetes-embedded-resource, or give these fields a schema of their own",
     ),
     "list-keyed": (
-        "a list became a set or a map, or has other keys: doubles are refused, and ownership in "
-        "server-side apply is by other keys",
-        "Keep the list-type and its keys, and change them in a new version; an object that holds "
-        "doubles can still be updated, but its owners in server-side apply are lost",
+        "a list became a set or a map, or has other keys: duplicates are refused, and server-side "
+        "apply tracks ownership by other keys",
+        "Keep the list-type and its keys, and change them in a new version; an object with "
+        "duplicates can still be updated, but its owners in server-side apply are lost",
     ),
     "unique-added": (
-        "uniqueItems is new",
-        "The real server refuses uniqueItems: use x-kubernetes-list-type set in a new version",
+        "uniqueItems was added",
+        "kube-apiserver refuses uniqueItems: use x-kubernetes-list-type set in a new version",
     ),
     "identity-changed": (
         "the group, the plural, the kind or the scope of a definition changed",
-        "The real server refuses this: make another definition, and copy the objects over",
+        "kube-apiserver refuses this: create another definition, and copy the objects",
     ),
     "stored-version-removed": (
-        "a version is gone in which objects may be stored",
-        "The real server refuses this: retire the version first, which rewrites what is stored "
+        "a version was removed in which objects may be stored",
+        "kube-apiserver refuses this: retire the version first, which rewrites what is stored "
         "and trims status.storedVersions",
     ),
     "served-version-removed": (
-        "a served version is gone",
-        "Deprecate it first, then unserve it, and drop it when nobody asks for it any more and no "
-        "managedFields name it: they would keep appliers from applying",
+        "a served version was removed",
+        "Deprecate it first, then stop serving it, and remove it when no client requests it and no "
+        "managedFields name it: otherwise server-side apply fails",
     ),
     "version-unserved": (
         "a version is no longer served, so its clients get 404",
-        "Deprecate it first, and unserve it when its clients have moved",
+        "Deprecate it first, and stop serving it when its clients have moved",
     ),
     "status-removed": (
-        "the status subresource is gone: clients that write it get 404",
-        "Keep it, and leave it out of a new version",
+        "the status subresource was removed: clients that write it get 404",
+        "Keep it, and remove it in a new version",
     ),
     "scale-removed": (
-        "the scale subresource is gone, so autoscalers and kubectl scale fail",
-        "Keep it, and leave it out of a new version",
+        "the scale subresource was removed, so autoscalers and kubectl scale fail",
+        "Keep it, and remove it in a new version",
     ),
     "selectable-removed": (
-        "a field can no longer be selected by, and requests that do are refused",
-        "Keep it among selectableFields, and leave it out of a new version",
+        "a field is no longer selectable, so requests that select by it are refused",
+        "Keep it in selectableFields, and remove it in a new version",
     ),
 }
 
 _RISKY = {
     "field-claimed": (
-        "a new field stands where unknown fields were kept: objects may hold something else in it",
-        "Look at what objects hold there, or choose a name that none of them uses",
+        "a field was added where unknown fields were kept: objects may contain other values in it",
+        "Check the values in existing objects, or choose an unused name",
     ),
     "field-filled-in": (
-        "a new field has a default, in an object whose number of fields, alternatives or rules "
-        "are checked",
-        "Make sure that an object with nothing but the default passes them, or drop the default",
+        "a new field has a default, in an object with checks of the number of fields, of "
+        "alternatives or of rules",
+        "Make sure that an object with only the default passes them, or remove the default",
     ),
     "type-widened": (
-        "values of further types are right, which clients may not know how to read",
-        "Tell clients before anyone writes such a value, or widen the type in a new version",
+        "values of additional types are valid, which clients may not support",
+        "Update clients before such a value is written, or widen the type in a new version",
     ),
     "limit-changed": (
-        "a bound or a multiple changed in a way that cannot be compared",
-        f"Make sure that every value in use is still right; {_KEPT}",
+        "a limit or a multiple changed in a way that cannot be compared",
+        f"Make sure that every value in use is still valid; {_KEPT}",
     ),
     "pattern-changed": (
-        "a pattern is new or another",
-        f"Make sure that every text in use still matches; {_KEPT}",
+        "a pattern was added or changed",
+        f"Make sure that every string in use still matches; {_KEPT}",
     ),
     "format-changed": (
-        "a format is new or another",
+        "a format was added or changed",
         f"Make sure that every value in use still has it; {_KEPT}",
     ),
     "default-changed": (
-        "a default changed, for objects that left the field out, too",
-        "Keep the default, and choose another in a new version",
+        "a default changed, also for existing objects without the field",
+        "Keep the default, and change it in a new version",
     ),
     "default-removed": (
-        "a default is gone, so readers find nothing where there was always something",
-        "Keep the default, or let every reader cope with absence first",
+        "a default was removed, so the field may be absent",
+        "Keep the default, or first make every client handle an absent field",
     ),
     "default-added": (
-        "a default is new in a field that was there: objects that left it out now have it",
-        "Make sure that the default means what absence meant",
+        "a default was added to an existing field: objects without the field now have it",
+        "Make sure that the default means the same as absence",
     ),
     "null-kept": (
         "null was dropped or replaced by the default, and is now kept where an enum, a number of "
-        "fields, alternatives or rules are checked, or a default was meant",
-        "Leave nullable away: absence says the same",
+        "fields, alternatives or rules are checked, or where a default was set",
+        "Remove nullable: an absent field means the same",
     ),
     "unknown-refused": (
         "fields without a schema were dropped, and are now refused",
-        "Leave additionalProperties away: unknown fields are dropped, and clients that ask for it "
-        "are told",
+        "Remove additionalProperties: unknown fields are dropped, and clients that request "
+        "validation are warned",
     ),
     "list-merged": (
-        "a set or a map became atomic, so server-side apply replaces it as a whole",
-        "Keep the list-type: appliers that own single items would take the others away",
+        "a set or a map became atomic, so server-side apply replaces it completely",
+        "Keep the list-type: clients that own single items would remove the other items",
     ),
     "map-merged": (
-        "x-kubernetes-map-type changed, so server-side apply owns it in another way",
+        "x-kubernetes-map-type changed, so server-side apply tracks ownership differently",
         "Keep the map-type, and change it in a new version",
     ),
     "alternatives-changed": (
@@ -216,91 +215,91 @@ _RISKY = {
         f"Make sure that every object in use still passes; {_KEPT_AROUND}",
     ),
     "rule-added": (
-        "a rule in CEL is new or another",
-        "Make sure that every object in use passes, or let the rule look at what changes only, "
-        "with oldSelf and optionalOldSelf",
+        "a CEL rule was added or changed",
+        "Make sure that every object in use passes, or make the rule check only changes, with "
+        "oldSelf and optionalOldSelf",
     ),
     "keyword-changed": (
-        "a keyword changed that is not known here",
-        "Make sure that every object in use is still right",
+        "an unknown keyword changed",
+        "Make sure that every object in use is still valid",
     ),
     "storage-moved": (
-        "another version is the one that is stored",
-        "Keep the version that was stored until every object is rewritten and "
-        "status.storedVersions trimmed; until then going back is possible",
+        "the storage version changed",
+        "Keep the old storage version until every object is rewritten and status.storedVersions "
+        "is trimmed; until then the change can be undone",
     ),
     "names-changed": (
-        "the singular, the list kind, a short name or a category changed or is gone",
-        "Keep the names that people and scripts use, and add new ones beside them",
+        "the singular, the list kind, a short name or a category changed or was removed",
+        "Keep the names that people and scripts use, and add new ones",
     ),
     "status-added": (
-        "the status subresource is new: a status in a plain write is ignored",
-        "Let every controller write to /status first, or add it in a new version",
+        "the status subresource was added: a status in a write to the object is ignored",
+        "First make every controller write to /status, or add it in a new version",
     ),
     "scale-changed": (
-        "the scale subresource reads or writes other fields",
+        "the scale subresource uses other fields",
         "Keep its paths, and change them in a new version",
     ),
     "conversion-changed": (
-        "the strategy of conversion changed",
+        "the conversion strategy changed",
         "Make sure that every stored object can be read in every served version before and after: "
-        "None changes nothing but apiVersion, and Webhook fails when nobody answers",
+        "None changes only apiVersion, and Webhook fails if the webhook does not answer",
     ),
 }
 
 _SAFE = {
-    "field-added": ("a field is new, and optional or filled in", "Nothing to do"),
+    "field-added": ("a field was added, and is optional or has a default", "Nothing to do"),
     "field-freed": (
-        "a field lost its schema, but is kept as it is",
-        "Nothing to do; clients may find anything in it",
+        "a field lost its schema, but its values are kept",
+        "Nothing to do; clients may find any value in it",
     ),
     "enum-widened": (
-        "an enum has more values, or is gone",
-        "Make sure that clients cope with values that they do not know",
+        "an enum has more values, or was removed",
+        "Make sure that clients handle unknown values",
     ),
     "required-removed": (
         "a required field became optional",
-        "Make sure that readers cope with absence",
+        "Make sure that clients handle an absent field",
     ),
     "required-filled-in": (
         "a field is required, and has a default",
-        "Nothing to do: the default fills it in wherever it is missing",
+        "Nothing to do: the default is set where the field is missing",
     ),
-    "limit-widened": ("a bound is wider, or gone", "Make sure that readers cope with it"),
-    "pattern-removed": ("a pattern is gone", "Make sure that readers cope with any text"),
-    "format-widened": ("a format is wider, or gone", "Make sure that readers cope with it"),
-    "nullable-added": ("null may be written", "Make sure that readers cope with null"),
+    "limit-widened": ("a limit is wider, or was removed", "Make sure that clients handle it"),
+    "pattern-removed": ("a pattern was removed", "Make sure that clients handle any string"),
+    "format-widened": ("a format is wider, or was removed", "Make sure that clients handle it"),
+    "nullable-added": ("null became a valid value", "Make sure that clients handle null"),
     "unknown-kept": (
         "fields without a schema are kept, or no longer refused",
         "Nothing to do",
     ),
-    "values-widened": ("a map takes more than it did", "Make sure that readers cope with it"),
-    "unique-removed": ("uniqueItems are gone", "Nothing to do"),
+    "values-widened": ("a map accepts more values", "Make sure that clients handle it"),
+    "unique-removed": ("uniqueItems was removed", "Nothing to do"),
     "alternatives-widened": (
-        "an alternative is new, or a condition is gone",
-        "Make sure that readers cope with it",
+        "an alternative was added, or a condition was removed",
+        "Make sure that clients handle it",
     ),
-    "rule-removed": ("a rule in CEL is gone", "Make sure that readers cope with it"),
+    "rule-removed": ("a CEL rule was removed", "Make sure that clients handle it"),
     "version-added": (
-        "a version is new",
-        "Make sure that conversion reaches it before it is served",
+        "a version was added",
+        "Make sure that it can be converted before it is served",
     ),
     "version-removed": (
-        "a version is gone that was neither served nor stored",
+        "a version was removed that was neither served nor stored",
         "Nothing to do",
     ),
-    "version-served": ("a version is served that was not", "Nothing to do"),
+    "version-served": ("a version is now served", "Nothing to do"),
     "version-deprecated": (
-        "a version became deprecated, so its clients are warned",
-        "Say in deprecationWarning what to use instead",
+        "a version was deprecated, so its clients are warned",
+        "Name the replacement in deprecationWarning",
     ),
-    "scale-added": ("the scale subresource is new", "Nothing to do"),
-    "selectable-added": ("a further field can be selected by", "Nothing to do"),
+    "scale-added": ("the scale subresource was added", "Nothing to do"),
+    "selectable-added": ("a field became selectable", "Nothing to do"),
     "columns-changed": (
-        "the columns that kubectl get prints are others",
+        "the columns that kubectl get prints changed",
         "Nothing to do, unless scripts read them",
     ),
-    "names-added": ("a short name or a category is new", "Nothing to do"),
+    "names-added": ("a short name or a category was added", "Nothing to do"),
 }
 
 _TABLES = {

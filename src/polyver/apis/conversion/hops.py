@@ -220,7 +220,7 @@ def _copied(value: Any) -> Any:
     """A copy of what was read from JSON, or made to be written as that."""
     try:
         return msgspec.to_builtins(value)
-    except TypeError:  # no JSON, which is told when it is written
+    except TypeError:  # not JSON, which is told when it is written
         return fresh(value)
 
 

@@ -25,11 +25,11 @@ PATTERN: Final = rf"^(?:{_PLAIN.pattern}|{_QUOTED})(?:\.{_PLAIN.pattern}|{_QUOTE
 
 
 class InvalidFieldPath(PolyverError):
-    """A text that names no field."""
+    """A text that is not the path of a field."""
 
     def __init__(self, text: str) -> None:
         hint = 'write it as spec.schedule, or metadata.annotations["ex.io/mode"]'
-        super().__init__(f"{text!r} names no field", hint=hint)
+        super().__init__(f"{text!r} is not the path of a field", hint=hint)
 
 
 @lru_cache(maxsize=4096)

@@ -39,8 +39,8 @@ class ClassReader:
             assert issubclass(cls, DeclaredObject)
             return FieldSchema(dict(cls.__schema__), cls, at)
         if cls in self._open:
-            fact = f"{shown_name(cls)} contains itself, and a schema cannot"
-            raise InvalidKind(fact, at=at, hint="use apis.Anything where it does")
+            fact = f"{shown_name(cls)} contains itself, which a schema cannot express"
+            raise InvalidKind(fact, at=at, hint="use apis.Anything for that field")
         if cls not in self._read:
             self._check(cls, at)
             place = self._typed_dict(cls) if flavour(cls) == "typed dict" else self.part(cls)
@@ -53,7 +53,7 @@ class ClassReader:
         if flavour(cls) != "plain" or any(cls in values for values in around):
             return
         fact = f"{shown_name(cls)} is not a type for a field"
-        hint = "if it is a class of yours, put @apis.part above it" if _is_ours(cls) else ""
+        hint = "if it is your class, decorate it with @apis.part" if _is_ours(cls) else ""
         raise InvalidKind(fact, at=at, hint=hint)
 
     def part(self, cls: type) -> FieldSchema:
@@ -76,8 +76,8 @@ class ClassReader:
         for name, wanted in _ROOT.items():
             found = places.pop(name, None)
             if found and (found.schema.get("type") != wanted["type"] or is_part(found.python)):
-                hint = "leave it out, or write dict[str, Any]" if name == "metadata" else ""
-                raise found.wrong(f"{name} is the same in all kinds", hint)
+                hint = "omit it, or write dict[str, Any]" if name == "metadata" else ""
+                raise found.wrong(f"{name} has the same type in all kinds", hint)
         if status is not False and "status" in places:
             # It is dropped from what clients create, so nobody could be made to give it.
             places["status"].optional = True
@@ -87,7 +87,7 @@ class ClassReader:
 
     def _places(self, cls: type) -> dict[str, FieldSchema]:
         if "__init__" in vars(cls) and flavour(cls) == "plain":
-            fact = "a class of objects is made with keywords, and cannot have an __init__"
+            fact = "a class of objects cannot define __init__: objects are created with keywords"
             raise InvalidKind(fact, at=shown_name(cls))
         self._open.append(cls)
         places = {each.name: self._place(each, cls) for each in fields_of(cls, self._names)}
@@ -184,5 +184,5 @@ def _data(place: FieldSchema) -> Any:
             return data
     except (TypeError, NotImplementedError, ValueError):
         pass
-    fact = f"the default {place.default!r} is not plain data"
-    raise place.wrong(fact, "it must be what JSON can hold")
+    fact = f"the default {place.default!r} is not JSON data"
+    raise place.wrong(fact, "use a value that JSON can express")

@@ -87,7 +87,7 @@ def refusal(
     if not facts:
         return None
     return RequestRefused(
-        "; ".join(facts), at=at, hint="nothing was applied; --adopt takes them over"
+        "; ".join(facts), at=at, hint="nothing was applied; use --adopt to take them over"
     )
 
 

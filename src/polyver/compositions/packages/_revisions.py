@@ -182,7 +182,7 @@ def check_revision(
         return [*_check_change(obj, old, others)]
     function, name = function_of(obj), obj["metadata"].get("name", "")
     if not function:
-        fact = "it does not say to which function it belongs"
+        fact = "it has no label that names its function"
         return [Refusal("NoPackage", fact, at=f"metadata.labels[{PACKAGE}]")]
     digits = name.removeprefix(f"{function}-")
     found = check_reference(obj["spec"]["image"], at="spec.image")

@@ -179,7 +179,7 @@ def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[Desir
 
 def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[DesiredCondition]:
     """Conditions that a function would have told if the pipeline had not failed."""
-    message = "the pipeline failed before anybody told"
+    message = "the pipeline failed before this condition was set"
     for each in mapping(composite.get("status")).get("conditions") or ():
         if each["type"] not in SYSTEM | told:
             yield DesiredCondition(each["type"], "Unknown", "FatalError", message)
@@ -194,7 +194,7 @@ def stayed_conditions(
 
 def paused_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, Any]]:
     """The conditions of a composite resource that is left alone because somebody wants that."""
-    message = f"the annotation {PAUSED} says that nothing is to be done"
+    message = f"the annotation {PAUSED} pauses reconciliation"
     return conditions_with(
         composite, [DesiredCondition("Synced", "False", "ReconcilePaused", message)], now=now
     )

@@ -63,7 +63,11 @@ def _facts(decision: Decision, refusals: Sequence[Refusal]) -> Iterator[dict[str
     if decision.warnings:
         said = {"status": "Unknown", "reason": "Warned", "message": "; ".join(decision.warnings)}
     else:
-        said = {"status": "True", "reason": "Compared", "message": "no parameter is broken"}
+        said = {
+            "status": "True",
+            "reason": "Compared",
+            "message": "no parameter change breaks users",
+        }
     if not refusals:
         yield {"type": "Compatible", **said}
 

@@ -55,7 +55,7 @@ class PhaseRun:
         """Why it was that version and, of one that failed, why it did."""
         if self.state is not RunState.FAILED or not self.chosen:
             return self.reason
-        return f"{self.chosen}; it failed: {self.reason}"
+        return f"{self.chosen}; failed: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _MANAGER: Final = "polyver-actions"
 
 
 class NotKept(PolyverError):
-    """A sensitive output that cannot be kept, or is not there any more."""
+    """A sensitive output that cannot be kept, or no longer exists."""
 
 
 class OutputSecrets:
@@ -54,7 +54,7 @@ class OutputSecrets:
     ) -> None:
         there = await find(self._client, _SECRETS, name, namespace)
         if there is not None and controller_of(there) != action_set["metadata"]["uid"]:
-            fact = f"secret {namespace}/{name} is there already and belongs to somebody else"
+            fact = f"secret {namespace}/{name} already exists and has another owner"
             raise NotKept(fact, hint="delete it, and run the ActionSet again")
         secret = {
             "apiVersion": "v1",

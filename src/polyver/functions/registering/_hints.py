@@ -143,7 +143,7 @@ def _union(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
 def _mapping(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
     key, value = get_args(hint)
     if key is not str:
-        raise InvalidFunction(f"the keys of {_shown(hint)} are not texts", at=at)
+        raise InvalidFunction(f"the keys of {_shown(hint)} are not strings", at=at)
     return MapOf(type_of(value, f"{at}{{}}", names))
 
 
@@ -228,7 +228,7 @@ def _is_model(hint: Any) -> bool:
 def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[ArgumentField, ...]:
     """The fields of a dataclass, a Struct or a TypedDict."""
     if not _is_model(model):
-        fact = f"{_shown(model)} is no model"
+        fact = f"{_shown(model)} is not a model"
         raise InvalidFunction(
             fact, at=at, hint="write a dataclass, a msgspec.Struct or a TypedDict"
         )

@@ -29,7 +29,7 @@ from polyver.core.plain import Object
 __all__ = ["NO_NODES", "BlockingClient", "NoNodes", "RemoteClient"]
 
 T = TypeVar("T")
-NO_NODES = "on polyver up nothing runs pods: this needs a cluster with nodes"
+NO_NODES = "polyver up does not run pods: this needs a cluster with nodes"
 
 
 class NoNodes(PolyverError):
@@ -245,7 +245,7 @@ class RemoteClient:
     @property
     def _pods(self) -> PodClient:
         if not isinstance(self._client, PodClient):
-            raise NoNodes("commands in pods and their logs are not there", hint=NO_NODES)
+            raise NoNodes("commands in pods and logs are not available", hint=NO_NODES)
         return self._client
 
     async def watch_kinds(self) -> AsyncGenerator[Discovery, None]:

@@ -144,7 +144,7 @@ class ApiServerApp:
             raise
         except Exception as error:
             self._log.failure("a request failed", error, path=scope["path"])
-            return _refused(internal("this request failed; the server's log says why"))
+            return _refused(internal("this request failed; see the log of the server"))
 
     def _own(self, request: HttpRequest) -> HttpResponse | None:
         """The answer to what is asked of the server rather than of the API."""

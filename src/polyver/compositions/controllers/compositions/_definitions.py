@@ -222,7 +222,7 @@ class CompositeDefinitionController(Controller[str]):
         """Have the kind go, and with it the objects that it has by force alone."""
         name, uid = crd["metadata"]["name"], crd["metadata"]["uid"]
         if there:
-            message = f"deleted by force, and with it {listed(there, most=3)}"
+            message = f"deleted by force, with {listed(there, most=3)}"
             await self._events.tell(obj, "DeletedByForce", message, type="Warning")
         try:
             await self._client.delete(CRDS, name, uid=uid)

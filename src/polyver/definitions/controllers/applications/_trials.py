@@ -111,7 +111,7 @@ class MoveTrials:
         new: Sequence[MoveTarget],
         placed: Sequence[Placed],
     ) -> MoveFailure | None:
-        """Why the new targets would delete objects, with nothing in their place."""
+        """Why the new targets would delete objects, without replacement."""
         after = {each.identity: each for each in _pieces(placed)}
         there = {tuple(each) for each in noted(found)}
         there |= {tuple(part_in(each)) for each in applied_before(found)}

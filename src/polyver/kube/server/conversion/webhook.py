@@ -130,7 +130,7 @@ class InProcessConversion:
             raise failure(f"{source_of(obj)} failed: {error}") from None
         except Exception as error:
             Log().failure("a conversion failed", error, object=_name_of(obj))
-            text = f"{_name_of(obj)} cannot be converted to {version}, and the log says why"
+            text = f"{_name_of(obj)} cannot be converted to {version}; see the log"
             raise failure(f"{source_of(obj)} failed: {text}") from None
         return await _in_turn(obj, lambda: accepted(obj, converted))
 
