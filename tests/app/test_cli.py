@@ -298,7 +298,7 @@ def test_a_wrong_question_is_answered_with_what_to_do(
         (
             "releases: [0.1.0]\nfunctions:\n"
             "  F: {versions: {v1: {stage: stable}, v2: {stage: removed}}}",
-            "does not say in which release",
+            "without the field removedIn",
         ),
         (
             "releases: [0.1.0]\nfunctions: {F: {versions: {v1: {stage: stable},"
@@ -321,11 +321,11 @@ def test_a_wrong_question_is_answered_with_what_to_do(
         (
             "releases: [0.1.0]\nfunctions: {F: {versions: {v1: {stage: stable},"
             " v2: {stage: deprecated}}}}",
-            "F v2.0.0 is deprecated and does not say since when",
+            "F v2.0.0 is deprecated without the field since",
         ),
         (
             "releases: [0.1.0]\nfunctions: {F: {versions: {v1: {stage: stable, since: 0.1.0}}}}",
-            "F v1.0.0 is stable, and cannot be deprecated or removed at once",
+            "F v1.0.0 is stable, and cannot have since or removedIn",
         ),
         (
             "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\nmetadata: {name: f-1}\n"

@@ -126,7 +126,7 @@ def test_what_somebody_else_controls_is_not_observed() -> None:
     del obj["metadata"]["ownerReferences"]
     assert observe(bucket(), [(obj, {"k": b"v"})])["a"].connection_details == {"k": b"v"}
     del obj["metadata"]["annotations"]
-    with pytest.raises(Refusal, match="ConfigMap shop/x does not say"):
+    with pytest.raises(Refusal, match="ConfigMap shop/x has no name"):
         observe(bucket(), [(obj, {})])
 
 

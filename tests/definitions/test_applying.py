@@ -115,7 +115,7 @@ APPLIED = {"manager": "polyver-applications", "operation": "Apply", "fieldsV1": 
         ({"labels": MINE, "ownerReferences": [OWNED]}, ""),
         ({"labels": MINE}, ""),
         ({"ownerReferences": [OWNED]}, ""),
-        ({}, "somebody else"),
+        ({}, "another owner"),
         ({"labels": OTHERS}, "Application default/other"),
         ({"labels": MINE, "ownerReferences": [OWNED | {"uid": "2"}]}, "Application shop"),
         (

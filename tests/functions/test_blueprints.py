@@ -70,7 +70,7 @@ def test_the_blueprint_of_the_seed_is_right() -> None:
         (
             "actions:\n  run:\n    phases:\n    - {func: Plain, name: a}\n"
             "    deferPhase: {func: Plain, name: a}\n",
-            "two phases are called a (bp.yaml:8, actions.run.deferPhase.name); the first is "
+            "two phases have the name a (bp.yaml:8, actions.run.deferPhase.name); the first is "
             "actions.run.phases[0]; templates need unique names",
         ),
     ],

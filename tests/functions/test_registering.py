@@ -372,8 +372,8 @@ def twice(ctx: object, a: int, b: Annotated[int, Alias("a")]) -> None: ...
         (keys, r"the keys of dict\[int, str\] are not strings"),
         (strange, r"set\[str\] is not a type for an argument"),
         (nowhere, "Nowhere is not known where nowhere is declared"),
-        (default, 'its default is wrong: expected integer, found "x"'),
-        (twice, "two arguments are called a"),
+        (default, 'its default is invalid: expected integer, found "x"'),
+        (twice, "two arguments have the name a"),
         ("text", "Sample is not a function"),
     ],
 )

@@ -142,7 +142,7 @@ def test_a_hook_that_takes_too_long_is_not_waited_for() -> None:
     content = body(request(lamp("v2", "slow", watts=1)))
     found = answer("POST", "/admit/validate?timeout=200ms", content, app=app()).json["response"]
     assert found["allowed"] is False
-    text = "Internal error occurred: a hook gave no answer within 0.2 s"
+    text = "Internal error occurred: a hook did not answer within 0.2 s"
     assert found["status"]["message"] == text
 
 

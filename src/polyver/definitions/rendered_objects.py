@@ -208,7 +208,7 @@ def stranger(found: ReadOnlyObject, application: ReadOnlyObject) -> str:
         return ""
     if all(whose):
         return f"Application {whose[0]}/{whose[1]}"
-    return "" if owner is not None else "somebody else"
+    return "" if owner is not None else "another owner"
 
 
 def is_prunable(found: ReadOnlyObject, application: ReadOnlyObject) -> bool:

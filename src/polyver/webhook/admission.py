@@ -123,7 +123,7 @@ async def _asked(chain: AdmissionChain, act: Act, review: AdmissionRequest) -> N
         async with asyncio.timeout(review.patience):
             await (chain.mutate(review) if act == "mutate" else chain.validate(review))
     except TimeoutError:
-        raise internal(f"a hook gave no answer within {review.patience:g} s") from None
+        raise internal(f"a hook did not answer within {review.patience:g} s") from None
 
 
 def _kind(request: _Request) -> ResourceKind:

@@ -287,7 +287,7 @@ def test_what_somebody_else_made_is_not_taken(platform: Platform, name: str) -> 
     told = failed(platform, app, "Applied")
     assert told["reason"] == "Taken"
     assert f"ConfigMap default/{name}-c0 (spec.components[0])" in told["message"]
-    assert "belongs to somebody else" in told["message"]
+    assert "belongs to another owner" in told["message"]
     platform.request("DELETE", path_of(app))
     eventually(lambda: found(platform, path_of(app)) is None)
     assert found(platform, f"{MAPS}/{name}-c0") == before

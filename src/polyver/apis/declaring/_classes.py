@@ -95,7 +95,7 @@ class ClassReader:
         keys = [place.name for place in places.values()]
         for name, place in places.items():
             if keys.count(place.name) > 1:
-                raise InvalidKind(f"two fields are called {place.name}", at=place.at)
+                raise InvalidKind(f"two fields have the name {place.name}", at=place.at)
             if name in ("__schema__", "__declared__"):
                 raise InvalidKind(f"{name} cannot be a field", at=place.at)
         return places

@@ -79,7 +79,7 @@ def refusal(
     """Why nothing is applied: objects of others, and fields that others have changed."""
     facts = []
     if strange:
-        each = [f"{named(obj)} by {listed(managers(obj)) or 'somebody'}" for obj in strange]
+        each = [f"{named(obj)} by {listed(managers(obj)) or 'unknown'}" for obj in strange]
         facts.append(f"managed by others: {listed(each)}")
     if owned:
         each = [f"{name} {_owned(fields)}" for name, fields in owned.items()]

@@ -366,7 +366,7 @@ def _cause(error: BaseException) -> BaseException:
 
 def _reason(cause: BaseException, error: httpx2.HTTPError) -> str:
     if isinstance(error, httpx2.TimeoutException):
-        return "it takes too long"
+        return "it timed out"
     if isinstance(cause, ConnectionError) and cause.errno:
         return os.strerror(cause.errno)  # asyncio puts the address there, which is told already
     said = cause.strerror if isinstance(cause, OSError) else ""

@@ -187,7 +187,7 @@ def check_revision(
     digits = name.removeprefix(f"{function}-")
     found = check_reference(obj["spec"]["image"], at="spec.image")
     if name != revision_name(function, digits):
-        fact = f"a revision of {function} is called {function}- and 12 digits of its digest"
+        fact = f"the name of a revision of {function} is {function}- and 12 digits of its digest"
         found.append(Refusal("InvalidName", fact, at="metadata.name"))
     return [*found, *check_number(obj["spec"]["revision"], others)]
 

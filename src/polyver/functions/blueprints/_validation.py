@@ -122,7 +122,7 @@ def _doubled(blueprint: Blueprint, phases: Iterable[Phase]) -> Iterator[Blueprin
     for phase in phases:
         first = seen.setdefault(phase.name, phase)
         if first is not phase and phase.name:
-            fact = f"two phases are called {phase.name}"
+            fact = f"two phases have the name {phase.name}"
             hint = f"the first is {dotted(first.path)}; templates need unique names"
             yield blueprint.finding(fact, *phase.path, "name", hint=hint)
 

@@ -58,7 +58,7 @@ async def command(
         await asyncio.shield(_end(process))
     if code:
         said = ctx.mask(text_of(err or out)).strip()[-500:]
-        raise _ProgramFailed(f"{command[0]} ended with {code}: {said}")
+        raise _ProgramFailed(f"{command[0]} exited with code {code}: {said}")
     return {"stdout": text_of(out), "stderr": text_of(err), **outputs_in(out)}
 
 

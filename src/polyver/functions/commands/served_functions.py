@@ -100,7 +100,7 @@ def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
     for name in sorted(here.keys() | there.keys()):
         one, other = _versions(here.get(name)), _versions(there.get(name))
         if one != other:
-            fact = f"{name} is {other or 'not there'} on {served.server}, and {one or 'not'} here"
+            fact = f"{name} is {other or 'missing'} on {served.server}, and {one or 'missing'} here"
             warn(f"{fact}; the local functions are used")
 
 

@@ -133,7 +133,7 @@ def _ended(function: Function, code: int | None) -> str:
     """Return why there is no answer: the process has ended before it could give one."""
     fact = f"{function.label}: its worker process"
     if code is None:
-        return f"{fact} is gone"
+        return f"{fact} no longer exists"
     if code >= 0:
         return f"{fact} ended with exit code {code}"
     name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)

@@ -208,7 +208,7 @@ def _default(default: Any, kind: ArgumentType, *, at: str) -> object:
     reading = ArgumentReader(before_rendering=False)
     found = kind.read(default, (), reading)
     if reading.wrong:
-        raise InvalidFunction(f"its default is wrong: {reading.wrong[0].fact}", at=at)
+        raise InvalidFunction(f"its default is invalid: {reading.wrong[0].fact}", at=at)
     return found
 
 
@@ -254,7 +254,7 @@ def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]
         hint = f"import or declare {error.name} above it"
         raise InvalidFunction(fact, at=at, hint=hint) from None
     except (TypeError, SyntaxError) as error:
-        raise InvalidFunction(f"a type is wrong: {error}", at=at) from None
+        raise InvalidFunction(f"invalid type: {error}", at=at) from None
 
 
 def _written(model: Any) -> dict[str, tuple[str, Any]]:

@@ -168,7 +168,7 @@ def _distinct(fields: tuple[ArgumentField, ...], at: str) -> tuple[ArgumentField
     seen: set[str] = set()
     for each in fields:
         if each.name in seen:
-            raise InvalidFunction(f"two arguments are called {each.name}", at=at)
+            raise InvalidFunction(f"two arguments have the name {each.name}", at=at)
         seen.add(each.name)
     return fields
 

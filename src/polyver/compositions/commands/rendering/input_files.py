@@ -324,7 +324,7 @@ def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
         key, path = _pair(text, "--context-files", "KEY=FILE")
         documents = read_manifests([path])
         if len(documents) != 1:
-            fact = f"{path} holds {len(documents)} documents"
+            fact = f"{path} contains {len(documents)} documents"
             raise UnreadableInput(fact, at="--context-files", hint="one is expected")
         found[key] = documents[0].value
     for text in values:
