@@ -199,7 +199,7 @@ def test_every_capability_resolves_from_files(
         (["my-component@>1.2.0"], 2, '">1.2.0" is not a version or a series'),
         (["my-component@"], 2, '"" is not a version or a series'),
         (["my-component", "-f", "missing.yaml"], 3, "missing.yaml cannot be read: No such file"),
-        (["my-component", "-f", "empty"], 3, "empty holds no .yaml, .yml, .json file"),
+        (["my-component", "-f", "empty"], 3, "empty contains no .yaml, .yml, .json file"),
         (["my-component", "--policy", "mine"], 2, "there is no policy mine; known: apis, "),
         (
             ["my-component", "--policy", "functions"],
@@ -253,7 +253,7 @@ def test_a_wrong_question_is_answered_with_what_to_do(
         (DEFS.replace("versions:", "vs:"), "publishes no version (bad.yaml:5, spec.versions)"),
         (
             DEFS + "  version: 1.0.0",
-            "v2beta1 has no version of its own (bad.yaml:11, spec.version)",
+            "v2beta1 has no field version (bad.yaml:11, spec.version)",
         ),
         (DEFS.replace("v2beta1", "v1beta1"), "v1beta1 has no list of versions (bad.yaml:6"),
         (DEFS.replace("v2beta1", "v3"), "core.oam.dev/v3 is not known (bad.yaml:2, apiVersion)"),
