@@ -30,7 +30,7 @@ from bench.rows import Found, Gap, Row, print_rows, say
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "build" / "bench"
 KEPT = Path(__file__).with_name("results.json")
-TITLE = "What it costs in CPU, by how many there are"
+TITLE = "CPU time by number of releases, dependents or applications"
 LIMIT = 15 * 60
 """Seconds for all sections together, without what is built first."""
 

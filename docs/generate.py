@@ -38,8 +38,8 @@ def command_line() -> str:
 |---|---|
 {codes}
 
-Errors and warnings go to standard error, one line each: the fact, the place in parentheses, and
-what to do next.
+Errors and warnings go to standard error, one line each: the problem, its location in parentheses,
+and what to do next.
 """
 
 
@@ -48,51 +48,53 @@ def compatibility() -> str:
     return f"""<!-- Written by `make docs` from the rules themselves. -->
 # Compatibility of API versions
 
-What objects and clients of one schema or CustomResourceDefinition can no longer do when another
-takes its place: `compare_schemas(old, new)` and `compare_definitions(old, new)` of
-`polyver.apis.compatibility`. The order matters: what is narrower in one direction is
-wider in the other.
+polyver compares two versions of a schema or of a CustomResourceDefinition (CRD) and reports changes
+that break existing objects or clients. `polyver check --against` prints them; in Python,
+`compare_schemas(old, new)` and `compare_definitions(old, new)` of `polyver.apis.compatibility`
+return them. The order of the arguments matters: a change that is breaking in one direction can be
+safe in the other.
 
 A finding has a version, a path, a rule, a severity, a fact and an advice.
 
 | severity | meaning |
 |---|---|
 | breaking | existing objects or clients stop working |
-| risky | they may: it depends on what they hold, or cannot be told from the schema |
-| safe | nothing stops working; left out unless asked for with `least=Severity.SAFE` |
+| risky | they may stop working: it depends on their data, or the schema does not show it |
+| safe | nothing stops working; reported only with `least=Severity.SAFE` |
 
-| path | what it names |
+| path | meaning |
 |---|---|
 | `spec.size` | a field of the objects |
 | `spec.ports[].name` | a field of each item of a list |
 | `spec.env{{}}` | each value of a map |
-| `spec["a.b"]` | a field whose name would be read as a path |
-| `spec.scope`, `spec.versions[v1].served` | a place in the definition |
+| `spec["a.b"]` | a field whose name contains a dot or another special character |
+| `spec.scope`, `spec.versions[v1].served` | a field of the CRD |
 | empty | the whole object |
 
 {tables}
 
-## What it promises
+## Guarantee and its limits
 
-Without a breaking or risky finding, every object that was right before is right afterwards, and
-holds what it held, but for new fields that have a default. Property tests draw schemas, change
-them, and look for an object that proves this wrong. What they do not cover:
+Without a breaking or risky finding, every object that was valid before the change is valid
+afterwards and keeps its data, except for new fields that have a default. Property tests generate
+schemas, change them, and search for an object that violates this. The guarantee does not cover:
 
-- Rules in CEL are texts here: a new or changed one is risky, whatever it says, and nobody looks
-  whether a rule that stayed still fits fields that changed.
-- The real server takes a list where a text with a format should be. Without the format it is
-  refused, and nothing is found.
-- Fields that a schema does not know, and that were dropped, may be refused once it knows them.
-- A name that is gone and a new one with the same schema may be a rename or not: the advice names
-  the nearest one.
+- CEL rules: polyver compares only their text. A new or changed rule is risky, whatever it says, and
+  polyver does not check whether an unchanged rule still fits fields that changed.
+- Lists in place of a string with a format: kube-apiserver accepts these. If the format is removed,
+  it refuses them, and polyver reports nothing.
+- Fields that a schema did not have, and that were dropped: they may be refused once the schema has
+  them.
+- Renamed fields: a removed field and a new one with the same schema may be a rename or not. The
+  advice names the most similar field.
 
-## Objects that are already there
+## Existing objects (ratcheting)
 
-From Kubernetes 1.30 on, an update may leave a value as it is that the schema has come to refuse,
-as the embedded server lets it, too. This helps the objects that are there, not the clients that
-write new ones, so it does not make a finding less bad. It does not help where a field is missing
-that became required, or where alternatives (`anyOf`, `oneOf`, `allOf`, `not`) fail, unless nothing
-at all changes in the object that lacks it, or to which they apply.
+From Kubernetes 1.30 on, and on the embedded server, an update may leave a value unchanged that the
+schema no longer allows. This helps existing objects but not clients that write new ones, so it does
+not lower the severity of a finding. It does not help if a required field is missing, or if
+alternatives (`anyOf`, `oneOf`, `allOf`, `not`) fail, unless the object that lacks the field, or to
+which the alternatives apply, does not change at all.
 """
 
 
@@ -101,37 +103,40 @@ def checking() -> str:
         rules_table(each, CHECKS) for each in (FindingSeverity.BREAKING, FindingSeverity.RISKY)
     )
     return f"""<!-- Written by `make docs` from the rules themselves. -->
-# Findings of a check
+# Findings of `polyver check`
 
-`polyver check` and `polyver.testing.check_law` report these findings for the conversions of a kind;
-[how to test conversions](../how-to/test-conversions.md) shows examples. With `--against`, the
-command also reports the findings of [compatibility](compatibility.md), compared with a file, a git
-revision or [a cluster](clusters.md), and each field that the conversions show differently than
-before. A finding has a kind, versions, a path, a rule, a severity, a fact and an advice; a finding
-from a generated object has the smallest object that reproduces it.
+`polyver check` and `polyver.testing.check_law` test the conversions of a kind and report these
+findings; [how to test conversions](../how-to/test-conversions.md) shows examples. With `--against`
+a file, a git revision or [a cluster](clusters.md), they also report the findings in
+[compatibility](compatibility.md), and each field that the current conversions show differently from
+the earlier ones.
+
+A finding has a kind, versions, a path, a rule, a severity, a fact and an advice. If it was found
+with a generated object, it contains the smallest object that shows the problem. *Preserved fields*
+are fields that a version cannot express; polyver keeps them in the annotation `{ANNOTATION}`
+([conversion](conversion.md#preserved-fields)).
 
 {tables}
 
 ## The ledger
 
-For each pair of versions, in both directions, the check prints how each field of the first version
-is converted:
+The ledger lists what happens to each field of a version when it is converted to another version:
 
 | word | meaning |
 |---|---|
-| kept | same path, same value |
-| moved | another path, same value |
-| transformed | another value, made by the rules that are named |
-| preserved (`carried` in JSON) | not in the other version: kept in an annotation, and restored |
+| kept | the same path, with the same value |
+| moved | another path, with the same value |
+| transformed | another value, made by the named rules |
+| preserved (`carried` in JSON) | not in the other version: polyver restores the value later |
 
-An exact conversion maps every value to one of the other version, so nothing needs to be preserved.
-The annotation is `{ANNOTATION}`.
+A conversion is *exact* if the other version has a value for every value, so that it never needs
+preserved fields.
 
-If functions convert, the result is what was observed on the generated objects: `observed`.
+For conversions by functions, the ledger lists what was observed with the tested objects, and marks
+it as `observed`.
 
-A client that replaces all annotations removes the preserved fields. The admission webhook of
-polyver restores them, on the embedded server and where it is installed on a cluster; elsewhere they
-are lost.
+A client that replaces all annotations removes the preserved fields. polyver's admission restores
+them, on the embedded server and on clusters where it is installed; elsewhere they are lost.
 """
 
 
@@ -154,9 +159,10 @@ def templates() -> str:
     return f"""<!-- Written by `make docs` from the functions themselves. -->
 # Templates
 
-Blueprints and component definitions are written in Go's template language, with the functions of
-[sprig](https://masterminds.github.io/sprig/) and the few that Helm has beside them. A template
-that Go renders, renders here to the same text, or is refused; what is different is listed below.
+[Blueprints](functions.md) and [definitions](definitions.md) contain templates in Go's template
+language, with the functions of [sprig](https://masterminds.github.io/sprig/) and some of Helm.
+polyver renders a template to the same text as Go or refuses it; [differences](#differences-from-go)
+are listed below.
 
 ```python
 from polyver.languages.gotemplate import compile_template, render_value
@@ -164,15 +170,15 @@ from polyver.languages.gotemplate import compile_template, render_value
 greeting = compile_template("Hello {{{{ .name | title }}}}!", name="greeting")
 assert greeting.render({{"name": "ann"}}) == "Hello Ann!"
 
-# Each text inside of a value is a template; all else stays as it is.
+# Each string in a value is a template; other values do not change.
 assert render_value({{"pods": ["{{{{ .pod }}}}"], "count": 2}}, {{"pod": "a"}}) == {{
     "pods": ["a"],
     "count": 2,
 }}
 ```
 
-`compile_template` raises `InvalidTemplate`, and `render` raises `RenderFailed`. Both tell the fact,
-the name, line and column, the action around the place, and what to do next:
+`compile_template` raises `InvalidTemplate`, and `render` raises `RenderFailed`. Both messages
+contain the problem, the name, line and column, the action around it, and what to do next:
 
 ```text
 .Options has no entry for key "pth" (bp:2:13, near {{{{ .Options.pth }}}}); did you mean path?
@@ -180,92 +186,95 @@ the name, line and column, the action around the place, and what to do next:
 
 ## The language
 
-All of it: actions and trimming (`{{{{-`, `-}}}}`), comments, pipelines, variables, `if`, `with`,
-`range` (lists, mappings by their keys, whole numbers), `else if`, `else with`, `break`, `continue`,
-`define`, `template`, `block`, parentheses, fields of anything that has some. Complex numbers are
-refused. `include NAME DATA`, from Helm, is `template` as a value.
+The whole language is supported: actions and trimming (`{{{{-`, `-}}}}`), comments, pipelines,
+variables, `if`, `with`, `range` (over lists, mappings in the order of their keys, and integers),
+`else if`, `else with`, `break`, `continue`, `define`, `template`, `block`, parentheses and fields
+of any value. Complex numbers are refused. `include NAME DATA`, from Helm, returns the output of a
+template as a value.
 
-A field that is not there is an error. `missing="default"` makes it nothing, which is written as
-`<no value>`, and `missing="zero"` what is empty, as the option `missingkey` does in Go.
+A missing field is an error. With `missing="default"` it is null, which prints as `<no value>`; with
+`missing="zero"` it is the zero value, as with the option `missingkey` in Go.
 
 ## Values
 
-Templates see plain data alone, and a copy of it, so that `set` changes nothing outside.
+Templates get a copy of plain data, so `set` does not change the caller's data.
 
 | data | in Go |
 |---|---|
-| whole number | `int64`; past 64 bits `float64` |
-| number with a point | `float64` |
-| text | `string`: what counts characters counts the bytes of UTF-8 |
+| integer | `int64`; beyond 64 bits `float64` |
+| float | `float64` |
+| string | `string`: functions that count characters count the bytes of UTF-8 |
 | true, false | `bool` |
 | list | `[]interface {{}}` |
-| mapping | `map[string]interface {{}}`; keys are texts |
+| mapping | `map[string]interface {{}}`; keys are strings |
 | null | `nil` |
-| moment (`datetime`) | `time.Time` |
+| time (`datetime`) | `time.Time` |
 
-A whole number that is written in a template is an `int`. As in Go, `eq .size 3` compares it with
-data, `eq .ratio 3` refuses to compare a float with it, and `until .size` asks for
-`until (int .size)`. What `fromJson` reads is `float64`.
+An integer literal in a template is an `int`. As in Go, `eq .size 3` can compare it with an integer
+of the data, `eq .ratio 3` refuses to compare it with a float, and instead of `until .size` you must
+write `until (int .size)`. Numbers that `fromJson` reads are `float64`.
 
 ## Functions
 
-With the types of their arguments; `…` may come any number of times.
+The table lists the functions with the types of their arguments; an argument with `…` can be
+repeated.
 
 {function_tables()}
 
-A moment answers {moments}; a version answers {versions}.
+A time has the methods {moments}; a version has the methods {versions}.
 
-`functions={{"now": clock}}` gives a template more of them. They get plain data and return plain
-data; a `PolyverError`, `ValueError` or `TypeError` of theirs is told with the place of the call.
+`functions={{"now": clock}}` adds functions to a template. They get and return plain data; if one
+raises `PolyverError`, `ValueError` or `TypeError`, the error names the location of the call.
 
-## What is left out
+## Missing functions
 
-| functions | why, and what instead |
+| functions | reason, and alternative |
 |---|---|
 {absent_rows()}
 
-## What is different from Go
+## Differences from Go
 
-- `keys` and `values` are sorted by key. In Go their order is left to chance.
-- `date` and the like take a text in RFC 3339 as the moment that it names, and refuse what is no
-  date. In Go the present time takes their place.
-- The local zone is UTC. Moments have microseconds, and years from 1 to 9999; a year that a layout
-  does not say is 1. `durationRound` of a moment is refused.
-- Where `printf` would show the inside of a moment or a version, as `%d` does, it refuses.
-- What is not UTF-8 at the end is written as U+FFFD, one for each byte.
-- `toYaml` writes `"<<"` in quotation marks, so that it stays a text.
-- `fromYaml` refuses what is no YAML, where Helm returns a mapping with the error, and reads YAML
-  as kubectl does.
-- `call` finds nothing to call, because data has no functions.
+- `keys` and `values` are sorted by key. In Go their order is random.
+- `date` and similar functions accept a string in RFC 3339 as a time, and refuse values that are not
+  dates. Go uses the current time instead.
+- The local time zone is UTC. Times have microseconds, and years from 1 to 9999; if a layout has no
+  year, the year is 1. `durationRound` of a time is refused.
+- `printf` refuses formats that would show the internal fields of a time or a version, such as `%d`.
+- In the output, each byte that is not valid UTF-8 is replaced by U+FFFD.
+- `toYaml` quotes `"<<"`, so that it stays a string.
+- `fromYaml` refuses invalid YAML, where Helm returns a mapping with the error. It parses YAML as
+  kubectl does.
+- `call` always fails, because data contains no functions.
 
 ## Limits
 
-Each has an error that names it. `render(data, limits=Limits(steps=…, size=…))` sets the first two.
+Each limit has an error that names it. `render(data, limits=Limits(steps=…, size=…))` sets the first
+two.
 
-| what | most |
+| subject | limit |
 |---|---|
-| steps of one rendering: actions, calls, turns; what is large counts more | {limits.steps} |
-| characters of the output, and of each text on the way | {limits.size} |
-| levels of blocks and templates inside of each other, of parentheses, of values | {DEEPEST} |
+| steps of one rendering: actions, calls, iterations; large values count more | {limits.steps} |
+| characters of the output, and of each intermediate string | {limits.size} |
+| levels of nested blocks and templates, of parentheses, of values | {DEEPEST} |
 | width and precision in `printf` | 1000000 |
 | characters of a regular expression | 1000 |
 
-Regular expressions are those of Go, and take no more time than the text is long.
+Regular expressions have Go's syntax, and matching takes time linear in the length of the string.
 
-## How it was compared
+## Comparison with Go
 
-What Go 1.26 with sprig 3.3 says to some 990 templates is recorded and
-compared with: the output, or whether reading or rendering fails, and in which line. They call every
-function; half of them are drawn by chance. `make record` asks again.
+The results of Go 1.26 with sprig 3.3 for about 990 templates are recorded, and polyver is compared
+with them: the output, or whether parsing or rendering fails, and in which line. The templates call
+every function; half of them are generated at random. `make record` records the results again.
 """
 
 
 _SHORT = {
     "map[string]interface {}": "mapping",
-    "time.Time": "moment",
+    "time.Time": "time",
     "*semver.Version": "version",
-    "string": "text",
     "float64": "float",
+    "texts": "strings",
 }
 
 
@@ -279,8 +288,11 @@ def function_tables() -> str:
     groups: dict[str, list[str]] = {}
     for function in FUNCTIONS.values():
         groups.setdefault(function.group, []).append(signature(function))
-    rows = [f"| {group} | {', '.join(sorted(shown))} |" for group, shown in groups.items()]
-    return "| for | functions |\n|---|---|\n" + "\n".join(rows)
+    rows = [
+        f"| {_SHORT.get(group, group)} | {', '.join(sorted(shown))} |"
+        for group, shown in groups.items()
+    ]
+    return "| subject | functions |\n|---|---|\n" + "\n".join(rows)
 
 
 def absent_rows() -> str:

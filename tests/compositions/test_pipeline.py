@@ -200,7 +200,12 @@ def test_a_function_is_called_again_with_what_it_asked_for() -> None:
         {"run": asks, "next": passing},
         look,
     )
-    assert [type(each).__name__ for each in effects] == ["Call", "Fetch", "Call", "Call"]
+    assert [type(each).__name__ for each in effects] == [
+        "CallStep",
+        "Fetch",
+        "CallStep",
+        "CallStep",
+    ]
     second, last = effects[2], effects[3]
     assert isinstance(second, CallStep)
     assert isinstance(last, CallStep)
@@ -217,7 +222,7 @@ def test_what_a_step_requires_is_there_from_the_first_call() -> None:
 
     run = start(State(Resource(bucket())), (step(requirements={"given": ONE}),))
     run, effects = play(run, {"run": asks}, look)
-    assert [type(each).__name__ for each in effects] == ["Fetch", "Call", "Fetch", "Call"]
+    assert [type(each).__name__ for each in effects] == ["Fetch", "CallStep", "Fetch", "CallStep"]
     last = effects[-1]
     assert isinstance(last, CallStep)
     assert last.request.required_resources.keys() == {"given", "nodes"}

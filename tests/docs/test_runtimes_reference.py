@@ -44,7 +44,7 @@ def test_the_command_can_be_read(tmp_path: Path) -> None:
 def test_the_times_are_those_that_are_told() -> None:
     timing = Timing()
     for words in (
-        f"asked every {timing.ask_every:.0f} s over",
+        f"every {timing.ask_every:.0f} s over a new connection",
         f"answer within {timing.start:.0f} s",
         f"replaced after {timing.silence:.0f} s",
         f"then {timing.drain:.0f} s in which calls may finish",

@@ -1,7 +1,7 @@
-"""The JSONPath that custom kinds use for printer columns, selectable fields and scale.
+"""The JSONPath of printer columns, selectable fields and scale in a CustomResourceDefinition.
 
-It is the real server's dialect, with its habits: a key in brackets is read like one after a dot,
-so its dots need a backslash; and what does not fit the object finds nothing rather than failing.
+It is kube-apiserver's dialect with its quirks: a key in brackets is parsed like one after a dot, so
+its dots need a backslash; a path that does not fit the object finds nothing and does not fail.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MISSING = object()
 
 
 class InvalidJsonPath(PolyverError):
-    """A path that cannot be read, and why."""
+    """A path with a syntax error."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path!r} is no path: {problem}")
@@ -30,26 +30,26 @@ class InvalidJsonPath(PolyverError):
 
 
 class _Misfit(Exception):
-    """A step that the object has no place for, such as an index of what is no list."""
+    """A step that does not fit the value, such as an index into something that is not a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonPath:
-    """A path that was read once and finds its values in any number of objects."""
+    """A parsed path, which finds its values in any number of objects."""
 
     text: str
     leading: tuple[str, ...]
-    """The fields that the path begins with."""
+    """The fields at the beginning of the path."""
     steps: tuple[Step, ...]
-    """What follows them."""
+    """The steps after them."""
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The fields on the way, if the path is made of fields alone."""
+        """The fields of the path if it consists only of fields, else None."""
         return None if self.steps else self.leading
 
     def find(self, value: Any) -> list[Any]:
-        """All values at this path; none if the object does not fit it.
+        """Return all values at this path; none if the object does not fit it.
 
         >>> parse_path('.conditions[?(@.type=="Ready")].status').find(
         ...     {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Synced"}]}
@@ -63,7 +63,7 @@ class JsonPath:
 
 
 def parse_path(text: str) -> JsonPath:
-    r"""Read a path such as `.spec.ports[0].name` or `.metadata.labels.ex\.io/team`.
+    r"""Parse a path such as `.spec.ports[0].name` or `.metadata.labels.ex\.io/team`.
 
     >>> parse_path(".spec.ports[-1]").find({"spec": {"ports": [80, 443]}})
     [443]
@@ -94,7 +94,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'"}
 
 
 class _Parser:
-    """Reads from left to right; each thing read becomes a step."""
+    """Parses from left to right; each element becomes a step."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -241,7 +241,7 @@ class _Parser:
             self._add(_filter(_existence(self._part(inside))))
 
     def _end_of_filter(self, start: int) -> int:
-        """Where the parenthesis closes; one inside quotes does not count."""
+        """Return the position of the closing parenthesis, ignoring those inside quotes."""
         quote, closed = "", False
         for at in range(start, len(self._text)):
             letter = self._text[at]
@@ -273,7 +273,7 @@ def _children(value: Any) -> list[Any]:
 
 
 def _descend(values: list[Any]) -> list[Any]:
-    """Every value that is not empty, those inside it after it."""
+    """Return every value that is not empty, each followed by the values inside it."""
     found: list[Any] = []
     waiting = values[::-1]
     while waiting:
@@ -302,7 +302,7 @@ def _slice(start: int, end: int | None, stride: int) -> Step:
             first = start + size if start < 0 else start
             last = size if end is None else end + size if end < 0 else end
             if first == last:
-                return found  # the real server forgets the lists that follow, too
+                return found  # kube-apiserver skips the remaining lists, too
             if not 0 <= first < last <= size or stride <= 0:
                 raise _Misfit
             found += each[first:last:stride]
@@ -343,7 +343,7 @@ def _word(word: str) -> Step:
         return _constant(word == "true")
 
     def step(_: list[Any]) -> list[Any]:
-        raise _Misfit  # range and end mean something in templates alone
+        raise _Misfit  # range and end are only known in templates
 
     return step
 
@@ -365,7 +365,7 @@ def _existence(path: JsonPath) -> Test:
         try:
             return bool(_values(path, item))
         except _Misfit:
-            return True  # as the real server sees it
+            return True  # as in kube-apiserver
 
     return test
 
@@ -398,7 +398,7 @@ def _comparison(left: JsonPath, sign: str, right: JsonPath) -> Test:
 
 
 def _compares(left: Any, sign: str, right: Any) -> bool:
-    """Only values of one type compare: 1 and 1.0 are neither equal nor different."""
+    """Compare values of one type; 1 and 1.0 are neither equal nor different."""
     signs = _SIGNS_OF.get(type(left))
     if signs is None or sign not in signs or type(left) is not type(right):
         raise _Misfit

@@ -1,4 +1,4 @@
-"""Conversion and admission for API servers that ask over HTTPS: reviews, certificates, metrics."""
+"""Conversion and admission webhooks over HTTPS: reviews, certificates, metrics."""
 
 from polyver.webhook.admission import admit
 from polyver.webhook.app import ReviewHandlers, WebhookApp

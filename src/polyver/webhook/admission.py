@@ -1,7 +1,7 @@
-"""AdmissionReviews: a write that an API server asks about, and what the chain says to it.
+"""AdmissionReviews: a write that an API server sends for review, and the answer of the chain.
 
-The chain is the one that the embedded server asks in process, so both say the same, in the same
-words; here a change becomes a JSON patch, and a refusal a status.
+The embedded server calls the same chain in process, so the decisions and messages are the same;
+here a change becomes a JSON patch, and a refusal a Status.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Metadata(msgspec.Struct):
 
 
 class _Object(msgspec.Struct, rename="camel"):
-    """As much of an object as the chain relies on."""
+    """The fields of an object that the chain relies on."""
 
     api_version: str
     kind: str
@@ -89,7 +89,7 @@ _form = ReviewForm("AdmissionReview", "admission.k8s.io", _decoder)
 async def admit(
     body: bytes | bytearray, chain: AdmissionChain, act: Act, *, patience: float = 10.0
 ) -> Reviewed:
-    """The answer to the body of a request, within so many seconds."""
+    """Answer the body of a request, within `patience` seconds."""
     try:
         version, request = _form.read(body)
         return await _admitted(version, request, chain, act, patience)
@@ -158,9 +158,10 @@ def _review(request: _Request, kind: ResourceKind, patience: float) -> Admission
 
 
 def _is_apply(request: _Request) -> bool:
-    """Whether it is a server-side apply: reviews do not say so, but who applied owns what is new.
+    """Report whether a write is a server-side apply.
 
-    An API server writes down the owners before it asks.
+    Reviews do not state this. But API servers update managedFields first, so an apply shows in the
+    entry of its field manager.
     """
     options = request.options
     if options is None or options.kind != "PatchOptions":
@@ -172,7 +173,7 @@ def _is_apply(request: _Request) -> bool:
 
 
 def _applied(obj: Object | None, manager: str) -> Object | None:
-    """What one has applied to an object, and when."""
+    """Return the managed-fields entry of the applies of a manager, with its time."""
     entries = ((obj or {}).get("metadata") or {}).get("managedFields") or ()
     found = [e for e in entries if (e.get("manager"), e.get("operation")) == (manager, "Apply")]
     return found[0] if found else None
@@ -188,7 +189,7 @@ def _checked(given: Object | None, field: str) -> _Object:
 
 
 def _patched(before: Object | None, after: Object | None) -> Object:
-    """What was changed, as the API server wants it; nothing if nothing was."""
+    """Return the changes as a JSON patch for the API server; an empty dict if there are none."""
     operations = json_patch(before, after)
     if not operations:
         return {}

@@ -1,8 +1,8 @@
-"""The webhook's application: reviews, health and metrics, whatever is sent to it.
+"""The ASGI application of the webhook: reviews, health and metrics.
 
-A conversion by rules is answered at once where that is quick. What is expected to take longer, from
-what earlier ones took, is done in a worker thread, so that others are answered meanwhile. Functions
-of users, in conversions and in hooks, always run in worker threads.
+Conversions by rules are answered on the event loop if they are quick. A conversion that is expected
+to take longer, from the durations of earlier ones, runs in a worker thread, so that the event loop
+can answer others. User functions, in conversions and in hooks, always run in worker threads.
 """
 
 from __future__ import annotations
@@ -51,26 +51,25 @@ _ACTS: Mapping[str, Act] = {MUTATE: "mutate", VALIDATE: "validate"}
 
 MOST_BODY = 64 * 1024 * 1024
 _COUNTED_HERE = 1024 * 1024
-"""What larger bodies will take is estimated in a worker thread."""
+"""The memory for larger bodies is estimated in a worker thread."""
 _SENDING = 60.0
-"""How long a client may take to read an answer, in seconds."""
-"""How much of an answer is sent at a time."""
+"""The seconds that a client may take to read an answer."""
 _LOGGED_EVERY = 1.0
-"""How often refusals for want of memory are logged, at most, in seconds."""
+"""The least seconds between two log lines about refusals for lack of memory."""
 _QUICK = 0.01
-"""Not much longer than Python lets a thread hold up the others: a thread would not help."""
+"""About as long as Python lets a thread block the others, so a thread would not help."""
 _SMALL = 64 * 1024
-"""Reviews up to this size are taken to cost the same: what they cost is not their bytes."""
+"""Reviews up to this size are assumed to cost the same: their bytes do not matter."""
 _AT_FIRST = -1.0
-"""Nothing is known of the first review, so that is not waited for."""
+"""Nothing is known before the first review, so it is not answered on the event loop."""
 _MOMENT = 1e-6
 _FORGETTING = 0.9
-"""A process that had to wait once for a processor is not slow for hundreds of reviews."""
+"""One review that had to wait for a processor must not count for hundreds of reviews."""
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
-"""The share of a client's patience after which an answer would come too late."""
+"""The share of the client's timeout after which an answer would come too late."""
 _USUAL = b"application/json"
-"""What API servers say of a body."""
+"""The content type that API servers send."""
 _NO_FUNCTIONS: tuple[Key, ...] = ()
 _HEALTH = (["healthz"], ["livez"], ["readyz"])
 _JSON = [("content-type", "application/json")]
@@ -83,12 +82,12 @@ _Answer = Callable[[bytearray, float, MemoryReservation], Awaitable[Reviewed]]
 
 @dataclass(frozen=True, slots=True)
 class ReviewHandlers:
-    """What reviews are answered with."""
+    """The converters and the admission chain that answer reviews."""
 
     converters: Converters
     chain: AdmissionChain = field(default_factory=AdmissionChain)
     admitted: frozenset[Key] = frozenset()
-    """The kinds that the chain has something to say about."""
+    """The kinds that the chain handles."""
 
     @property
     def kinds(self) -> frozenset[Key]:
@@ -96,7 +95,7 @@ class ReviewHandlers:
 
 
 class WebhookApp:
-    """What is served; for which kinds can be changed at any time."""
+    """The application; the kinds that it serves can be replaced at any time."""
 
     def __init__(
         self,
@@ -111,7 +110,7 @@ class WebhookApp:
     ) -> None:
         """`memory` is how many bytes the process may use: by default the limit of its group.
 
-        `documents` are in JSON, by the paths at which they can be read.
+        `documents` are JSON documents, by path.
         """
         self._served = served
         self._reviews = Reviews(served.converters)
@@ -123,7 +122,7 @@ class WebhookApp:
         self._logged = 0.0
         self._pace = _Pace()
         self._aside = DaemonThreadPool()
-        """For reviews by rules that are too large for the event loop."""
+        """Threads for reviews by rules that are too large for the event loop."""
         self._workers = Workers()
         self._draining = False
         alive: Checks = {"ping": lambda: ""}
@@ -132,7 +131,7 @@ class WebhookApp:
         self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
 
     def serve(self, served: ReviewHandlers) -> None:
-        """Serve these kinds from now on; reviews that have begun keep what they have."""
+        """Serve these kinds from now on; reviews that have begun keep the former ones."""
         gone = self._served.kinds - served.kinds
         self._served = served
         self._reviews = Reviews(served.converters)
@@ -140,7 +139,7 @@ class WebhookApp:
         self._metrics.withdraw(*gone)
 
     def drain(self) -> None:
-        """Be ready no more, and let no client keep its connection."""
+        """Report not ready, and close each connection after its next answer."""
         self._draining = True
 
     def _unloaded(self) -> str:
@@ -148,8 +147,6 @@ class WebhookApp:
 
     def _ending(self) -> str:
         return "process is shutting down" if self._draining else ""
-
-    # Asking.
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with ExitStack() as held:
@@ -160,7 +157,7 @@ class WebhookApp:
             except Exception as error:
                 self._log.failure("a request failed", error, path=scope["path"])
                 response = _refusal(500, "InternalError", _FAILED)
-            # A client that does not read must not keep the memory of others.
+            # A client that does not read must not keep memory that others need.
             async with asyncio.timeout(_SENDING):
                 await self._send(response, send)
 
@@ -189,10 +186,8 @@ class WebhookApp:
         query = scope["query_string"].decode("latin-1")
         return health(path, query, self._checks[path.split("/", 2)[1]], failing=503)
 
-    # Reviewing.
-
     async def _review(self, scope: Scope, receive: Receive, held: ExitStack) -> HttpResponse:
-        """Answer a review; `held` gives its memory back, once the answer is sent."""
+        """Answer a review; `held` frees its memory after the answer is sent."""
         began = monotonic()
         act = _ACTS.get(scope["path"])
         try:
@@ -218,15 +213,15 @@ class WebhookApp:
     ) -> bytearray:
         """Read a body when there is memory for it."""
         bodies, most = self._budget.bodies, self._budget.most_body
-        # A body without a length may be the largest; one that is too large is not kept.
+        # A body without a length may be as large as allowed; one that is too large is not kept.
         size = most if length is None else length if length <= most else 0
         try:
-            # Half of the time is for waiting: what has waited longer would not be done in time.
+            # Half of the time is for waiting: a review that waits longer would not be done in time.
             await bodies.take(size, (monotonic() + until) / 2)
         except MemoryBudgetExceeded:
             await _discard(receive, 2 * most)
             raise
-        # The answer is about as large, and takes the place of the body.
+        # The answer has about the size of the body, and uses its memory.
         held.callback(bodies.give, size)
         body = bytearray()
         await read_into(receive, body, most=most, most_discarded=2 * most)
@@ -277,14 +272,15 @@ class WebhookApp:
         answer = partial(lease.run, partial(reviews.answer, body, until, kinds))
         try:
             return await self._called(kinds, answer, until)
-        except CallsFunctions:  # of another kind, too, whose functions must not hold up these
+        except CallsFunctions:
+            # Another kind has functions too, which must not block those of this kind.
             answer = partial(lease.run, partial(reviews.answer, body, until))
             return await self._called((), answer, until)
 
     async def _by_rules(
         self, body: bytearray, reviews: Reviews, until: float, lease: MemoryReservation
     ) -> Reviewed:
-        """Answer a review in which no function of a user is called."""
+        """Answer a review that calls no user function."""
         work = partial(self._convert, body, reviews, until)
         if len(body) <= self._pace.most_quick:
             return work()
@@ -298,7 +294,7 @@ class WebhookApp:
     async def _called(
         self, kinds: tuple[Key, ...], work: Callable[[], Reviewed], until: float
     ) -> Reviewed:
-        """Answer a review for which functions of users are called."""
+        """Answer a review that calls user functions."""
         try:
             return await self._workers.run(kinds, work, until)
         except ApiError as error:
@@ -313,17 +309,17 @@ class WebhookApp:
         return found
 
     def at_once(self, head: RequestHeaders) -> Quick | None:
-        """Who answers usual conversions that will be quick; None is for all others.
+        """Return the function that answers usual quick conversions at once; None for all others.
 
-        The answers are those that the application would give, without its detours.
+        Its answers are the same as those of the application, with less work.
         """
         if head.path != CONVERT or head.method != "POST" or _odd(head.headers):
             return None
         return partial(self.convert_at_once, _patience(head.query) * _IN_TIME)
 
     def convert_at_once(self, patience: float, body: bytes | bytearray) -> EncodedResponse | None:
-        """The answer to a body that somebody waits for so long, if it will be quick."""
-        # Every call counts here: nothing else costs as much of a review of one object.
+        """Answer a body within `patience` seconds; return None if it will not be quick."""
+        # Every call matters here: nothing else costs as much in a review of one object.
         size = len(body)
         if self._draining or size > min(self._budget.most_body, self._pace.most_quick):
             return None
@@ -358,21 +354,21 @@ class WebhookApp:
 
 
 class _Pace:
-    """How large reviews may be that will be quick; the slowest count, and are slowly forgotten."""
+    """The size up to which reviews are quick: by the slowest ones, which are slowly forgotten."""
 
     def __init__(self) -> None:
         self.most_quick = _AT_FIRST
         self._most = inf
 
     def learn(self, size: int, seconds: float) -> None:
-        # So many bytes would have been quick at this pace; if only small ones would, none is.
+        # So many bytes would have been quick at this pace; if fewer than `_SMALL`, none are.
         most = _QUICK * max(size, _SMALL) / max(seconds, _MOMENT)
         self._most = min(most, self._most / _FORGETTING)
         self.most_quick = self._most if self._most >= _SMALL else -1.0
 
 
 def _allowed(path: str) -> tuple[str, ...]:
-    """The methods of a path; none for one that is not served."""
+    """Return the methods of a path; none for a path that is not served."""
     if path == CONVERT or path in _ACTS:
         return ("POST",)
     if path == "/metrics" or path.split("/", 2)[1:2] in _HEALTH:
@@ -381,26 +377,26 @@ def _allowed(path: str) -> tuple[str, ...]:
 
 
 async def _discard(receive: Receive, most: int) -> None:
-    """Take what a client sends and keep nothing: many read no answer before all is sent."""
+    """Receive a body and drop it: many clients read no answer before they have sent everything."""
     with suppress(BodyTooLarge):
         await read_into(receive, bytearray(), most=0, most_discarded=most)
 
 
 def _length(headers: Mapping[bytes, bytes]) -> int | None:
-    """Return how long a body says that it is."""
+    """Return the Content-Length of a body, if it is valid."""
     said = headers.get(b"content-length", b"")
     return int(said) if said.isdigit() else None
 
 
 @lru_cache(64)
 def _patience(query: bytes) -> float:
-    """How long the client says that it waits: API servers do so with ?timeout=30s."""
+    """Return the timeout of the client: API servers send ?timeout=30s."""
     said = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
     return min(read_duration(said) or _TIMEOUT, _TIMEOUT)
 
 
 def _odd(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a body may be something else than JSON."""
+    """Report whether a body may be something other than plain JSON."""
     for name, value in headers:
         if name == b"content-type" and value != _USUAL:
             return True

@@ -1,10 +1,10 @@
-"""A limit for the memory that reviews take together.
+"""A limit for the memory that all reviews together use.
 
-A body takes its own size while it comes. Decoding and converting it takes several times as much,
-which depends on what is in it: a megabyte of text takes three, a megabyte of empty objects thirty.
-So there are two shares. A body is only read when there is room for it in the first, and decoded
-when there is room in the second for what that is estimated to take. Each review of an allowed size
-fits into each share, and those that wait get theirs in turn: they cannot wait for each other.
+A received body uses its own size. Decoding and converting it uses several times as much, depending
+on its content: a megabyte of text needs three, a megabyte of empty objects thirty. Therefore there
+are two shares. A body is read only when there is room in the first share, and decoded when there is
+room in the second for the estimated memory. Each review of an allowed size fits into each share,
+and waiting reviews are served in order, so they cannot block each other.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ _RESERVED = 160 * _MIB
 """For the process itself and for small reviews, which are answered on the event loop."""
 _LEAST = 32 * _MIB
 _BODIES = 4
-"""One part in so many is for bodies, the rest for decoding them."""
+"""One part in this many is for bodies, the rest for decoding them."""
 _MOST_WAITING = 256
 _COPIES = 3
-"""How often the bytes of a body are there while it is converted, besides the body."""
+"""The number of copies of a body during its conversion, besides the body."""
 _OBJECT = 160
-"""What an object or a list takes in Python, in bytes."""
+"""The bytes that an object or a list takes in Python."""
 _VALUE = 40
-"""What each further value in one takes."""
+"""The bytes of each further value in one."""
 
 
 class MemoryBudgetExceeded(ApiError):
-    """A review for which there is no memory now."""
+    """There is no memory for a review now."""
 
     def __init__(self) -> None:
         super().__init__(429, "TooManyRequests", "too many reviews are in progress; try again")
 
 
 class MemoryShare:
-    """A part of the memory, which reviews get in the order in which they ask for it."""
+    """A part of the memory, which reviews get in the order of their requests."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.used = 0
         self.waited = 0
-        """How many had to wait."""
+        """The number of reviews that had to wait."""
         self.refused = 0
-        """How many did not get what they asked for in time."""
+        """The number of reviews that did not get memory in time."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def give(self, size: int) -> None:
-        """Give back what was taken."""
+        """Free memory for others."""
         self.used -= size
         self._wake()
 
     async def take(self, size: int, until: float) -> None:
-        """Take so many bytes, or raise Refused if there is no room for them in time."""
+        """Take memory, or raise MemoryBudgetExceeded if there is none in time."""
         if not self._waiting and self.used + size <= self.size:
             self.used += size
             return
@@ -80,7 +80,7 @@ class MemoryShare:
         except BaseException as error:
             if entry in self._waiting:
                 self._waiting.remove(entry)
-            else:  # its turn came in the same moment
+            else:  # its turn came at the same moment
                 self.used -= size
             self._wake()
             if isinstance(error, TimeoutError):
@@ -97,7 +97,7 @@ class MemoryShare:
 
 
 class MemoryReservation:
-    """The memory that one review has taken; given back when no thread works on it any more.
+    """The memory of one review, freed when no thread works on it any more.
 
     A thread continues after its deadline, and the objects that it works on stay in memory.
     """
@@ -124,7 +124,7 @@ class MemoryReservation:
                     self._loop.call_soon_threadsafe(self._give)
 
     def close(self) -> None:
-        """Give everything back, at once or when the last thread has ended."""
+        """Free the memory, now or when the last thread has ended."""
         with self._lock:
             self._closed = True
             idle = not self._running
@@ -133,7 +133,7 @@ class MemoryReservation:
 
 
 class MemoryBudget:
-    """The two shares."""
+    """The two shares of memory."""
 
     def __init__(self, memory: int, most_body: int) -> None:
         """`memory` is what the process may use, `most_body` the largest body that is wanted."""
@@ -141,7 +141,7 @@ class MemoryBudget:
         self.bodies = MemoryShare(whole // _BODIES)
         self.work = MemoryShare(whole - self.bodies.size)
         self.most_body = min(most_body, self.bodies.size)
-        """The largest body that is taken."""
+        """The largest body that is accepted."""
 
     @property
     def waited(self) -> int:
@@ -157,7 +157,7 @@ class MemoryBudget:
 
 
 def estimated(body: bytes | bytearray) -> int:
-    """Return how many bytes decoding and converting a body takes, beside the body.
+    """Return how many bytes decoding and converting a body takes, besides the body.
 
     >>> estimated(b'{"a": [1, 2]}')
     399

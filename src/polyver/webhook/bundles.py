@@ -1,8 +1,7 @@
-"""The authorities that API servers trust: written into whatever names the webhook, and repaired.
+"""Writes the CA bundle into every definition and configuration that names the webhook.
 
-A definition or a configuration is read first and the bundle after it, and it is changed only if it
-is still the one that was read. So nobody who is late can put back a bundle that is older than the
-one that is there.
+Each object is read before the bundle, and changed only if its resourceVersion is still the same.
+Therefore a late writer cannot restore an older bundle.
 """
 
 from __future__ import annotations
@@ -31,9 +30,10 @@ Target = tuple[GroupVersionResource, str]
 
 
 def trusting(obj: Object, bundle: bytes, at: Webhook) -> Object | None:
-    """The merge patch that has an object trust a bundle wherever it names a webhook.
+    """Return the merge patch that sets the bundle wherever an object names a webhook.
 
-    None if it does, if it does not name it, or if cert-manager is told to fill in another.
+    None if the bundle is set already, if the object does not name the webhook, or if cert-manager
+    injects another bundle.
     """
     metadata = obj["metadata"]
     if INJECT_CA_FROM in (metadata.get("annotations") or {}):
@@ -76,7 +76,7 @@ class Bundles:
         crds: Callable[[], Iterable[str]] = tuple,
         configurations: Sequence[str] = ("polyver",),
     ) -> None:
-        """`bundle` tells what is to be trusted at that moment; `crds` are their names."""
+        """`bundle` returns the current bundle; `crds` returns the names of the definitions."""
         self._client = client
         self._at = at
         self._bundle = bundle
@@ -88,7 +88,7 @@ class Bundles:
         return [*((CRDS, name) for name in self._crds()), *configurations]
 
     async def publish(self) -> int:
-        """Have all trust what is to be trusted now; how many did not before."""
+        """Set the current bundle in all objects, and return how many did not have it."""
         found = [(*target, await find(self._client, *target)) for target in self._targets()]
         there = [(resource, name, obj) for resource, name, obj in found if obj is not None]
         if not there:
@@ -117,7 +117,7 @@ class Bundles:
         raise ApiError(409, "Conflict", f"{resource.plural} {name}: {MODIFIED}")
 
     async def observed(self, bundle: bytes) -> bool:
-        """Whether all that name the webhook trust this bundle."""
+        """Report whether all objects that name the webhook have this bundle."""
         for resource, name in self._targets():
             obj = await find(self._client, resource, name)
             if obj is not None and trusting(obj, bundle, self._at) is not None:
@@ -125,7 +125,10 @@ class Bundles:
         return True
 
     async def watch(self, changed: Callable[[], None], *, clock: Clock) -> None:
-        """Tell of every change of what might name the webhook, until cancelled."""
+        """Call `changed` for every change of an object that may name the webhook.
+
+        It runs until cancelled.
+        """
 
         async def tell(change: Change[str]) -> None:
             if change.after is not None:

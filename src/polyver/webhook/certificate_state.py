@@ -1,7 +1,7 @@
-"""What is kept of authorities and a certificate, wherever it is kept, and what each step changes.
+"""The stored CAs and certificate, and the change that each rotation step makes.
 
-It is one document, which is replaced as a whole: whoever ends between two steps, or loses a race
-for one, goes on with what the document says.
+They are one document, which is replaced as a whole: a process that stops between two steps, or
+loses a race for one, continues from what the document says.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["CertificateDocument", "Leaf"]
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """The certificate that is shown."""
+    """The certificate that the webhook serves."""
 
     pair: PemPair
     signer: str
@@ -41,7 +41,7 @@ class Leaf(msgspec.Struct, frozen=True):
 
 
 class CertificateDocument(msgspec.Struct):
-    """The document."""
+    """The stored document."""
 
     authorities: list[PemPair] = []
     leaf: Leaf | None = None
@@ -51,7 +51,7 @@ class CertificateDocument(msgspec.Struct):
 
     @classmethod
     def decode(cls, content: bytes) -> CertificateDocument:
-        """What was written; ValueError if it was not."""
+        """Decode a document; raise ValueError if it is not valid."""
         try:
             kept = _kept.decode(content)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -68,7 +68,7 @@ class CertificateDocument(msgspec.Struct):
 
     @property
     def bundle(self) -> bytes:
-        """The newest first: it is the one that is looked for most."""
+        """The CA certificates, the newest first, because it is the one needed most often."""
         return "".join(each.certificate for each in reversed(self.authorities)).encode()
 
     def state(self, *, shown: bool = False) -> RotationState:
@@ -82,15 +82,15 @@ class CertificateDocument(msgspec.Struct):
 
     @property
     def is_to_switch(self) -> bool:
-        """Whether the certificate is not yet signed by the newest authority."""
+        """True if the certificate is not yet signed by the newest CA."""
         return self.leaf is not None and self.leaf.signer not in self.serials[-1:]
 
     def lasting(self, now: datetime.datetime) -> datetime.timedelta:
-        """How long ago the bundle was published."""
+        """Return how long ago the bundle was published."""
         return now - (self.published_at or now)
 
     def take(self, step: Step, names: Sequence[str], now: datetime.datetime) -> None:
-        """Note a step; publishing and observing have been done by then."""
+        """Record a step; publishing and observing are already done."""
         match step:
             case Create():
                 made = Authority.create("polyver-webhook", now=now).pair
@@ -109,7 +109,7 @@ class CertificateDocument(msgspec.Struct):
     def _issued(self, signer: str, names: Sequence[str], now: datetime.datetime) -> Leaf:
         found = self.authorities[self.serials.index(signer)]
         authority = Authority.load(found.pair)
-        # The first becomes the common name, which may have 64 letters at most.
+        # The first becomes the common name, which may have at most 64 characters.
         ordered = sorted(names, key=len)
         return Leaf(PemPair.of(authority.server(*ordered, now=now)), signer, ordered, now)
 

@@ -1,7 +1,7 @@
-"""The webhook's own authority and certificate, kept in a folder, and rotated before they end.
+"""The webhook's own CA and certificate in a folder, rotated before they expire.
 
-All of it is in one file, which is replaced as a whole. The other files are written from it, for
-those who read them.
+One file contains all of it and is replaced as a whole. The other files are written from it for
+other programs.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _MOST_STEPS = 16
 
 
 class Publisher(Protocol):
-    """Brings the bundle of authorities to those who must believe the certificate."""
+    """Distributes the CA bundle to all clients that must trust the certificate."""
 
     def publish(self, bundle: bytes) -> None: ...
 
     def observed(self, bundle: bytes, lasting: datetime.timedelta) -> bool:
-        """Whether all have this bundle, which was published that long ago."""
+        """Report whether all clients have this bundle, which was published that long ago."""
         ...
 
 
@@ -42,7 +42,7 @@ class Publisher(Protocol):
 class BundleFile:
     """A file that people copy into `caBundle`.
 
-    Nobody tells when they have, so they are given a day.
+    The webhook cannot see when they have, so they are given a day.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class BundleFile:
 
 
 class WebhookCertificates:
-    """Those in one folder, for one set of names."""
+    """The certificates in one folder, for one set of names."""
 
     def __init__(
         self, folder: Path, names: Sequence[str], publisher: Publisher | None = None
@@ -81,7 +81,7 @@ class WebhookCertificates:
     def _file(self) -> Path:
         return self._folder / "certificates.json"
 
-    # As a source.
+    # The interface of a PairSource.
 
     @property
     def shown(self) -> LoadedPair:
@@ -109,10 +109,10 @@ class WebhookCertificates:
         for step in await asyncio.to_thread(self.advance, _now()):
             log.info("certificates rotated", step=type(step).__name__.lower())
 
-    # Rotating.
+    # Rotation.
 
     def advance(self, now: datetime.datetime) -> list[Step]:
-        """Take every step that is to be taken now; returns those that were."""
+        """Take every step that is due, and return these steps."""
         taken: list[Step] = []
         try:
             private_folder(self._folder)
@@ -139,7 +139,7 @@ class WebhookCertificates:
             raise FolderFailed(f"{self._file} has unexpected content", hint=hint) from None
 
     def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
-        """Do what a step does outside of the document; False if it has to be waited for."""
+        """Do what a step does outside of the document; return False if it has to wait."""
         match step:
             case Publish():
                 self._publisher.publish(kept.bundle)
@@ -148,7 +148,7 @@ class WebhookCertificates:
         return True
 
     def _write(self, kept: CertificateDocument) -> None:
-        """The files for others, as far as they say something else."""
+        """Write the files for other programs, if their content differs."""
         if kept.leaf is None:
             return
         pair = kept.leaf.pair

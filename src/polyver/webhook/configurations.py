@@ -1,4 +1,4 @@
-"""What an API server is told, so that it asks the chain: about as few requests as possible."""
+"""Webhook configurations, which make API servers call the chain for as few requests as possible."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ __all__ = ["MUTATE", "VALIDATE", "AdmissionRegistration", "configurations"]
 
 MUTATE = "/admit/mutate"
 VALIDATE = "/admit/validate"
-"""Where a webhook takes reviews."""
+"""The paths for reviews."""
 _GROUP = "admissionregistration.k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRegistration:
-    """Requests of one kind that a link of the chain has to be asked about."""
+    """Requests for one kind that a link of the chain reviews."""
 
     name: str
-    """What is done about them: `defaults`."""
+    """The purpose of the review, such as `defaults`."""
     group: str = ""
     plural: str = ""
     versions: tuple[str, ...] = ()
     operations: tuple[str, ...] = ("CREATE", "UPDATE")
     mutates: bool = True
     parts: tuple[str, ...] = ()
-    """Subresources, beside the object itself."""
+    """Subresources, besides the object itself."""
     scope: Literal["Namespaced", "Cluster", "*"] = "Namespaced"
     exact: bool = False
-    """Whether a write in another version is none of its business; else it is converted first."""
+    """True if writes in other versions are ignored; otherwise they are converted first."""
     conditions: Mapping[str, str] = field(default_factory=dict)
-    """Expressions in CEL, by their names, all of which must be true."""
+    """CEL expressions by name, all of which must be true."""
 
 
 def configurations(
@@ -44,10 +44,10 @@ def configurations(
     failing: Literal["Fail", "Ignore"] = "Fail",
     timeout: int = 10,
 ) -> list[dict[str, Any]]:
-    """The manifests that register a webhook; one without anything to ask about is left out.
+    """Return the manifests that register a webhook; an empty configuration is left out.
 
-    Of `webhook` the address, the authorities and the annotation for cert-manager are used. A URL
-    is that of the server, without a path.
+    Of `webhook` the address, the CA bundle and the annotation for cert-manager are used. A URL is
+    that of the server, without a path.
 
     >>> toys = AdmissionRegistration("defaults", group="ex.io", plural="toys", versions=("v1",))
     >>> [found] = configurations([toys], Webhook("shop", "hooks"))

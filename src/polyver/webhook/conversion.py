@@ -1,7 +1,7 @@
-"""ConversionReviews: the body of a request in, the body of the answer out.
+"""ConversionReviews: from the body of a request to the body of the answer.
 
-Fields of objects that no rule reads are copied as they came: to decode a list of large objects
-would cost more than to convert them.
+Fields that no rule reads are copied as raw JSON: decoding a list of large objects would cost more
+than converting them.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ class ReviewConverter(Protocol):
         ...
 
     def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> bytes | msgspec.Raw:
-        """One whole object as JSON, in any of the versions, as JSON in another.
+        """Convert one whole object from any of the versions, as JSON, to another.
 
-        What can be told to users is a PolyverError. It is called from several threads.
+        Errors for users are raised as PolyverError. It is called from several threads.
         """
         ...
 
     def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
-        """Return the same for objects whose fields may be JSON; None if there is none.
+        """Return a function that converts objects whose fields may be raw JSON, or None.
 
-        The function may change an object in place, and raises what `convert_raw` does. It returns
-        None for an object that only `convert_raw` converts, and no metadata that an API server
-        would refuse.
+        The function may change an object in place, and raises the same exceptions as `convert_raw`.
+        It returns None for an object that only `convert_raw` converts, and never returns metadata
+        that an API server would refuse.
         """
         ...
 
@@ -149,7 +149,7 @@ class Reviews:
         until: float = inf,
         calling: Collection[Key] | None = None,
     ) -> Reviewed:
-        """Return the answer to a body; the client waits until this time of the monotonic clock."""
+        """Answer a body; the client waits until this time of the monotonic clock."""
         return self.review(body, late=lambda: monotonic() > until, calling=calling)
 
     def review(
@@ -159,13 +159,13 @@ class Reviews:
         late: Callable[[], bool],
         calling: Collection[Key] | None,
     ) -> Reviewed:
-        """Return the answer to a body; `late` returns True when the client waits no longer.
+        """Answer a body; `late` returns True when the client no longer waits.
 
         With `calling`, only functions of these kinds are called. CallsFunctions names another kind
         whose functions would be called.
         """
-        # The memory of a review is freed with it; to search it for cycles costs more than to
-        # convert. A function of a user may run for ever, and the collector must not wait for it.
+        # The memory of a review is freed with it, and searching it for cycles costs more than the
+        # conversion. A user function may run for ever, and the collector must not stay off so long.
         may_call = self._calls_functions and (calling is None or len(calling) > 0)
         paused = gc.isenabled() and not may_call
         if paused:
@@ -182,18 +182,15 @@ class Reviews:
 
 
 def _read(body: bytes | bytearray) -> tuple[str, _Request | _OpenedRequest]:
-    """Decode a body, with opened objects if all of them have the usual fields only."""
+    """Decode a body; objects are decoded as `Opened` if all of them have only the usual fields."""
     try:
         return _opened_form.read(body)
     except ApiError:
         return _form.read(body)
 
 
-# Converting.
-
-
 _Paths = dict[tuple[str, str, str], ConvertOpened]
-"""Paths without functions of users, by the version and the kind of objects, and desired version."""
+"""Conversion functions that call no user code, by the version and kind of objects, and target."""
 
 
 class _Review:
@@ -215,7 +212,7 @@ class _Review:
 
     @cached_property
     def _raw(self) -> list[msgspec.Raw]:
-        """All objects as they came."""
+        """All objects as raw JSON."""
         return _form.read(self._body)[1].objects or []
 
     def answer(self) -> Reviewed:
@@ -261,10 +258,10 @@ class _Reviewing:
         self._calling = calling
         self.group, _, self._version = wanted.rpartition("/")
         self.counts: dict[Key, int] = {}
-        """How many objects were converted, by kind."""
+        """The number of converted objects, by kind."""
 
     def opened(self, given: Opened) -> Made | None:
-        """Convert an object with the usual fields; None if `one` has to."""
+        """Convert an object with the usual fields; return None if `one` has to convert it."""
         named = given.api_version, given.kind, self._wanted
         path = self._paths.get(named) or self._path(*named)
         if path is None:
@@ -292,7 +289,7 @@ class _Reviewing:
         return path
 
     def one(self, raw: msgspec.Raw) -> msgspec.Raw:
-        """Convert any object; NotConverted says why it cannot be."""
+        """Convert any object; raise ConversionFailed if that fails."""
         found = _decoded(raw, "it")
         if found.api_version == self._wanted:
             return raw
@@ -326,7 +323,7 @@ class _Reviewing:
         return (group, found.kind), converter
 
     def _check(self, before: _Object, converted: bytes | msgspec.Raw) -> None:
-        """Refuse what an API server would refuse, or silently undo."""
+        """Raise an error for a result that an API server would refuse or silently undo."""
         content = bytes(converted)
         if content.startswith(self._expected_start(before)):
             return
@@ -337,15 +334,15 @@ class _Reviewing:
             _check_metadata(before.metadata, after.metadata)
 
     def _expected_start(self, before: _Object) -> bytes:
-        # API servers write these three first, and whoever keeps their order is checked quickly.
+        # API servers write these three fields first; a result that starts so needs no other check.
         head = f'{{"apiVersion":"{self._wanted}","kind":"{before.kind}","metadata":'
         return head.encode() + bytes(before.metadata) if before.metadata else b"\0"
 
 
 def _not_converted(error: BaseException, kind: Key) -> ConversionFailed:
-    """That an object was not converted, and why, as far as that is for users.
+    """Return the failure of an object, with the reason if it is one for users.
 
-    SystemExit in code of a user is an error like any other: it runs in a worker thread.
+    SystemExit in user code is an error like any other, because the code runs in a worker thread.
     """
     if isinstance(error, PolyverError | ConversionFailed):
         return ConversionFailed(str(error), kind)
@@ -390,9 +387,6 @@ def _served(converter: ReviewConverter) -> str:
     return f"{converter.kind}.{converter.group} ({', '.join(converter.versions)})"
 
 
-# Naming.
-
-
 class _Metadata(msgspec.Struct):
     name: object = ""
     namespace: object = ""
@@ -406,7 +400,7 @@ _named = msgspec.json.Decoder(_Named)
 
 
 def _name(raw: msgspec.Raw) -> str:
-    """What an object is called, as far as it says."""
+    """Return the kind and name of an object for messages."""
     try:
         found = _named.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

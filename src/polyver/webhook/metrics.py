@@ -1,7 +1,7 @@
-"""What the webhook has done, for Prometheus.
+"""Metrics of the webhook for Prometheus.
 
-Counting is a few additions in plain dictionaries. Only kinds that are served have labels of their
-own: what clients write cannot fill the memory.
+Counting adds to plain dictionaries. Only served kinds have labels of their own, so that clients
+cannot fill the memory with labels.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class WebhookMetrics(Collector):
         *,
         also: Sequence[Callable[[], Collector]] = (),
     ) -> None:
-        """`also` are those who count something else that is told in the same place."""
+        """`also` are functions that return further collectors for the same page."""
         self._valid_until = valid_until
         self._also = also
         self._reviews: Counter[tuple[int, str]] = Counter()
@@ -55,11 +55,11 @@ class WebhookMetrics(Collector):
         self._times = Times(_BOUNDS)
         self._in_flight = 0
         self.budget: MemoryBudget | None = None
-        """The memory that reviews may take."""
+        """The memory budget of reviews."""
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """For as long as a review is being answered."""
+        """Count a review as in flight while the body runs."""
         self._in_flight += 1
         try:
             yield
@@ -80,7 +80,7 @@ class WebhookMetrics(Collector):
             self._admissions[admitted] += 1
 
     def withdraw(self, *keys: Key) -> None:
-        """Forget kinds that are not served any more."""
+        """Remove the counts of kinds that are no longer served."""
         for key in keys:
             self._objects.pop(key, None)
             self._failures.pop(key, None)
@@ -88,7 +88,7 @@ class WebhookMetrics(Collector):
             del self._admissions[admitted]
 
     def response(self) -> HttpResponse:
-        """All of it in Prometheus' text."""
+        """Return all metrics in the Prometheus text format."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
         for each in self._also:
@@ -97,7 +97,7 @@ class WebhookMetrics(Collector):
         return HttpResponse(200, headers, generate_latest(registry))
 
     def collect(self) -> Iterator[Metric]:
-        """What Prometheus' library asks for."""
+        """Yield all metrics, for the Prometheus library."""
         reviews = {(str(code), result): each for (code, result), each in self._reviews.items()}
         yield _counter("reviews", "Reviews answered.", ("code", "result"), reviews)
         yield _counter("objects", "Objects converted.", _OF_A_KIND, self._objects)
@@ -136,7 +136,7 @@ def _memory(budget: MemoryBudget) -> Iterator[Metric]:
 
 
 def _result(reviewed: Reviewed) -> tuple[int, str]:
-    """How a review that was no success is told of."""
+    """Return the labels of a review that did not succeed."""
     return reviewed.status, "failure" if reviewed.status == 200 else "refused"
 
 

@@ -1,4 +1,4 @@
-"""Reviews of any sort: how a body is read, and what is known of its answer."""
+"""Decoding and results of reviews of both kinds."""
 
 from __future__ import annotations
 
@@ -33,48 +33,48 @@ OUTCOMES = ("allowed", "changed", "refused")
 
 
 class Admitted(NamedTuple):
-    """What a chain said to one write."""
+    """The decision of the chain on one write."""
 
     act: str
-    """mutate or validate."""
+    """`mutate` or `validate`."""
     kind: Key
     result: str
-    """One of the outcomes."""
+    """One of OUTCOMES."""
 
 
 _NOTHING: Mapping[Key, int] = MappingProxyType({})
 
 
 class Reviewed(msgspec.Struct, frozen=True):
-    """What is answered to one request, and what is to be counted and logged of it."""
+    """The answer to one request, and the data to count and log."""
 
     status: int
     body: bytes
     objects: Mapping[Key, int] = _NOTHING
-    """How many were converted, by their kinds."""
+    """The number of converted objects, by kind."""
     failed: Key | None = None
-    """The kind of the object that could not be."""
+    """The kind of the object that could not be converted."""
     fault: BaseException | None = None
-    """What user code raised: for the log, and not for clients."""
+    """The exception of user code: for the log, not for clients."""
     about: str = ""
-    """The object that it was raised for."""
+    """The object for which it was raised."""
     admitted: Admitted | None = None
 
 
 def refused(error: ApiError) -> Reviewed:
-    """The answer to what is no review."""
+    """Return the answer for a request that is refused."""
     return Reviewed(error.code, encode_json(error.status))
 
 
 class TypeMeta(msgspec.Struct, rename="camel"):
-    """What a body says that it is."""
+    """The version and kind that a body states."""
 
     api_version: object = None
     kind: object = None
 
 
 class ReviewBody(TypeMeta, Generic[R], rename="camel"):
-    """A body, with requests of one type."""
+    """A body, with a request of one type."""
 
     request: R | None = None
 
@@ -89,7 +89,7 @@ class ReviewForm(Generic[R]):
         self._decoder = decoder
 
     def read(self, body: bytes | bytearray) -> tuple[str, R]:
-        """The version of a review, in which it is answered, and what it asks."""
+        """Decode a review, and return its version, which the answer has too, and its request."""
         try:
             found = self._decoder.decode(_text(body))
         except msgspec.ValidationError as error:
@@ -105,14 +105,14 @@ class ReviewForm(Generic[R]):
         return version, found.request
 
     def _said(self, body: bytes | bytearray) -> TypeMeta:
-        """What a body says it is; what is no object says nothing."""
+        """Decode only the version and kind of a body, for an error message."""
         try:
             return _head.decode(body)
         except msgspec.ValidationError:
             raise bad(f"the body is not an object, so it is not {self._called}") from None
         except RecursionError:
             raise _too_deep() from None
-        except msgspec.DecodeError as error:  # behind what was of a wrong type
+        except msgspec.DecodeError as error:  # after the value of the wrong type
             raise bad(f"the body is not JSON: {error}") from None
 
     def _check(self, found: TypeMeta) -> str:
@@ -126,14 +126,14 @@ _head = msgspec.json.Decoder(TypeMeta)
 
 
 def _text(body: bytes | bytearray) -> bytes | bytearray:
-    """The body, if it is text; objects are passed on without a look inside."""
+    """Return the body if it is valid UTF-8; the decoder does not look into raw objects."""
     if not body.isascii():
         body.decode()
     return body
 
 
 def shown(value: object) -> str:
-    """What a body says somewhere, as far as it is text."""
+    """Return a value of a body for messages, if it is a string."""
     return value[:100] if isinstance(value, str) and value else "nothing"
 
 
@@ -142,5 +142,5 @@ def _too_deep() -> ApiError:
 
 
 def bad(text: str) -> ApiError:
-    """What cannot be understood."""
+    """Return the error for a malformed review."""
     return ApiError(400, "BadRequest", text)

@@ -1,8 +1,8 @@
-"""When certificates are made, published, switched and dropped: decided from what there is, and now.
+"""Rotation of certificates: the next step, decided from the current state and time.
 
-A client believes a certificate if it knows the authority that signed it. So a new authority is
-published beside the old one and seen by all before anything is signed by it, and the old one is
-dropped only when nothing that it signed is shown any more.
+A client trusts a certificate if it knows the CA that signed it. Therefore a new CA is published
+beside the old one, and must reach all clients before it signs anything. The old CA is dropped only
+when nothing that it signed is served any more.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ __all__ = [
 
 _DAY = datetime.timedelta(days=1)
 _HOUR = datetime.timedelta(hours=1)
-"""How long before its making a certificate is valid."""
+"""The time before its creation from which a certificate is valid."""
 RENEWED_BEFORE = 30 * _DAY
-"""How long before its end a leaf is made anew."""
+"""The time before its expiry at which the certificate is renewed."""
 REPLACED_BEFORE = 730 * _DAY
-"""How long before its end an authority gets a successor: every leaf ends before its authority."""
+"""The time before its expiry at which a CA gets a successor: a leaf must expire before its CA."""
 DROPPED_AFTER = _DAY
-"""How long an old authority is believed after the last of its leaves was shown, at most."""
+"""The longest time for which an old CA is trusted after its last leaf was served."""
 SETTLED_AFTER = datetime.timedelta(minutes=5)
-"""How long, at least: until all have heard of what is written for them."""
+"""The shortest such time: until all clients have received what was written for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorityState:
-    """An authority that signs, or has signed."""
+    """A CA that signs, or has signed."""
 
     serial: str
     until: datetime.datetime
     since: datetime.datetime | None = None
-    """When it begins to be valid; in the future if it was made while the clock was ahead."""
+    """The time from which it is valid; in the future if the clock was ahead at its creation."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeafState:
-    """The certificate that is shown."""
+    """The certificate that is served."""
 
     signer: str
     names: frozenset[str]
@@ -60,46 +60,46 @@ class LeafState:
 
 @dataclass(frozen=True, slots=True)
 class RotationState:
-    """All that there is."""
+    """The state from which the next step is planned."""
 
     authorities: tuple[AuthorityState, ...] = ()
-    """The oldest first; two while one follows the other."""
+    """CAs, the oldest first; two while one replaces the other."""
     leaf: LeafState | None = None
     published: tuple[str, ...] = ()
-    """The authorities in the bundle that was written last."""
+    """The CAs in the bundle that was published last."""
     observed: bool = False
-    """Whether all who must believe that bundle have it."""
+    """True if all clients have that bundle."""
     shown: bool = False
-    """Whether all who show a certificate say that it is this leaf; nobody may say so."""
+    """True if all replicas report that they serve this leaf; False if none reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make an authority."""
+    """Create a CA."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Write a bundle of these authorities."""
+    """Publish a bundle of these CAs."""
 
     serials: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Observe:
-    """Find out whether the bundle has reached all, and do nothing before it has."""
+    """Check if the bundle has reached all clients, and do nothing before it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """Make a leaf that this authority signs, and show it."""
+    """Issue a leaf that this CA signs, and serve it."""
 
     signer: str
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Forget an authority."""
+    """Remove a CA."""
 
     serial: str
 
@@ -108,7 +108,7 @@ Step = Create | Publish | Observe | Issue | Drop
 
 
 def plan(state: RotationState, names: Collection[str], now: datetime.datetime) -> Step | None:
-    """The next step; none if nothing is to be done now.
+    """Return the next step; None if nothing is due.
 
     >>> plan(RotationState(), ["localhost"], datetime.datetime(2026, 1, 1))
     Create()
@@ -129,7 +129,7 @@ def plan(state: RotationState, names: Collection[str], now: datetime.datetime) -
 
 
 def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool) -> str:
-    """The newest, if everyone knows it; a leaf that it signed before was believed, too."""
+    """Return the newest CA if all clients know it or it signed the leaf before; else the oldest."""
     oldest, newest = serials[0], serials[-1]
     return newest if observed or (leaf and leaf.signer == newest) else oldest
 
@@ -137,7 +137,7 @@ def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool)
 def _replaced(
     state: RotationState, leaf: LeafState, serials: tuple[str, ...], now: datetime.datetime
 ) -> Step | None:
-    """The next step from an authority to the one that follows it."""
+    """Return the next step from a CA to its successor."""
     oldest, newest = serials
     if leaf.signer == oldest:
         return Issue(newest) if state.observed else Observe()

@@ -1,7 +1,7 @@
-"""The certificate that new connections get, wherever it comes from.
+"""The certificate that new connections get, and its sources.
 
-Each pair is loaded into a context of its own: OpenSSL leaves a context without any certificate
-when a key does not fit, and that must not be the one that connections get.
+Each pair is loaded into a context of its own: when a key does not fit, OpenSSL leaves a context
+without any certificate, and connections must not get that one.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ OLD_PAIR = "the old certificate stays in use"
 
 
 class PairUnusable(PolyverError):
-    """What is not, or not yet, a certificate and its key."""
+    """A certificate and key that cannot be used, or not yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedPair:
-    """A certificate that can be shown."""
+    """A certificate that can be served."""
 
     content: tuple[bytes, bytes]
     context: ssl.SSLContext
@@ -46,36 +46,36 @@ class LoadedPair:
     until: datetime.datetime
 
     def problem(self, now: datetime.datetime) -> str:
-        """Why clients would not believe the certificate; nothing if they would."""
+        """Return why clients would not trust the certificate; an empty string if they would."""
         if now < self.since:
             return f"the certificate is not valid before {self.since.isoformat()}"
         return "" if now < self.until else f"the certificate expired at {self.until.isoformat()}"
 
 
 class PairSource(Protocol):
-    """Where the certificate comes from."""
+    """A source of the certificate."""
 
     @property
     def shown(self) -> LoadedPair:
-        """What new connections get, once it was started."""
+        """The pair for new connections, after `start`."""
         ...
 
     @property
     def trust(self) -> str:
-        """What whoever calls has to trust, in words."""
+        """A description of the CA that callers must trust."""
         ...
 
     async def start(self) -> None:
-        """Have a certificate; a PolyverError if there is none to be had."""
+        """Load the certificate; raise PolyverError if there is none."""
         ...
 
     async def follow(self, log: Log) -> None:
-        """Keep up with what takes its place, until cancelled."""
+        """Load each new certificate, until cancelled."""
         ...
 
 
 def load_pair(certificate: bytes, key: bytes, *, source: str) -> LoadedPair:
-    """A pair as PEM; `source` is for errors."""
+    """Load a PEM pair; `source` is for error messages."""
     with ExitStack() as files:
         names = [files.enter_context(_file(each)) for each in (certificate, key)]
         called = (f"the certificate of {source}", f"the key of {source}")
@@ -84,7 +84,7 @@ def load_pair(certificate: bytes, key: bytes, *, source: str) -> LoadedPair:
 
 @contextmanager
 def _file(content: bytes) -> Iterator[Path]:
-    """A file with what OpenSSL reads from files alone: in memory where that can be."""
+    """Yield a file with this content, in memory if possible; OpenSSL only reads files."""
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("pair")
         try:
@@ -102,7 +102,7 @@ def _file(content: bytes) -> Iterator[Path]:
 def _loaded(
     content: tuple[bytes, bytes], certificate: Path, key: Path, names: tuple[str, str]
 ) -> LoadedPair:
-    """Load a pair; errors call the certificate and the key by the names."""
+    """Load a pair; errors use `names` for the certificate and the key."""
     try:
         leaf = x509.load_pem_x509_certificate(content[0])
     except ValueError:
@@ -119,7 +119,7 @@ def _loaded(
 
 
 class FilePairs:
-    """Two files that somebody else may replace: cert-manager, a mounted secret, a person."""
+    """Two files that others may replace: cert-manager, a mounted secret, a person."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._files = (certificate, key)
@@ -145,9 +145,9 @@ class FilePairs:
             log.info("certificate reloaded", until=self.shown.until.isoformat())
 
     def reload(self) -> bool:
-        """Take what the files hold now; False if that is what they held before.
+        """Load the files again; return False if they have not changed.
 
-        PairUnusable if it cannot be used: then everything stays as it was.
+        Raises PairUnusable if they cannot be used; the loaded pair then stays.
         """
         certificate, key = self._files
         content = _content(certificate), _content(key)

@@ -1,8 +1,8 @@
-"""Certificates that several replicas share, in a Secret: one rotates them, all show the same.
+"""Certificates in a Secret that several replicas share: the leader rotates them.
 
-Every step is a write that is refused if somebody else wrote before, so replicas agree on each even
-if two of them believe that they lead. Each replica notes what it shows beside the document: an
-authority is dropped when all show what the next one signed, or when they have had a day for it.
+Every step is a write that fails if another replica wrote before, so replicas agree on each step
+even if two of them believe that they lead. Each replica records in an annotation which certificate
+it serves: a CA is dropped when all serve a certificate of the next one, or after a day.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = ["SecretDocument", "SharedPairs", "StoredDocument"]
 
 SECRETS = GroupVersionResource("", "v1", "secrets")
 SEEN = "seen.polyver.dev/"
-"""Annotations in which replicas note what they show, and since when they know."""
+"""The prefix of annotations in which replicas record the certificate they serve, and the time."""
 NOTED_FOR = datetime.timedelta(days=2)
-"""How long a note counts; a replica that lives writes it again long before."""
+"""The time for which such an annotation counts; a running replica renews it long before."""
 _NOTED_AGAIN = NOTED_FOR / 4
 _DOCUMENT = "certificates.json"
 _MANAGER = "polyver"
@@ -51,7 +51,7 @@ class StoredDocument:
 
     @property
     def revision(self) -> int:
-        """Later ones are higher: what a watch tells may be older than what was read meanwhile."""
+        """The revision. A watch may report an older one than was read meanwhile."""
         return int(self.secret["metadata"]["resourceVersion"])
 
     @property
@@ -60,13 +60,13 @@ class StoredDocument:
         return {key: value for key, value in annotations.items() if key.startswith(SEEN)}
 
     def shown(self, now: datetime.datetime) -> bool:
-        """Whether all who have noted lately what they show, show the certificate in here."""
+        """Report whether all replicas with a recent annotation serve this certificate."""
         serials = [serial for serial, at in map(_note, self.notes.values()) if now - at < NOTED_FOR]
         leaf = self.kept.leaf
         return leaf is not None and bool(serials) and set(serials) == {leaf.pair.serial}
 
     def outdated(self, now: datetime.datetime) -> list[str]:
-        """The notes of those who are gone."""
+        """Return the annotations of replicas that are gone."""
         return [key for key, each in self.notes.items() if now - _note(each)[1] >= NOTED_FOR]
 
 
@@ -74,12 +74,12 @@ def _note(text: str) -> tuple[str, datetime.datetime]:
     serial, _, time = text.partition(" ")
     try:
         return serial, datetime.datetime.fromisoformat(time).astimezone(datetime.UTC)
-    except ValueError:  # somebody else's words, which are soon taken away
+    except ValueError:  # written by others, and soon removed
         return serial, datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
 
 class SecretDocument:
-    """The document in one Secret; conflicts are for its users."""
+    """The document in one Secret; callers handle conflicts."""
 
     def __init__(self, client: Client, namespace: str, name: str) -> None:
         self._client = client
@@ -104,7 +104,7 @@ class SecretDocument:
             ) from None
 
     async def bundle(self) -> bytes:
-        """What is to be trusted now."""
+        """Return the current CA bundle."""
         held = await self.read()
         if held is None:
             raise PairUnusable(f"there is no {self}")
@@ -131,7 +131,7 @@ class SecretDocument:
         )
 
     def informer(self, told: Callable[[Object | None], None], clock: Clock) -> Informer[Object]:
-        """Tells what the Secret is, whenever that changes; None is that there is none."""
+        """Return an informer that calls `told` with each state of the Secret; None if deleted."""
 
         async def tell(change: Change[Object]) -> None:
             told(change.after)
@@ -156,7 +156,7 @@ def _data(kept: CertificateDocument) -> dict[str, str]:
 
 
 class SharedPairs:
-    """One replica's view of the certificate that all share."""
+    """One replica's view of the shared certificate."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class SharedPairs:
         leads: Callable[[], bool],
         clock: Clock | None = None,
     ) -> None:
-        """`leads` says whether this replica is the one that rotates."""
+        """`leads` reports whether this replica is the leader."""
         self._document = document
         self._bundles = bundles
         self._names = names
@@ -189,7 +189,7 @@ class SharedPairs:
         return f"CA bundle in {self._document}"
 
     async def start(self) -> None:
-        """Show what is there; whoever is first makes it, as then nobody trusts anything yet."""
+        """Load the certificate; the first replica creates it, because nothing is trusted yet."""
         held = await self._document.read()
         if held is None or held.kept.leaf is None:
             await self.advance(self._clock.now())
@@ -205,10 +205,10 @@ class SharedPairs:
             group.create_task(self._bundles.watch(self._wake.set, clock=self._clock))
             group.create_task(self._keep_on(log))
 
-    # Showing.
+    # Serving.
 
     def _told(self, secret: Object | None) -> None:
-        with contextlib.suppress(PairUnusable):  # the next look says so
+        with contextlib.suppress(PairUnusable):  # the next look reports it
             if secret is not None:
                 self._take(self._document.held(secret))
         self._wake.set()
@@ -223,7 +223,7 @@ class SharedPairs:
         self._held = held
 
     async def note(self, now: datetime.datetime) -> None:
-        """Say beside the document what is shown here, if it does not say so lately."""
+        """Record in an annotation which certificate is served here, if that is not recent."""
         held = self._held
         if held is None or held.kept.leaf is None:
             return
@@ -232,10 +232,10 @@ class SharedPairs:
             said = f"{held.kept.leaf.pair.serial} {now.astimezone(datetime.UTC).isoformat()}"
             await self._document.annotate({self._key: said})
 
-    # Rotating.
+    # Rotation.
 
     async def _keep_on(self, log: Log) -> None:
-        """Look again when something has changed, and now and then."""
+        """Look again after each change, and at an interval."""
         told = ""
         while True:
             try:
@@ -253,7 +253,7 @@ class SharedPairs:
             timer.cancel()
 
     async def look(self, log: Log) -> None:
-        """Note what is shown; whoever leads takes the steps that are to be taken."""
+        """Record which certificate is served; the leader also takes the steps that are due."""
         now = self._clock.now()
         if self._leads():
             for step in await self.advance(now):
@@ -266,7 +266,7 @@ class SharedPairs:
             await self.note(now)
 
     async def advance(self, now: datetime.datetime) -> list[Step]:
-        """Take every step that is to be taken now; returns those that were taken here."""
+        """Take every step that is due, and return those that were taken here."""
         taken: list[Step] = []
         for _ in range(_MOST_RACES):
             try:
@@ -274,7 +274,7 @@ class SharedPairs:
             except ApiError as error:
                 if error.code != 409:
                     raise
-                continue  # somebody else wrote, so what is to be done may be something else
+                continue  # another replica wrote, so the next step may differ
             if step is None or len(taken) == _MOST_STEPS:
                 break
             taken.append(step)
@@ -283,7 +283,8 @@ class SharedPairs:
     async def _step(self, now: datetime.datetime) -> Step | None:
         held = await self._document.read()
         if held is None and self._held is not None:
-            # It was deleted. What everybody trusts and shows is known, so nothing begins anew.
+            # The Secret was deleted. This replica knows what is trusted and served, and restores
+            # it.
             await self._document.create(self._held.kept)
             return await self._step(now)
         kept = held.kept if held else CertificateDocument()
@@ -296,12 +297,12 @@ class SharedPairs:
         return step
 
     async def _doubt(self, kept: CertificateDocument) -> None:
-        """What was seen everywhere may have been changed since: then it is published again."""
+        """Publish the bundle again if an object that had it was changed since."""
         if kept.observed and kept.is_to_switch and not await self._bundles.observed(kept.bundle):
             kept.published, kept.observed = [], False
 
     async def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
-        """Do what a step does outside of the document; False if it has to be waited for."""
+        """Do what a step does outside of the document; return False if it has to wait."""
         match step:
             case Publish():
                 await self._bundles.publish()

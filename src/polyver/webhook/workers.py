@@ -1,8 +1,8 @@
-"""Worker threads for conversions that call functions of users.
+"""Worker threads for conversions that call user functions.
 
-A function may block for any time, or for ever, so it never runs on the event loop. Each kind has
-threads of its own, a few: when all of them hang, only reviews of that kind wait, and each until its
-own deadline.
+A function may block for any time, or for ever, so it never runs on the event loop. Each kind has a
+few threads of its own: when all of them hang, only reviews of that kind wait, each until its own
+deadline.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["FunctionKinds", "Workers"]
 
 T = TypeVar("T")
 _THREADS = 8
-"""For the functions of one kind."""
+"""The number of threads for the functions of one kind."""
 _BEGINNING = 1024
 
 
@@ -40,8 +40,8 @@ class FunctionKinds:
     def named_early(self, body: bytes | bytearray) -> tuple[Key, ...]:
         """Return a kind that the beginning of a body names, where the first object is.
 
-        This saves decoding most reviews twice. It decides nothing: a review whose kind is not
-        found here is not allowed to call functions, and comes back when it would.
+        This saves decoding most reviews twice. It decides nothing: a review whose kind is not found
+        here may not call functions, and is repeated if it would.
         """
         if self._kinds:
             start = bytes(body[:_BEGINNING])
@@ -58,9 +58,9 @@ class Workers:
         self._threads: dict[Key | None, DaemonThreadPool] = {}
 
     async def run(self, kinds: Sequence[Key], work: Callable[[], T], until: float) -> T:
-        """Return what the work returns, or raise 504 at the deadline.
+        """Return the result of the work, or raise 504 at the deadline.
 
-        A thread whose deadline has passed goes on, and is in use until its function returns.
+        The thread continues after the deadline, and is in use until its function returns.
         """
         # A review of several kinds, or of none, must not use up the threads of one.
         key = kinds[0] if len(kinds) == 1 else None

@@ -59,51 +59,56 @@ class ConversionFinding:
 
 _BREAKING = {
     "tree": (
-        "versions are not connected, are connected by several paths, or have invalid rules",
-        "Connect each version of the definition with the others by exactly one conversion path",
+        "versions are not connected, are connected by two paths, or have invalid rules",
+        "Connect each version of the CustomResourceDefinition to the others by exactly one path",
     ),
     "kind-removed": (
-        "a kind was removed, and its objects with it",
-        "Keep the definition until no objects of the kind exist",
+        "a kind was removed, and with it its objects",
+        "Keep its CustomResourceDefinition while there are objects",
     ),
     "fails": (
-        "the conversion of an object fails, and so does every list request that includes it",
-        "Make the function accept every object that the schema allows, without optional fields too",
+        "the conversion of an object fails, and with it every list that contains the object",
+        "Make the function accept every object that the schema allows, also without optional "
+        "fields",
     ),
     "law": (
-        "converting an object through another version changes the result",
-        "Make each direction the inverse of the other; compare the fields shown",
+        "an object that is converted through another version differs from one that is converted "
+        "directly",
+        "Each direction must revert the changes of the other; compare the fields shown",
     ),
     "edit-lost": (
-        "an edit in one version is lost or changed, in that version or in another one",
-        "Use the written value, not a value that was preserved from another version",
+        "a field that was changed in one version does not have the written value, in this or in "
+        "another version",
+        "Use the written value, not a value that another version had before",
     ),
     "default-loses": (
-        "a default that an API server sets in between discards a preserved value",
-        "Give corresponding fields the same defaults in both versions",
+        "a default that an API server sets between two conversions makes polyver discard a "
+        "preserved value",
+        "Give related fields the same defaults in both versions",
     ),
     "compiled": (
-        "compiled rules and interpreter give different results: a bug in polyver",
-        "Please report it with the example",
+        "the compiled rules give another result than the interpreter: a bug in polyver",
+        "Please report it together with the example",
     ),
     "view-changed": (
         "an existing object looks different in a version than before",
         "Restore the rule, or make the change in a new version",
     ),
     "identity": (
-        "an API server refuses the converted object: only labels and annotations may change",
-        "Do not change apiVersion, kind and the other metadata: polyver sets them",
+        "an API server refuses the converted object: conversion may change only labels and "
+        "annotations of metadata",
+        "Do not change apiVersion, kind and the rest of the metadata",
     ),
     "pruned": (
-        "a conversion writes a field that the version does not have, so an API server drops it",
-        "Add the field to the schema, or write to another field",
+        "a conversion writes a field that the version does not have, and an API server drops it",
+        "Add the field to the schema, or write it to another one",
     ),
     "unknown-field": (
-        "a rule names a field that is not in the schema of the version",
+        "a rule names a field that the schema of the version does not have",
         "Correct the path, or add the field to the schema",
     ),
     "type": (
-        "a field has a different type in the other version than the value written to it",
+        "a value is written to a field that has another type in the other version",
         "Add a rule such as cast, scale, wrap or keyed, or correct the existing one",
     ),
     "value": (
@@ -113,24 +118,25 @@ _BREAKING = {
 }
 _RISKY = {
     "unstable": (
-        "functions do not reproduce their own results, so edits may be reverted",
-        "Make each direction the inverse of the other for its own results",
+        "functions do not restore their own results, so that edits may be undone",
+        "Make each direction restore the results of the other",
     ),
     "invalid": (
-        "an object that is valid in one version is invalid in the other, so it cannot be updated",
+        "an object that is valid in one version is refused by the other, so it cannot be updated",
         "Allow it in the other version, or give required fields there a default",
     ),
     "unmapped": (
-        "the rule maps no value for a value of the enum: it is preserved, and the field is absent",
-        "Map it to a value of the other version",
+        "the rule has no mapping for a value of an enum: the value is preserved, and the field is"
+        " absent",
+        "Map the value to one in the other version",
     ),
     "dropped-known": (
-        "a rule drops a field that the other version also has",
-        "Remove the rule to keep the field, or move the field to another name",
+        "a rule drops a field that the other version has, too",
+        "Remove the rule to keep the field, or move it to another name",
     ),
     "no-schema": (
-        "a version has no schema, so missing fields cannot be detected",
-        "Add the CustomResourceDefinition to the files of the Conversion",
+        "without the schema of a version, polyver cannot determine which fields it lacks",
+        "Put the CustomResourceDefinition in a file beside the Conversion",
     ),
 }
 RULES: Mapping[str, FindingRule] = {

@@ -38,34 +38,33 @@ class FindingRule:
 
 # From Kubernetes 1.30 on, the real server lets an update keep the mistakes that it does not touch.
 _KEPT = (
-    "from Kubernetes 1.30 on, updates that do not change such a value still pass, but new values "
-    "are refused"
+    "from Kubernetes 1.30 on, updates that do not change such a value still pass, but it cannot be "
+    "written again"
 )
-_KEPT_AROUND = (
-    "from Kubernetes 1.30 on, updates still pass if they change nothing next to it or inside it"
-)
+_KEPT_AROUND = "from Kubernetes 1.30 on, updates still pass if nothing beside or inside it changes"
 
 _BREAKING = {
     "field-removed": (
-        "a field was removed; its values are dropped silently",
+        "a field was removed; API servers silently drop its data from objects",
         "Keep it, mark it as deprecated in its description, and remove it in a new version with a "
         "conversion",
     ),
     "field-renamed": (
-        "a field was removed, and a new field next to it has the same schema",
+        "a field was removed, and a new one beside it has the same schema",
         "If it was renamed to {other}, keep it, and rename it in a new version with a conversion "
-        "that moves the value; within one version nothing moves it",
+        "that moves the value; no conversion moves it within one version",
     ),
     "type-changed": (
         "values of the old type are refused",
-        "Add another field of the new type, or change the type in a new version with a conversion",
+        "Add a field of the new type beside it, or change the type in a new version with a "
+        "conversion",
     ),
     "enum-added": (
-        "any value was valid, and now only the values of an enum are",
+        "any value was valid, and now only some are",
         f"List every value that is in use, or list them in a new version; {_KEPT}",
     ),
     "enum-narrowed": (
-        "values of an enum were removed",
+        "values were removed from an enum",
         f"Keep them, deprecate them first, or remove them in a new version; {_KEPT}",
     ),
     "required-field-added": (
@@ -81,40 +80,42 @@ _BREAKING = {
         "Keep the default, or make the field optional",
     ),
     "limit-added": (
-        "a limit was added to a number, a string, a list or a map",
-        f"Remove it, or add it in a new version; {_KEPT}",
+        "there is a new limit for a number, a string, a list or a map",
+        f"Remove it, or set it in a new version; {_KEPT}",
     ),
     "limit-tightened": (
-        "a limit became stricter",
-        f"Restore it, or change it in a new version; {_KEPT}",
+        "a limit became tighter",
+        f"Restore it, or tighten it in a new version; {_KEPT}",
     ),
     "nullable-removed": (
         "null was a valid value, and is now dropped or refused",
-        "Keep nullable, or replace null by absence in a new version with a conversion",
+        "Keep nullable, or remove it in a new version, with a conversion in which absence means "
+        "what null meant",
     ),
     "default-refused": (
-        "a new field has a default that its schema refuses, so every object without it is refused",
+        "a new field has a default that its own schema refuses, so every object without the field"
+        " is refused",
         "Choose a valid default",
     ),
     "unknown-dropped": (
-        "fields without a schema were kept, and are now dropped silently",
-        "Keep x-kubernetes-preserve-unknown-fields until every field in use has a schema",
+        "fields without a schema were kept, and are now silently dropped",
+        "Keep x-kubernetes-preserve-unknown-fields until every field that is in use has a schema",
     ),
     "values-narrowed": (
         "a map accepts fewer values",
-        "Keep additionalProperties, and restrict them in a new version",
+        "Keep additionalProperties as they were, and narrow them in a new version",
     ),
     "embedded-added": (
-        "a field must now contain a complete object, with apiVersion, kind and metadata",
+        "the value of a field must now be a whole object, with apiVersion, kind and metadata",
         "Set x-kubernetes-embedded-resource in a new version only",
     ),
     "embedded-removed": (
-        "apiVersion, kind and metadata of an embedded object are no longer known",
+        "the schema no longer has apiVersion, kind and metadata of an embedded object",
         "Keep x-kubernetes-embedded-resource, or give these fields a schema of their own",
     ),
     "list-keyed": (
-        "a list became a set or a map, or has other keys: duplicates are refused, and server-side "
-        "apply tracks ownership by other keys",
+        "a list became a set or a map, or has other keys: duplicates are refused, and server-side"
+        " apply tracks owners by other keys",
         "Keep the list-type and its keys, and change them in a new version; an object with "
         "duplicates can still be updated, but its owners in server-side apply are lost",
     ),
@@ -123,22 +124,23 @@ _BREAKING = {
         "kube-apiserver refuses uniqueItems: use x-kubernetes-list-type set in a new version",
     ),
     "identity-changed": (
-        "the group, the plural, the kind or the scope of a definition changed",
-        "kube-apiserver refuses this: create another definition, and copy the objects",
+        "the group, the plural, the kind or the scope of a CustomResourceDefinition changed",
+        "kube-apiserver refuses this: create another CustomResourceDefinition, and copy the "
+        "objects",
     ),
     "stored-version-removed": (
         "a version was removed in which objects may be stored",
-        "kube-apiserver refuses this: retire the version first, which rewrites what is stored "
-        "and trims status.storedVersions",
+        "kube-apiserver refuses this: retire the version first, which rewrites stored objects and"
+        " trims status.storedVersions",
     ),
     "served-version-removed": (
         "a served version was removed",
-        "Deprecate it first, then stop serving it, and remove it when no client requests it and no "
-        "managedFields name it: otherwise server-side apply fails",
+        "Deprecate it first, then unserve it, and drop it when no client uses it and no "
+        "managedFields name it: such entries would make server-side apply fail",
     ),
     "version-unserved": (
         "a version is no longer served, so its clients get 404",
-        "Deprecate it first, and stop serving it when its clients have moved",
+        "Deprecate it first, and unserve it when its clients have moved",
     ),
     "status-removed": (
         "the status subresource was removed: clients that write it get 404",
@@ -149,24 +151,25 @@ _BREAKING = {
         "Keep it, and remove it in a new version",
     ),
     "selectable-removed": (
-        "a field is no longer selectable, so requests that select by it are refused",
+        "a field was removed from selectableFields, and requests that select by it are refused",
         "Keep it in selectableFields, and remove it in a new version",
     ),
 }
 
 _RISKY = {
     "field-claimed": (
-        "a field was added where unknown fields were kept: objects may contain other values in it",
-        "Check the values in existing objects, or choose an unused name",
+        "a new field has a name where unknown fields were preserved: objects may have other data "
+        "in it",
+        "Check the data of objects there, or choose a name that none of them uses",
     ),
     "field-filled-in": (
-        "a new field has a default, in an object with checks of the number of fields, of "
-        "alternatives or of rules",
+        "a new field has a default, in an object with a limited number of fields, alternatives or"
+        " CEL rules",
         "Make sure that an object with only the default passes them, or remove the default",
     ),
     "type-widened": (
-        "values of additional types are valid, which clients may not support",
-        "Update clients before such a value is written, or widen the type in a new version",
+        "values of further types are valid, which clients may not be able to read",
+        "Inform clients before such a value is written, or widen the type in a new version",
     ),
     "limit-changed": (
         "a limit or a multiple changed in a way that cannot be compared",
@@ -178,36 +181,36 @@ _RISKY = {
     ),
     "format-changed": (
         "a format was added or changed",
-        f"Make sure that every value in use still has it; {_KEPT}",
+        f"Make sure that every value in use has the format; {_KEPT}",
     ),
     "default-changed": (
         "a default changed, also for existing objects without the field",
-        "Keep the default, and change it in a new version",
+        "Keep the default, and choose another in a new version",
     ),
     "default-removed": (
-        "a default was removed, so the field may be absent",
-        "Keep the default, or first make every client handle an absent field",
+        "a default was removed, so readers find no value where there always was one",
+        "Keep the default, or prepare every reader for a missing value first",
     ),
     "default-added": (
-        "a default was added to an existing field: objects without the field now have it",
-        "Make sure that the default means the same as absence",
+        "an existing field got a default: objects without the field now have it",
+        "Make sure that the default means what absence meant",
     ),
     "null-kept": (
         "null was dropped or replaced by the default, and is now kept where an enum, a number of "
-        "fields, alternatives or rules are checked, or where a default was set",
-        "Remove nullable: an absent field means the same",
+        "fields, alternatives or CEL rules are checked, or where a default was meant",
+        "Remove nullable: a missing value means the same",
     ),
     "unknown-refused": (
         "fields without a schema were dropped, and are now refused",
-        "Remove additionalProperties: unknown fields are dropped, and clients that request "
-        "validation are warned",
+        "Remove additionalProperties: unknown fields are then dropped, and clients can request a "
+        "warning or an error",
     ),
     "list-merged": (
-        "a set or a map became atomic, so server-side apply replaces it completely",
-        "Keep the list-type: clients that own single items would remove the other items",
+        "a set or a map became atomic, so server-side apply replaces it as a whole",
+        "Keep the list-type: clients that apply single items would remove the others",
     ),
     "map-merged": (
-        "x-kubernetes-map-type changed, so server-side apply tracks ownership differently",
+        "x-kubernetes-map-type changed, so server-side apply tracks owners in another way",
         "Keep the map-type, and change it in a new version",
     ),
     "alternatives-changed": (
@@ -216,90 +219,126 @@ _RISKY = {
     ),
     "rule-added": (
         "a CEL rule was added or changed",
-        "Make sure that every object in use passes, or make the rule check only changes, with "
+        "Make sure that every object in use passes, or let the rule check only changes, with "
         "oldSelf and optionalOldSelf",
     ),
     "keyword-changed": (
-        "an unknown keyword changed",
+        "a keyword changed that polyver does not know",
         "Make sure that every object in use is still valid",
     ),
     "storage-moved": (
         "the storage version changed",
-        "Keep the old storage version until every object is rewritten and status.storedVersions "
-        "is trimmed; until then the change can be undone",
+        "Serve the old storage version until every object is rewritten and status.storedVersions "
+        "is trimmed; until then you can go back",
     ),
     "names-changed": (
-        "the singular, the list kind, a short name or a category changed or was removed",
-        "Keep the names that people and scripts use, and add new ones",
+        "the singular, the list kind, a short name or a category was changed or removed",
+        "Keep the names that people and scripts use, and add new ones beside them",
     ),
     "status-added": (
-        "the status subresource was added: a status in a write to the object is ignored",
-        "First make every controller write to /status, or add it in a new version",
+        "the status subresource was added: a status in a write to the main resource is ignored",
+        "Let every controller write to /status first, or add it in a new version",
     ),
     "scale-changed": (
-        "the scale subresource uses other fields",
+        "the scale subresource reads or writes other fields",
         "Keep its paths, and change them in a new version",
     ),
     "conversion-changed": (
         "the conversion strategy changed",
-        "Make sure that every stored object can be read in every served version before and after: "
-        "None changes only apiVersion, and Webhook fails if the webhook does not answer",
+        "Make sure that every stored object can be read in every served version before and after:"
+        " None changes only apiVersion, and Webhook fails when the webhook does not answer",
     ),
 }
 
 _SAFE = {
-    "field-added": ("a field was added, and is optional or has a default", "Nothing to do"),
+    "field-added": (
+        "a field was added that is optional or has a default",
+        "Nothing to do",
+    ),
     "field-freed": (
-        "a field lost its schema, but its values are kept",
-        "Nothing to do; clients may find any value in it",
+        "a field lost its schema, but its data is kept",
+        "Nothing to do; clients may find any data in it",
     ),
     "enum-widened": (
         "an enum has more values, or was removed",
-        "Make sure that clients handle unknown values",
+        "Make sure that clients accept unknown values",
     ),
     "required-removed": (
         "a required field became optional",
-        "Make sure that clients handle an absent field",
+        "Make sure that readers accept a missing value",
     ),
     "required-filled-in": (
         "a field is required, and has a default",
-        "Nothing to do: the default is set where the field is missing",
+        "Nothing to do: the default is set wherever the field is missing",
     ),
-    "limit-widened": ("a limit is wider, or was removed", "Make sure that clients handle it"),
-    "pattern-removed": ("a pattern was removed", "Make sure that clients handle any string"),
-    "format-widened": ("a format is wider, or was removed", "Make sure that clients handle it"),
-    "nullable-added": ("null became a valid value", "Make sure that clients handle null"),
+    "limit-widened": (
+        "a limit is wider, or was removed",
+        "Make sure that readers accept the new values",
+    ),
+    "pattern-removed": (
+        "a pattern was removed",
+        "Make sure that readers accept any string",
+    ),
+    "format-widened": (
+        "a format is wider, or was removed",
+        "Make sure that readers accept the new values",
+    ),
+    "nullable-added": (
+        "null is valid",
+        "Make sure that readers accept null",
+    ),
     "unknown-kept": (
         "fields without a schema are kept, or no longer refused",
         "Nothing to do",
     ),
-    "values-widened": ("a map accepts more values", "Make sure that clients handle it"),
-    "unique-removed": ("uniqueItems was removed", "Nothing to do"),
+    "values-widened": (
+        "a map accepts more values",
+        "Make sure that readers accept the new values",
+    ),
+    "unique-removed": (
+        "uniqueItems was removed",
+        "Nothing to do",
+    ),
     "alternatives-widened": (
         "an alternative was added, or a condition was removed",
-        "Make sure that clients handle it",
+        "Make sure that readers accept the new values",
     ),
-    "rule-removed": ("a CEL rule was removed", "Make sure that clients handle it"),
+    "rule-removed": (
+        "a CEL rule was removed",
+        "Make sure that readers accept the new values",
+    ),
     "version-added": (
         "a version was added",
-        "Make sure that it can be converted before it is served",
+        "Make sure that a conversion for it exists before it is served",
     ),
     "version-removed": (
         "a version was removed that was neither served nor stored",
         "Nothing to do",
     ),
-    "version-served": ("a version is now served", "Nothing to do"),
+    "version-served": (
+        "a version is now served",
+        "Nothing to do",
+    ),
     "version-deprecated": (
-        "a version was deprecated, so its clients are warned",
+        "a version became deprecated, so its clients get warnings",
         "Name the replacement in deprecationWarning",
     ),
-    "scale-added": ("the scale subresource was added", "Nothing to do"),
-    "selectable-added": ("a field became selectable", "Nothing to do"),
+    "scale-added": (
+        "the scale subresource was added",
+        "Nothing to do",
+    ),
+    "selectable-added": (
+        "a field was added to selectableFields",
+        "Nothing to do",
+    ),
     "columns-changed": (
-        "the columns that kubectl get prints changed",
+        "the columns of kubectl get changed",
         "Nothing to do, unless scripts read them",
     ),
-    "names-added": ("a short name or a category was added", "Nothing to do"),
+    "names-added": (
+        "a short name or a category was added",
+        "Nothing to do",
+    ),
 }
 
 _TABLES = {

@@ -1,1 +1,1 @@
-"""What every server of polyver is made of: listening, health, a log, and files that are kept."""
+"""Parts of every polyver server: HTTP/1.1 and TLS, health, logs, worker threads, private files."""

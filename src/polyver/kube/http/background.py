@@ -1,4 +1,4 @@
-"""What goes on while a command serves."""
+"""Background jobs of a command that serves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["in_background", "repeated"]
 
 @asynccontextmanager
 async def in_background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Jobs that go on while the body runs."""
+    """Run jobs in the background while the body runs."""
     tasks = [asyncio.create_task(job) for job in jobs]
     try:
         yield
@@ -28,7 +28,7 @@ async def in_background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[None]
 async def repeated(
     act: Callable[[], Awaitable[None]], *, every: float, log: Log, failing: str
 ) -> None:
-    """Act again and again; what fails in the same way again is told once."""
+    """Call a function at an interval; log repeated equal failures once."""
     told = ""
     while True:
         await asyncio.sleep(every)

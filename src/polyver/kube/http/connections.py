@@ -1,7 +1,7 @@
-"""Connections that speak HTTP/1.1: requests are read, take turns, and have to come in time.
+"""HTTP/1.1 connections: parsing, pipelining, deadlines and limits on buffered data.
 
-What has come as a whole may be answered at once, without a task and without messages; everything
-else is for the application. Nobody holds more than they were given room for.
+A request that has arrived completely may be answered at once, without a task and without ASGI
+messages; all others go to the application.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from polyver.kube.http.http import Application, AtOnce, RequestHeaders
 __all__ = ["Connection", "Known", "ServerState"]
 
 Known = Callable[[asyncio.Transport], dict[str, Any]]
-"""What is to be known of a connection: the state of each of its requests."""
+"""Returns the state for the requests of a connection, such as the user of its certificate."""
 
 _KEEP_ALIVE = 120.0
-"""Longer than clients keep connections that they do not use, so that they close, not we."""
+"""Longer than clients keep idle connections, so that the client closes first."""
 _REQUEST = 60.0
 _MOST_HEAD = 1024 * 1024
 _MOST_AT_ONCE = 256 * 1024
 _MOST_UNREAD = 64 * 1024
-"""How much of a body may wait for its application before no more is read."""
+"""The bytes of a body that may wait for the application before reading is paused."""
 _MOST_HELD = 2 * 1024 * 1024
-"""How much of a body is waited for, in case that it can be answered at once."""
+"""The bytes of a body to wait for, in case that it can be answered at once."""
 _MOST_HELD_BY_ALL = 64 * 1024 * 1024
 _ONE_RECORD = 16 * 1024
-"""What is shorter is joined before it is written: copying is cheaper than a record of TLS."""
+"""Shorter writes are joined first: copying is cheaper than another TLS record."""
 _NEVER = float("inf")
 
 
 class ServerState:
-    """What the connections of one server share."""
+    """State that the connections of one server share."""
 
     def __init__(self, app: Application, at_once: AtOnce | None, known: Known) -> None:
         self.app = app
@@ -51,9 +51,9 @@ class ServerState:
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self.held = 0
-        """How many bytes of bodies wait to be taken."""
+        """The bytes of bodies that wait for the application, over all connections."""
         self.buffer = memoryview(bytearray(_MOST_AT_ONCE))
-        """Where what comes is put: it is looked at before anything else can come."""
+        """The buffer for received data, which all connections share: each parses it at once."""
         self.date = b""
         self._tick()
 
@@ -62,9 +62,9 @@ class ServerState:
         self._ticking = self.loop.call_later(1.0, self._tick)
 
     def start(self, exchange: Exchange) -> None:
-        """Let the application answer."""
+        """Let the application answer a request."""
         exchange.started = True
-        # The name tells the watchdog which request holds the event loop.
+        # The watchdog reads the request that blocks the event loop from this name.
         name = f"{exchange.method} {exchange.path}"
         task = self.loop.create_task(exchange.run(self.app), name=name)
         self.tasks.add(task)
@@ -76,7 +76,7 @@ class ServerState:
 
 @lru_cache(256)
 def _target(url: bytes) -> tuple[str, bytes, bytes]:
-    """The path, as it is meant and as it was written, and the query of what was asked for."""
+    """Parse a request target into the decoded path, the raw path and the query."""
     parsed = httptools.parse_url(url)
     written: bytes = parsed.path
     path = written.decode("ascii")
@@ -84,14 +84,14 @@ def _target(url: bytes) -> tuple[str, bytes, bytes]:
 
 
 class _Refused(Exception):
-    """Raised while a request is parsed that is not to be answered."""
+    """Raised by a parser callback to reject a request."""
 
 
 _NO_HOST = re.compile(rb"[^A-Za-z0-9!$%&'()*+,.:;=\[\]_~-]")
 
 
 def _host_problem(headers: Sequence[tuple[bytes, bytes]], version: str) -> str:
-    """Return what is wrong with the Host header, in the words of Go's library; RFC 9112, 3.2."""
+    """Return the problem of the Host header with the message of Go's library; RFC 9112, 3.2."""
     host = None
     for name, value in headers:
         if name == b"host":
@@ -109,7 +109,7 @@ def _is_malformed(host: bytes) -> bool:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One client."""
+    """The connection of one client."""
 
     def __init__(self, hall: ServerState) -> None:
         self.transport: asyncio.Transport
@@ -118,7 +118,7 @@ class Connection(asyncio.BufferedProtocol):
         self._parser = httptools.HttpRequestParser(self)
         self._timer: asyncio.TimerHandle | None = None
         self._deadline = _NEVER
-        # What comes.
+        # Receiving.
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._expects = False
@@ -129,13 +129,13 @@ class Connection(asyncio.BufferedProtocol):
         self._incoming: Exchange | None = None
         self._reads = True
         self._closing = False
-        """Whether no request is taken any more."""
-        # What is answered.
+        """True if no further request is accepted."""
+        # Answering.
         self._queue: deque[Exchange] = deque()
         self._answering: Exchange | None = None
         self._written: asyncio.Event | None = None
 
-    # Coming and going.
+    # Connecting and disconnecting.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.transport = transport
@@ -169,7 +169,7 @@ class Connection(asyncio.BufferedProtocol):
         exchange.wake()
 
     def shutdown(self) -> None:
-        """Answer what has come, and then close."""
+        """Answer the requests that have arrived, then close."""
         self._closing = True
         newest = self._queue[-1] if self._queue else self._answering
         if newest is not None:
@@ -182,11 +182,11 @@ class Connection(asyncio.BufferedProtocol):
         self.transport.close()
 
     def _look(self) -> None:
-        """See whether it is too late, and look again when it will be."""
-        # Requests only move the deadline: making a timer for each would cost more than this.
+        """Close the connection if its deadline has passed; otherwise check again later."""
+        # Requests only move the deadline: a timer for each request would cost more.
         left = self._deadline - self._hall.loop.time()
         if left <= 0 and not self._reads:
-            # It is us who do not read, while an earlier request is answered.
+            # The server itself paused reading while it answers an earlier request.
             left = _REQUEST
             self._deadline = self._hall.loop.time() + left
         if left > 0:
@@ -196,7 +196,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self.transport.close()
 
-    # What comes.
+    # Receiving.
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's words
         return self._hall.buffer
@@ -209,7 +209,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            pass  # nothing is upgraded to, and the request is answered as it is
+            pass  # upgrades are not supported; the request is answered without one
         except httptools.HttpParserError:
             self._refuse("400 Bad Request", self._problem)
             return
@@ -227,7 +227,7 @@ class Connection(asyncio.BufferedProtocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # a header behind the body is ignored
+        if self._in_head:  # trailers are ignored
             name = name.lower()
             self._headers.append((name, value))
             if name == b"expect":
@@ -269,7 +269,7 @@ class Connection(asyncio.BufferedProtocol):
         self._deadline = _NEVER if busy else self._hall.loop.time() + _KEEP_ALIVE
 
     def _refuse(self, status: str, problem: str = "") -> None:
-        """Take nothing more after what is no request, nor after what is too large for one."""
+        """Reject a malformed or too large request; accept nothing after it."""
         self._closing = True
         exchange = self._incoming if self._in_message and not self._in_head else None
         if exchange is not None and not exchange.complete:
@@ -282,7 +282,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._answering = None
         newest = self._queue[-1] if self._queue else self._answering
         if newest is not None:
-            newest.keep_alive = False  # what came before is answered first
+            newest.keep_alive = False  # earlier requests are answered first
             self._advance()
         elif not self.transport.is_closing():
             head = "content-type: text/plain; charset=utf-8\r\nconnection: close"
@@ -290,10 +290,10 @@ class Connection(asyncio.BufferedProtocol):
             self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n\r\n{text}".encode())
             self.transport.close()
 
-    # What is answered.
+    # Answering.
 
     def _advance(self) -> None:
-        """Begin with the next request, once it is its turn."""
+        """Start the next request when the one before is answered."""
         if self._queue and self._answering is None and not self._may_wait(self._queue[0]):
             exchange = self._answering = self._queue.popleft()
             if self._answer_at_once(exchange):
@@ -302,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate()
 
     def _may_wait(self, exchange: Exchange) -> bool:
-        """Whether more of a body is waited for: what is whole may be answered at once."""
+        """Report whether to wait for the rest of a body, because it may be answered at once."""
         if exchange.whole or self._hall.at_once is None:
             return False
         much = exchange.size > _MOST_HELD or self._hall.held > _MOST_HELD_BY_ALL
@@ -325,7 +325,7 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def _regulate(self) -> None:
-        """Read on only if there is room for what comes."""
+        """Pause or resume reading, depending on the room for more data."""
         exchange = self._incoming
         crowded = len(self._queue) > (self._answering is None)
         if exchange is not None and not crowded:
@@ -334,7 +334,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reads = not crowded
             (self.transport.pause_reading if crowded else self.transport.resume_reading)()
 
-    # For exchanges.
+    # The interface for exchanges.
 
     @property
     def date(self) -> bytes:
@@ -369,7 +369,7 @@ class Connection(asyncio.BufferedProtocol):
         if not exchange.keep_alive:
             self.transport.close()
         elif self._queue:
-            # Those who send many requests at once take turns with everybody else.
+            # A client that pipelines requests takes turns with all others.
             self._hall.loop.call_soon(self._advance)
         elif not self._in_message:
             self._deadline = self._hall.loop.time() + _KEEP_ALIVE

@@ -1,7 +1,7 @@
-"""One request and its answer: as a whole where both are, or in ASGI's messages.
+"""One request and its answer, in one piece where possible, or in ASGI messages.
 
-An answer whose length is known leaves in one piece, head and body, because each piece is a record
-of TLS, a call of the system and a client that wakes up for half of it.
+An answer of known length is sent in one piece with its headers, because each piece costs a TLS
+record, a system call and a wake-up of the client.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ _FAILURE_HEADERS = [
 
 
 class ExchangeTransport(Protocol):
-    """What an exchange needs of its connection."""
+    """The interface of a connection for its exchanges."""
 
     scope: dict[str, Any]
-    """What is the same for all requests."""
+    """The ASGI scope that all requests share."""
 
     @property
     def date(self) -> bytes:
-        """The line of a head that says when it was made."""
+        """The Date header line."""
 
     @property
     def writable(self) -> Awaitable[object] | None:
-        """What is to be awaited before more is written; mostly nothing."""
+        """An awaitable to await before more is written; usually None."""
 
     def write(self, head: bytes, body: bytes) -> None: ...
 
     def taken(self, size: int) -> None:
-        """So much of what has come is held no longer; more may come."""
+        """Record that the application took bytes of the body; more may be received."""
 
     def answered(self, exchange: Exchange) -> None:
-        """This was all."""
+        """Record that the answer is complete."""
 
     def close(self) -> None: ...
 
 
 class Exchange:
-    """A request, as much of it as has come, and as much of its answer as is sent."""
+    """A request as far as it was received, and its answer as far as it was sent."""
 
     __slots__ = (
         "_begun",
@@ -106,39 +106,39 @@ class Exchange:
         self.version = version
         self.keep_alive = keep_alive
         self.whole = False
-        """Whether all of the request has come."""
+        """True if the request was received completely."""
         self.size = 0
-        """How many bytes of the body have come and are not taken yet."""
+        """The bytes of the body that were received and not taken yet."""
         self.started = False
-        """Whether somebody works on it."""
+        """True if the application works on the request."""
         self.gone = False
-        """Whether the client left before the end."""
+        """True if the client disconnected early."""
         self.complete = False
-        """Whether it is answered."""
+        """True if the answer is complete."""
         self._parts: list[bytes] = []
         self._expects = expects
-        self._ended = False  # whether the end of the body was told
+        self._ended = False  # True if the application got the end of the body
         self._changed: asyncio.Event | None = None
         self._begun = False
         self._held = b""
         self._chunked = False
         self._left: int | None = None
 
-    # What comes.
+    # Receiving.
 
     @property
     def expects(self) -> bool:
-        """Whether the client waits to be told to go on."""
+        """True if the client waits for 100 Continue."""
         return self._expects
 
     @property
     def begun(self) -> bool:
-        """Whether some of the answer may have been sent."""
+        """True if a part of the answer may have been sent."""
         return self._begun
 
     @property
     def body(self) -> bytes:
-        """All that has come and is not taken yet; it stays."""
+        """The part of the body that was not taken yet; reading does not take it."""
         parts = self._parts
         if len(parts) == 1:
             return parts[0]
@@ -152,14 +152,14 @@ class Exchange:
         self.wake()
 
     def wake(self) -> None:
-        """Let whoever waits look again."""
+        """Wake the task that waits for a change."""
         if self._changed is not None:
             self._changed.set()
 
-    # In ASGI's messages.
+    # ASGI.
 
     async def run(self, app: Application) -> None:
-        """Have it answered; an application that fails without a word is not the client's fault."""
+        """Let the application answer; if it fails, send 500, or close if the answer has begun."""
         scope = self._way.scope.copy()
         scope |= {
             "http_version": self.version,
@@ -170,7 +170,7 @@ class Exchange:
             "headers": self.headers,
             "state": dict(scope["state"]),
         }
-        # Applications log what they raise; what else comes is the end of the server.
+        # Applications log their own exceptions; anything else means that the server ends.
         with contextlib.suppress(BaseException):
             await app(scope, self.receive, self.send)
         if self.complete or self.gone:
@@ -203,9 +203,9 @@ class Exchange:
         await self._changed.wait()
 
     async def send(self, message: Message) -> None:
-        """Send a part of an answer, in pieces: the next when the client has taken most before.
+        """Send a part of an answer in pieces, each after the client took most of the one before.
 
-        To encrypt and copy a large body takes long. Others are answered between two pieces.
+        Encrypting and copying a large body takes long, so other requests run between two pieces.
         """
         body = memoryview(message.get("body", b""))
         if len(body) > _PIECE and self.method != "HEAD":
@@ -240,7 +240,7 @@ class Exchange:
         if self._chunked:
             given.append((b"transfer-encoding", b"chunked"))
         elif not ends_alone:
-            self.keep_alive = False  # the end of the connection is that of the answer
+            self.keep_alive = False  # the end of the connection marks the end of the answer
         if b"close" in said.get(b"connection", b"").lower():
             self.keep_alive = False
         elif not self.keep_alive:
@@ -249,7 +249,7 @@ class Exchange:
         self._held = _head(status, self._way.date, given)
         self._begun, self._expects = True, False
         if not ends_alone:
-            self._flush(b"")  # who knows when the first piece comes
+            self._flush(b"")  # the first piece may come much later
 
     def _go_on(self, body: bytes, *, more: bool) -> None:
         if self.method == "HEAD":
@@ -263,7 +263,7 @@ class Exchange:
             self.finish()
 
     def _counted(self, body: bytes, *, more: bool) -> bytes:
-        """A piece of a body, if the body is as long as was said."""
+        """Return a piece of a body after counting it; raise if the length is not as announced."""
         if self._left is None:
             return body
         self._left -= len(body)
@@ -277,7 +277,7 @@ class Exchange:
             self._way.write(head, body)
 
     def finish(self) -> None:
-        """All is said."""
+        """Complete the exchange."""
         self.complete = True
         self.wake()
         self._way.answered(self)
@@ -293,7 +293,7 @@ def _head(status: int, date: bytes, headers: list[tuple[bytes, bytes]]) -> bytes
 
 
 def head_of(answer: EncodedResponse, date: bytes, *, keep_alive: bool) -> bytes:
-    """The head of an answer that is known as a whole.
+    """Return the status line and headers of an answer that is complete.
 
     >>> answer = EncodedResponse(200, b"content-type: text/plain\\r\\n", b"ab")
     >>> head_of(answer, b"", keep_alive=True)

@@ -1,4 +1,4 @@
-"""Whether the server is well, in the words in which the real one says so."""
+"""Health endpoints with the answers of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from polyver.kube.objects.codec import encode_json
 __all__ = ["Checks", "health"]
 
 Checks = Mapping[str, Callable[[], str]]
-"""By their names: each answers with what is wrong, or with nothing."""
+"""Health checks by name; each returns its problem, or an empty string."""
 
 _PLAIN = [("Content-Type", "text/plain; charset=utf-8")]
 _WHOLE = [*_PLAIN, ("X-Content-Type-Options", "nosniff")]
 
 
 def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> HttpResponse:
-    """The answer to /healthz, /livez or /readyz, or to one of the checks below them.
+    """Answer /healthz, /livez or /readyz, or one of the checks below them.
 
     >>> health("/livez", "verbose", {"ping": lambda: ""}).body
     b'[+]ping ok\\nlivez check passed\\n'
@@ -34,7 +34,7 @@ def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> Http
     if unknown := sorted(excluded - set(checks)):
         names = ",".join(encode_json(each).decode() for each in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
-    # What is wrong is told only to those who may ask for the check itself.
+    # The reason of a failure is shown only at the path of the check itself.
     if any(line.startswith("[-]") for line in lines):
         return HttpResponse(failing, list(_WHOLE), _text([*lines, f"{name} check failed"]))
     passed = _text([*lines, f"{name} check passed"])

@@ -1,4 +1,4 @@
-"""How long something took, counted the way Prometheus shows it, without its library."""
+"""Histograms of durations in the form of Prometheus, without its library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Times"]
 
 
 class Times:
-    """How many there were that took up to each bound, and how long all took together.
+    """A histogram: the number of durations up to each bound, and their sum.
 
     >>> times = Times((0.1, 1.0))
     >>> times.observe(0.5)
@@ -30,6 +30,6 @@ class Times:
         self._counts[bisect_left(self._bounds, seconds)] += 1
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Each bound, and how many took no longer."""
+        """Return each bound with the number of durations up to it."""
         bounds = [*map(str, self._bounds), "+Inf"]
         return list(zip(bounds, map(float, accumulate(self._counts)), strict=True))

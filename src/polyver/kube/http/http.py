@@ -1,4 +1,4 @@
-"""Answers, and bodies that are whole and bounded, as every application here sees them."""
+"""Responses, and request bodies with a size limit, for all applications."""
 
 from __future__ import annotations
 
@@ -36,40 +36,40 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class RequestHeaders(NamedTuple):
-    """What is said before the body of a request."""
+    """A request without its body."""
 
     method: str
     path: str
     query: bytes
     headers: Sequence[tuple[bytes, bytes]]
-    """Names are in lower case."""
+    """Headers; their names are in lower case."""
 
 
 class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
-    """What is answered as a whole."""
+    """A complete response."""
 
     status: int
     head: bytes
-    """Lines of headers, each with its end; the length, the date and the connection's are added."""
+    """Header lines, each with its line end; Content-Length, Date and Connection are added."""
     body: bytes
 
 
 Quick = Callable[[bytes | bytearray], EncodedResponse | None]
-"""Answers a body without waiting for anything, or leaves it to the application (None).
+"""Answers a body without waiting, or returns None to leave it to the application.
 
-What it leaves may be shown to it again.
+It may get the same body again.
 """
 
 
 AtOnce = Callable[[RequestHeaders], Quick | None]
-"""Returns what may answer the body of a request at once, from the request without its body."""
+"""Returns the function that may answer a request at once, or None; it gets only the headers."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(slots=True)
 class HttpResponse:
-    """What is answered; an iterator is sent piece by piece, as the pieces come."""
+    """A response; an iterator is sent chunk by chunk."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -77,11 +77,11 @@ class HttpResponse:
 
 
 class ClientDisconnected(Exception):
-    """The client went away before it had said everything."""
+    """The client disconnected before it had sent the whole request."""
 
 
 class BodyTooLarge(PolyverError):
-    """A body that is larger than this server takes."""
+    """A body that is larger than this server accepts."""
 
 
 async def read_body(
@@ -91,7 +91,7 @@ async def read_body(
     most_discarded: int,
     keep: Callable[[int], None] = lambda _: None,
 ) -> bytes:
-    """All that the client sends, if it is not too much; `keep` hears of all that is kept of it."""
+    """Return the whole body, up to a limit; `keep` gets the size of each part that is kept."""
     parts: list[bytes] = []
     size, more = 0, True
     while more:
@@ -101,8 +101,8 @@ async def read_body(
         part = message.get("body", b"")
         more = message.get("more_body", False)
         size += len(part)
-        # What is too much is still taken, up to a point: many clients read no answer before they
-        # have sent everything.
+        # An oversized body is still received, up to a second limit: many clients read no answer
+        # before they have sent everything.
         if size <= most:
             keep(len(part))
             parts.append(part)
@@ -114,7 +114,7 @@ async def read_body(
 
 
 async def read_into(receive: Receive, body: bytearray, *, most: int, most_discarded: int) -> None:
-    """Append all that the client sends, if it is not too much: a body is in memory once."""
+    """Append the body to a buffer, up to a limit, so that it is in memory only once."""
     size, more = len(body), True
     while more:
         message = await receive()
@@ -134,7 +134,7 @@ async def read_into(receive: Receive, body: bytearray, *, most: int, most_discar
 
 
 def start(response: HttpResponse, added: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
-    """How an answer begins; headers that are added stand back behind its own."""
+    """Return the ASGI start message; headers in `added` do not replace the response's own."""
     headers = [(name.lower().encode(), _in_one_line(value)) for name, value in response.headers]
     names = {name for name, _ in headers}
     more = [(name.encode(), value.encode()) for name, value in added]
@@ -145,7 +145,7 @@ def start(response: HttpResponse, added: Iterable[tuple[str, str]] = ()) -> dict
 
 
 def _in_one_line(value: str) -> bytes:
-    """A header's value; one that would end its line, such as a warning with a name, is mended."""
+    """Encode the value of a header; control characters, such as line ends, become spaces."""
     return (value if value.isprintable() else _CONTROL.sub(" ", value)).encode("utf-8", "replace")
 
 
@@ -154,7 +154,7 @@ _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, 
 
 
 def read_duration(text: str) -> float | None:
-    """A duration as Go writes it, in seconds; None if it is none.
+    """Return a duration in Go's format in seconds; None if it is not valid.
 
     >>> read_duration("1m30s"), read_duration("300ms"), read_duration("5")
     (90.0, 0.3, None)

@@ -1,7 +1,7 @@
-"""Listening: TLS connections that cannot hold each other up, and an end that loses no answer.
+"""The listening socket: TLS connections that do not block each other, and a graceful shutdown.
 
-A connection's first byte tells TLS from plain HTTP, whose clients deserve an answer, so that is
-looked at before anybody speaks.
+The first byte of a connection distinguishes TLS from plain HTTP, which gets an error message.
+Therefore it is read before the handshake.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _PLAIN_HTTP = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to a
 
 
 class CannotListen(PolyverError):
-    """An address that cannot be had."""
+    """An address on which the server cannot listen."""
 
 
 def tls_context(certificate: Path, key: Path, *, clients: Path | None = None) -> ssl.SSLContext:
-    """TLS with a certificate; those whose authority is in `clients` may show one of their own."""
+    """Return a TLS context; clients may show a certificate that the CA in `clients` signed."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate, key, password=_no_password)
@@ -49,12 +49,12 @@ def tls_context(certificate: Path, key: Path, *, clients: Path | None = None) ->
 
 
 def _no_password() -> str:
-    # Without this OpenSSL would ask for one on the terminal.
+    # Without this OpenSSL would ask for a password on the terminal.
     raise ValueError("the key is encrypted")
 
 
 def bind(host: str, port: int, *, option: str = "--port") -> socket.socket:
-    """A socket that listens; port 0 is any that is free. The option chooses another one."""
+    """Return a listening socket; port 0 means any free port. Errors name the option to change."""
     where = f"{host}:{port}"
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -106,13 +106,13 @@ async def serving(
 ) -> AsyncIterator[None]:
     """Serve while the body runs.
 
-    If `at_once` is given, bodies that have come as a whole are first shown to whom it names for
-    their head, and to the application if there is nobody or no answer. Exceptions of these end the
-    connection.
+    `at_once` may return a function for the headers of a request. That function gets the complete
+    body; without one, or without an answer, the request goes to the application. Exceptions of
+    these functions end the connection.
 
-    Each new connection asks for its TLS context; without any it is plain HTTP. At the end nobody
-    is accepted any more, `ending` is called, and requests in flight have `patience` seconds to
-    finish.
+    `context` returns the TLS context of each new connection; without it the server speaks plain
+    HTTP. At the end the server accepts no more connections, calls `ending`, and gives running
+    requests `patience` seconds to finish.
     """
     with watched():
         server = _Server(ServerState(app, at_once, known), listener, context)
@@ -138,14 +138,14 @@ class _Server:
         self._arriving: set[asyncio.Task[None]] = set()
         self._accepting = self._loop.create_task(self._accept())
 
-    # Arriving.
+    # Accepting.
 
     async def _accept(self) -> None:
         while True:
             try:
                 connection, _ = await self._loop.sock_accept(self._listener)
             except OSError:
-                # Out of file descriptors, mostly; whoever waits is accepted when some are free.
+                # Usually out of file descriptors; waiting clients are accepted when some are free.
                 await asyncio.sleep(0.05)
                 continue
             task = self._loop.create_task(self._welcome(connection))
@@ -153,7 +153,7 @@ class _Server:
             task.add_done_callback(self._arriving.discard)
 
     async def _welcome(self, connection: socket.socket) -> None:
-        """Find out what the client speaks; one that is silent waits here, in nobody's way."""
+        """Find out if the client speaks TLS; a silent client blocks no other one."""
         try:
             _notice_the_dead(connection)
             async with asyncio.timeout(_HANDSHAKE):
@@ -188,7 +188,7 @@ class _Server:
             ssl_handshake_timeout=_HANDSHAKE if context else None,
         )
 
-    # Leaving.
+    # Stopping.
 
     async def stop(self, ending: Callable[[], None], patience: float) -> None:
         self._hall.close()
@@ -198,8 +198,8 @@ class _Server:
         for connection in list(self._hall.connections):
             connection.shutdown()
         await _until(lambda: not self._hall.tasks and not self._unsent(), patience)
-        # Who listens has heard by now that this is the end; a client with an idle connection in
-        # its pool does not, and is not waited for.
+        # Clients that read have seen the end by now. A client with an idle connection in its pool
+        # has not, and is not waited for.
         await _until(lambda: not self._hall.connections, _GOODBYE)
         for connection in list(self._hall.connections):
             connection.transport.abort()
@@ -218,12 +218,12 @@ async def _until(done: Callable[[], bool], patience: float) -> None:
 
 
 def _bytes_unsent(transport: asyncio.Transport) -> int:
-    """How much of what was written the other side has not taken yet."""
+    """Return how many written bytes the other side has not acknowledged yet."""
     connection = transport.get_extra_info("socket")
     try:
         queued = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
     except (AttributeError, OSError, ValueError):
-        # It is closed already, and how a transport shows that depends on how far it is.
+        # The transport is closed already, and shows that in one of several ways.
         return 0
     return transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)
 
@@ -249,7 +249,7 @@ def _notice_the_dead(connection: socket.socket) -> None:
 
 
 def _hang_up(connection: socket.socket, answer: bytes) -> None:
-    # What is not read when a socket closes makes the system drop what was sent.
+    # When a socket with unread data closes, the system drops data that was sent.
     connection.recv(65536)
     connection.send(answer)
     connection.shutdown(socket.SHUT_WR)

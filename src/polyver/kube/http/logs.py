@@ -1,6 +1,6 @@
-"""One log, on stderr: quiet unless something is wrong or someone asked for more.
+"""The log on stderr, which is quiet unless something is wrong or verbose output was requested.
 
-structlog takes longer to load than the rest of a start, so it is loaded with the first line.
+structlog loads slower than the rest of a start, so it is loaded with the first line.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ __all__ = ["Log"]
 
 
 class Log:
-    """Takes an event in words and its facts as values."""
+    """Logs events with structured values."""
 
     def __init__(self, *, verbose: bool = False) -> None:
         self.verbose = verbose
 
     def info(self, event: str, **facts: object) -> None:
-        """Something usual, for those who asked for more."""
+        """Log a usual event, if verbose."""
         if self.verbose:
             _logger().info(event, **facts)
 
     def warning(self, event: str, **facts: object) -> None:
-        """Something that someone should look at."""
+        """Log an event that needs attention."""
         _logger().warning(event, **facts)
 
     def failure(self, event: str, error: BaseException, **facts: object) -> None:
-        """Something that should not happen, with its traceback."""
+        """Log an unexpected error with its traceback."""
         _logger().error(event, exc_info=error, **facts)
 
 
@@ -59,7 +59,7 @@ def _logger() -> FilteringBoundLogger:
 
 
 class _Stderr:
-    """Writes to what stderr is at that moment, which tests change."""
+    """Writes to the current sys.stderr, which tests replace."""
 
     def msg(self, message: str) -> None:
         sys.stderr.write(f"{message}\n")

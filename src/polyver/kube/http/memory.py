@@ -1,4 +1,4 @@
-"""How much memory this process may use: the limit of its control group, or the machine's memory."""
+"""The memory limit of this process: from its control group, or else from the machine."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path, PurePosixPath
 __all__ = ["memory_limit"]
 
 _NO_LIMIT = 1 << 60
-"""What version 1 of control groups says without a limit is more than this."""
+"""Without a limit, version 1 of control groups reports more than this."""
 _SHARE = 4
-"""Without a limit, one part in so many of the machine's memory."""
+"""Without a limit, the process may use one part in this many of the machine's memory."""
 
 
 def memory_limit(root: Path = Path("/")) -> int:
     """Return the bytes that this process may use.
 
-    The smallest limit counts of the control group of the process and those around it, in versions
-    1 and 2. In a container the groups are seen from its own root, whatever their path says.
+    This is the smallest limit of the control group of the process and its parents, in versions 1
+    and 2. A container sees the groups from its own root, whatever their path is.
     """
     limits = [
         int(text)

@@ -1,9 +1,9 @@
-"""Work whose cost depends on its input, done in worker threads while the event loop goes on.
+"""Worker threads for work whose cost depends on its input, so that the event loop continues.
 
-Python code in a worker thread shares the interpreter lock with the event loop: everybody makes
-progress, the event loop waits for its turn for one switch interval. That is why the interval is
-shortened here, and why few threads work at a time. A worker that is not done in time is stopped:
-an exception is raised in its thread, so that it does not keep the lock busy for nobody.
+Python code in a worker thread shares the interpreter lock with the event loop. Both make progress,
+and the event loop waits up to one switch interval for its turn. Therefore the interval is shortened
+here, and few threads work at a time. A worker that exceeds its time is stopped by an exception in
+its thread, so that it does not use the lock for a result that nobody needs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["MOST_SECONDS", "Turns", "end_workers", "off_loop", "running_off_loop
 T = TypeVar("T")
 
 MOST_SECONDS = 60.0
-"""How long a request may take on kube-apiserver, unless it sets a timeout of its own."""
+"""The timeout of kube-apiserver for a request without a timeout of its own."""
 _THREADS = 4
 _SWITCH_INTERVAL = 0.001
 _TURN = 0.005
@@ -35,11 +35,11 @@ _STEPS_END = 1.0
 
 
 class _Collector:
-    """Has Python's collector leave old objects alone while there is large work.
+    """Keeps the garbage collector away from old objects during large work.
 
-    A full collection looks at every object, with the interpreter locked: with the millions that a
-    large request is decoded into that is half a second in which nobody is answered, again and
-    again. Most of them are freed without the collector when the work is done.
+    A full collection visits every object while it holds the interpreter lock. With the millions of
+    objects that a large request is decoded into, each collection stops the server for half a
+    second. Most of these objects are freed without the collector when the work is done.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class _Collector:
         asyncio.get_running_loop().call_later(_STEPS_END, self.go_on)
 
     def go_on(self) -> None:
-        """Have old objects collected again, if there is no work or has been some for long."""
+        """Restore the threshold if no work runs, or if the pause has lasted too long."""
         with self._lock:
             if self._jobs and time.monotonic() - self._since < _LONGEST_PAUSE:
                 return
@@ -80,9 +80,9 @@ _pools: WeakKeyDictionary[asyncio.AbstractEventLoop, DaemonThreadPool] = WeakKey
 
 
 async def off_loop(work: Callable[[], T], *, seconds: float = MOST_SECONDS) -> T:
-    """Return what the work returns; `TimeoutError` if that takes too long.
+    """Run work in a worker thread and return its result; raise `TimeoutError` if it takes too long.
 
-    The work must not touch what the event loop changes meanwhile.
+    The work must not touch data that the event loop may change meanwhile.
     """
     task = asyncio.current_task()
     job = _Job(work, task.get_name() if task is not None else "")
@@ -96,7 +96,7 @@ async def off_loop(work: Callable[[], T], *, seconds: float = MOST_SECONDS) -> T
 
 
 def running_off_loop() -> list[str]:
-    """Return the names of the tasks whose work is going on in worker threads."""
+    """Return the names of the tasks whose work runs in worker threads."""
     return list(_running.values())
 
 
@@ -117,11 +117,11 @@ def end_workers() -> None:
 
 
 class _Stopped(BaseException):
-    """Raised in a worker thread whose result nobody waits for any more."""
+    """Raised in a worker thread whose result is no longer needed."""
 
 
 class _Job(Generic[T]):
-    """Work that can be stopped from outside of its thread."""
+    """Work that another thread can stop."""
 
     def __init__(self, work: Callable[[], T], name: str) -> None:
         self._work = work
@@ -145,7 +145,7 @@ class _Job(Generic[T]):
             _deliver()
 
     def stop(self) -> None:
-        """End the work, if it is still going on."""
+        """Stop the work if it still runs."""
         with self._lock:
             over, self._over = self._over, True
             if not over and self._thread:
@@ -153,7 +153,7 @@ class _Job(Generic[T]):
 
 
 def _deliver() -> None:
-    """Give the interpreter an opportunity to raise what was raised from outside, here."""
+    """Do nothing: the call lets the interpreter raise a pending exception here."""
 
 
 def _raise_in(thread: int) -> None:
@@ -163,7 +163,7 @@ def _raise_in(thread: int) -> None:
 
 
 class Turns:
-    """Lets others have their turn in a long loop on the event loop."""
+    """Yields to other tasks in a long loop on the event loop."""
 
     __slots__ = ("_end",)
 
@@ -176,6 +176,6 @@ class Turns:
         return time.monotonic() > self._end
 
     async def next(self) -> None:
-        """Let everybody else go on first."""
+        """Let other tasks run first."""
         await asyncio.sleep(0)
         self._end = time.monotonic() + _TURN

@@ -1,6 +1,6 @@
 """Certificates for servers and clients.
 
-Elliptic keys, because making an RSA key would be the slowest step of a start-up.
+The keys are elliptic-curve keys, because creating an RSA key would be the slowest step of a start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 VALID_FOR = datetime.timedelta(days=365)
 AUTHORITY_VALID_FOR = 10 * VALID_FOR
 VALID_SINCE = datetime.timedelta(hours=1)
-"""How long before its making a certificate is valid: clocks differ."""
+"""The time before its creation from which a certificate is valid, because clocks differ."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Pair:
 
 
 class PemPair(msgspec.Struct, frozen=True):
-    """A pair as texts, for the documents in which it is kept."""
+    """A certificate and its key as strings, for JSON documents."""
 
     certificate: str
     key: str
@@ -75,7 +75,7 @@ class Authority:
     def create(cls, name: str, *, now: datetime.datetime) -> Self:
         key = new_key()
         subject = _name(name, ())
-        # Python 3.13 and later refuse an authority without these extensions.
+        # Python 3.13 and later refuse a CA without these extensions.
         certificate = (
             _builder(subject, subject, key, now, AUTHORITY_VALID_FOR)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
@@ -89,7 +89,7 @@ class Authority:
 
     @classmethod
     def load(cls, kept: Pair) -> Self:
-        """An authority that was kept; ValueError if it was not one of ours."""
+        """Load a stored CA; raise ValueError if it is not one of ours."""
         key = load_key(kept.key)
         certificate = x509.load_pem_x509_certificate(kept.certificate)
         if certificate.public_key() != key.public_key():
@@ -102,17 +102,17 @@ class Authority:
 
     @property
     def pair(self) -> Pair:
-        """What is kept of it."""
+        """The certificate and the key, to be stored."""
         return Pair(self.pem, key_pem(self.key))
 
     @property
     def since(self) -> datetime.datetime:
-        """When it begins to be valid."""
+        """The time from which it is valid."""
         return self.certificate.not_valid_before_utc
 
     @property
     def until(self) -> datetime.datetime:
-        """When it ends, and everything that it signed with it."""
+        """The time at which it expires, with everything that it signed."""
         return self.certificate.not_valid_after_utc
 
     def server(self, *hosts: str, now: datetime.datetime) -> Pair:
@@ -141,12 +141,12 @@ class Authority:
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
-    """A private key."""
+    """Create a private key."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
-    """A private key that was kept; ValueError if it was not one of ours."""
+    """Load a stored private key; raise ValueError if it is not one of ours."""
     key = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ValueError("the key is of another kind")  # noqa: TRY004 - its content is wrong
@@ -154,7 +154,7 @@ def load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """A private key as PEM."""
+    """Encode a private key as PEM."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.TraditionalOpenSSL,

@@ -1,8 +1,8 @@
-"""Measures how long the event loop keeps others waiting, and names the request that is to blame.
+"""Measures the lag of the event loop, and logs the request that blocked it.
 
-A thread asks the event loop again and again to answer, as a client would. The time until it answers
-is the lag. The lag that the server is to blame for is at most the CPU time that the process used
-meanwhile: the rest of it belongs to other processes of the machine.
+A thread calls the event loop at an interval and measures the time until it responds: the lag. Of
+this lag, at most the CPU time that the process used meanwhile counts against the server; the rest
+is due to other processes of the machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAG = "polyver_event_loop_lag_seconds"
 LAG_TEXT = "How long the event loop took to answer, asked ten times a second."
 _EVERY = 0.1
 _SLOW = 0.5
-"""How long the event loop may be held before it is worth a line in the log."""
+"""The time for which the event loop may be blocked without a line in the log."""
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LONGEST_NAME = 200
 
@@ -66,7 +66,7 @@ class Watchdog:
     def _ask(self) -> None:
         began, used = time.monotonic(), time.process_time()
         self._answered.clear()
-        if self._ended.is_set():  # and nobody will answer any more
+        if self._ended.is_set():  # the loop will not respond any more
             return
         self._loop.call_soon_threadsafe(self._note)
         doing = "" if self._answered.wait(_SLOW) else self._doing()
@@ -85,7 +85,7 @@ class Watchdog:
         self._answered.set()
 
     def _doing(self) -> str:
-        """Return what the event loop works on, and where in the code it is."""
+        """Return the task that the event loop runs, and its position in the code."""
         task = asyncio.current_task(self._loop)
         place = _place(sys._current_frames().get(self._loop_thread))
         return f"{task.get_name()} at {place}" if task is not None else place
@@ -137,6 +137,6 @@ def watchdog() -> Watchdog | None:
 
 
 def lags() -> Times:
-    """Return how long the running event loop took to answer; nothing if it is not watched."""
+    """Return the lags of the running event loop; an empty histogram if it is not watched."""
     found = watchdog()
     return Times(_BOUNDS) if found is None else found.lags

@@ -1,4 +1,4 @@
-"""Work that may take any time, done beside the event loop, so that everybody else is answered."""
+"""A pool of daemon threads for work that may take any time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["DaemonThreadPool"]
 T = TypeVar("T")
 _Jobs = queue.SimpleQueue[Callable[[], None]]
 _IDLE = 5.0
-"""For how many seconds a thread without work stays, in case there is more."""
+"""The seconds for which a thread without work waits for more."""
 _GIVEN_UP: Final = 8
-"""How many threads may go on with work that was given up, beside those that have a place."""
+"""The maximum of threads that continue abandoned work, beside the limit of the pool."""
 
 
 class DaemonThreadPool:
-    """A few threads at a time, which the end of the process does not wait for."""
+    """A limited number of threads, which the end of the process does not wait for."""
 
     def __init__(self, places: int = 4) -> None:
         self._places = asyncio.Semaphore(places)
@@ -75,7 +75,7 @@ class DaemonThreadPool:
         return await done
 
     def _give_up(self) -> bool:
-        """Let others have the place of work that goes on; False if too much goes on already."""
+        """Free the slot of abandoned work; return False if too much of that still runs."""
         if self._given_up >= _GIVEN_UP:
             return False
         self._given_up += 1
@@ -83,9 +83,9 @@ class DaemonThreadPool:
         return True
 
     async def run_within(self, seconds: float, work: Callable[[], T]) -> T:
-        """Return what the work returns; TimeoutError says that it took longer, and nothing else.
+        """Run the work and return its result; raise TimeoutError only if it took too long.
 
-        Work that is not done in time goes on, and its thread is in use until it ends.
+        The thread of work that takes too long stays in use until the work ends.
         """
         deadline = asyncio.timeout(seconds)
         try:
@@ -97,7 +97,7 @@ class DaemonThreadPool:
             raise RuntimeError("TimeoutError was raised") from error
 
     def _start(self, job: Callable[[], None]) -> None:
-        # A thread is started with care, which takes longer than most work.
+        # Idle threads are reused: starting a thread takes longer than most work.
         with self._lock:
             jobs = self._idle.popitem()[0] if self._idle else None
         if jobs is None:
@@ -113,7 +113,7 @@ class DaemonThreadPool:
                 with self._lock:
                     if self._idle.pop(jobs, None) is not None:
                         return
-                continue  # somebody has just taken it
+                continue  # a caller has just taken this thread
             job()
             del job
             with self._lock:
@@ -122,7 +122,7 @@ class DaemonThreadPool:
                 self._idle[jobs] = threading.current_thread()
 
     def close(self) -> None:
-        """End the threads that have no work, and the others when theirs is done."""
+        """End the idle threads now, and the others when their work is done."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, {}
@@ -133,11 +133,14 @@ class DaemonThreadPool:
 
 
 def _nothing() -> None:
-    """Wake a thread up, so that it sees that it is to end."""
+    """Do nothing: the job wakes a thread, which then sees that it must end."""
 
 
 def _told(error: BaseException) -> BaseException:
-    """What may be raised where somebody waits: the end of a thread is not that of the process."""
+    """Return an exception that can be raised in the caller.
+
+    SystemExit and its like in a worker thread must not end the process.
+    """
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
     told = RuntimeError(f"{type(error).__name__} was raised")

@@ -1,4 +1,4 @@
-"""The Kubernetes object language as plain data."""
+"""Kubernetes objects as plain data: metadata, patches, apply, schemas, selectors, tables."""
 
 from polyver.kube.objects.codec import digest, encode_json
 from polyver.kube.objects.metadata import Metadata, objects_of

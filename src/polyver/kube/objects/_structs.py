@@ -1,4 +1,4 @@
-"""Values as the structs of the real server hold them: what fits is kept, what does not is told."""
+"""Decodes values as kube-apiserver's structs do: values that fit are kept, others are errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEAST_OF_RESOURCES = Decimal("1e-3")
 
 
 def what_is(value: Any) -> str:
-    """What a value is, in the words of Go's errors."""
+    """Return the name of a value's type in Go's error messages."""
     match value:
         case Pairs() | dict():
             return "object"
@@ -41,7 +41,7 @@ def what_is(value: Any) -> str:
 
 
 class DecodingStopped(Exception):
-    """An error after which nothing more is read."""
+    """An error that ends the decoding."""
 
 
 _OBJECT = (dict, Pairs)
@@ -49,18 +49,18 @@ _Step = tuple[Shape | None, str | int]
 
 
 class Walk:
-    """Reads values as types say; keeps the first error, and goes on as the real server does."""
+    """Decodes values by their types; keeps the first error and continues as kube-apiserver does."""
 
     def __init__(self, within: Walk | None = None) -> None:
         self.error = ""
         self.problems: dict[str, None] = {}
         self._steps: list[_Step] = [*within._steps] if within else []
-        """The way to the value in hand: fields, with the struct that has them, keys, indices."""
+        """The path to the current value: fields with their structs, keys and indexes."""
         self._pinned = len(self._steps)
-        """Errors of a reader within another name the struct that the other one was in."""
+        """The length of the outer reader's path; errors name the outer reader's struct."""
 
     def value(self, value: Any, shape: Shape, before: Any = None) -> Any:
-        """A value that is not null; into what was there before, if its field is there twice."""
+        """Decode a value that is not null; if its field occurs twice, into the earlier value."""
         if shape.format in _CUSTOM:
             return self._custom(value, shape)
         if shape.type == "object":
@@ -98,7 +98,7 @@ class Walk:
         return found
 
     def _pairs(self, value: Any, shape: Shape | None = None) -> Iterator[tuple[str, Any]]:
-        """The keys and values of an object, with the way to each while it is looked at."""
+        """Yield the keys and values of an object, while the path leads to each of them."""
         if isinstance(value, dict):
             for key, inner in value.items():
                 self._steps.append((shape, key))
@@ -127,7 +127,7 @@ class Walk:
         return found
 
     def _item(self, value: Any, shape: Shape, before: Any = None) -> Any:
-        """What stands in a list or a map, where null is the zero of its type."""
+        """Decode an item of a list or map, where null is the zero value of its type."""
         if value is not None:
             return self.value(value, shape, before)
         return _zero(shape) if before is None else before
@@ -206,7 +206,7 @@ class Walk:
         return found
 
     def _schema(self, value: Any, schema: Shape, form: str) -> Any:
-        """A schema where something else may be: read by a reader that knows no strictness."""
+        """Decode a schema or its alternative; unknown and duplicate fields are not reported."""
         if form == "schema-or-bool" and not isinstance(value, _OBJECT):
             if not isinstance(value, bool):
                 raise DecodingStopped("boolean or JSON schema expected")
@@ -261,7 +261,7 @@ _STRINGS = Shape(type="array", name="[]string", items=Shape(type="string", name=
 
 
 def _literal(value: Any) -> str:
-    """A value as it stands in the text, but for the quotes."""
+    """Return a value as it is written in JSON, without quotes."""
     if isinstance(value, str):
         return value
     if isinstance(value, float):
@@ -270,7 +270,7 @@ def _literal(value: Any) -> str:
 
 
 def _as_written(value: Any) -> Any:
-    """Plain data in which a number keeps its decimals."""
+    """Return plain data in which a number keeps its decimals."""
     match value:
         case Pairs() | dict():
             pairs = value.items() if isinstance(value, dict) else value
@@ -286,7 +286,7 @@ _INTEGER = re.compile("-?[0-9]{1,400}")
 
 
 def _embedded(shape: Shape, key: str) -> list[str]:
-    """The struct that a field stands in, if its fields only seem to be those of another."""
+    """Return the inlined struct that has a field, if there is one."""
     for part in shape.inlined.values():
         if key in part.fields:
             return [part.name.rpartition(".")[2]]
@@ -294,7 +294,7 @@ def _embedded(shape: Shape, key: str) -> list[str]:
 
 
 def _ignores_null(shape: Shape, key: str) -> bool:
-    """Whether null leaves a field as it is: one that is no pointer, list or mapping."""
+    """Report whether null leaves a field unchanged: one that is no pointer, list or mapping."""
     if key in shape.omits:
         return shape.fields[key].type not in ("object", "array")
     return shape.absent.get(key) is not None
@@ -304,7 +304,7 @@ _NOTHING: tuple[object, ...] = ("", 0, [], {}, None)
 
 
 def _shown(found: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    """An object as replies have it: without what is empty, with what is never left out."""
+    """Return an object as replies show it: without empty fields, with those always printed."""
     shown = {
         key: value
         for key, value in found.items()
@@ -321,7 +321,7 @@ def _shown(found: dict[str, Any], shape: Shape) -> dict[str, Any]:
 
 
 def _zero(shape: Shape) -> Any:
-    """What a type holds before anything is read into it."""
+    """Return the zero value of a type."""
     if shape.type == "object" and shape.values is None and not shape.format:
         return copy.deepcopy(dict(shape.absent))
     if shape.format in _ZEROES:

@@ -1,6 +1,6 @@
-"""What a conversion may do to an object's metadata: labels and annotations, and nothing else.
+"""Restricts a conversion's changes to metadata: only labels and annotations may change.
 
-Everything that says which object it is must be there as it was; the rest is put back.
+The identity of the object must be unchanged; other metadata is restored from the original.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ __all__ = [
 
 
 class InvalidObject(PolyverError):
-    """What was converted is another object."""
+    """A converted object with another identity."""
 
 
 class InvalidMetadata(PolyverError):
-    """Labels or annotations that cannot be."""
+    """Invalid labels or annotations."""
 
 
 _IDENTITY = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
 
 
 def check_identity(original: Object, converted: Mapping[str, Any]) -> None:
-    """Refuse an object that is not the one that was to be converted."""
+    """Raise `InvalidObject` if the converted object is not the original one."""
     before, after = original.get("metadata"), converted.get("metadata")
     for field, shown in _IDENTITY:
         expected, found = _text(before, field), _text(after, field)
@@ -47,13 +47,13 @@ def check_identity(original: Object, converted: Mapping[str, Any]) -> None:
 
 
 def _text(metadata: object, field: str) -> str:
-    """A field's text; what is no text counts as nothing."""
+    """Return a field that is a string; an empty string for anything else."""
     found = metadata.get(field) if isinstance(metadata, dict) else ""
     return found if isinstance(found, str) else ""
 
 
 def restored(original: Mapping[str, Any], converted: object) -> dict[str, Any]:
-    """The metadata of a converted object: the original's, with its own labels and annotations.
+    """Return the original's metadata with the labels and annotations of the converted object.
 
     >>> restored({"name": "a", "labels": {"x": "1"}}, {"name": "a", "finalizers": ["ex.io/f"]})
     {'name': 'a'}
@@ -72,7 +72,7 @@ def restored(original: Mapping[str, Any], converted: object) -> dict[str, Any]:
 
 
 def check_kept(original: Mapping[str, Any], converted: Mapping[str, Any]) -> None:
-    """Refuse a change of what API servers put back without a word; empty and absent are the same.
+    """Refuse a change that API servers would silently revert; empty and absent are the same.
 
     >>> check_kept({"name": "a", "creationTimestamp": None}, {"name": "a", "labels": {"x": "1"}})
     """
@@ -112,7 +112,7 @@ def _check_labels(labels: Mapping[str, str]) -> Iterable[Cause]:
 
 
 def _check_annotations(annotations: Mapping[str, str]) -> Iterable[Cause]:
-    # The real server names the field without its last letter here, and only here.
+    # Only here does kube-apiserver name the field without its last letter.
     return [replace(cause, field="metadata.annotation") for cause in check_annotations(annotations)]
 
 
@@ -136,12 +136,12 @@ _TYPE_NAMES = {
 
 
 def type_name(value: object) -> str:
-    """What the real server calls the type of a value."""
+    """Return kube-apiserver's name for the type of a value."""
     return _TYPE_NAMES.get(type(value), "map[string]interface {}")
 
 
 def fresh(value: Any) -> Any:
-    """A copy of plain data that shares nothing that could change."""
+    """Return a copy of plain data that shares nothing mutable."""
     if isinstance(value, dict):
         return {key: fresh(inner) for key, inner in value.items()}
     if isinstance(value, list):

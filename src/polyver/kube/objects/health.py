@@ -1,6 +1,6 @@
-"""How an object does, as far as it says so itself: by its kind, or by the condition `Ready`.
+"""The health of an object as it reports it: by its kind, or by the condition `Ready`.
 
-Of what says nothing it is enough that it is there.
+An object that reports nothing is healthy if it exists.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["HEALTHY", "Health", "health_of"]
 
 
 class Health(Struct, frozen=True, gc=False):
-    """Whether an object does what it is for, and if not, what is missing."""
+    """The health of an object and, if it is not healthy, the reason."""
 
     healthy: bool
     message: str = ""
@@ -26,7 +26,7 @@ HEALTHY: Final = Health(True)
 
 
 def health_of(obj: ReadOnlyObject) -> Health:
-    """How an object does.
+    """Return the health of an object.
 
     >>> health_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     Health(healthy=True, message='')
@@ -42,7 +42,7 @@ def health_of(obj: ReadOnlyObject) -> Health:
     return Health(False, message) if message else HEALTHY
 
 
-# Each says what is missing, the most telling first; nothing if nothing is.
+# Each function yields the reasons why an object is not healthy, the most important first.
 
 
 def _deployment(obj: ReadOnlyObject) -> Iterator[str]:
@@ -129,7 +129,7 @@ def _service(obj: ReadOnlyObject) -> Iterator[str]:
 
 
 def _has(name: str) -> Callable[[ReadOnlyObject], Iterator[str]]:
-    """A kind whose objects have a certain condition when they do well."""
+    """Return the check for a kind whose healthy objects have a condition."""
 
     def look(obj: ReadOnlyObject) -> Iterator[str]:
         found = _condition(obj, name)
@@ -166,7 +166,7 @@ _BY_KIND: Final[Mapping[tuple[str, str], Callable[[ReadOnlyObject], Iterator[str
 }
 
 
-# What is read may be anything: kinds are everybody's, and so is what they say.
+# The functions below accept any data: anyone may define a kind and its status.
 
 
 def _unseen(obj: ReadOnlyObject) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Kinds as discovery tells of them: their names, their scope, and where they are found."""
+"""Kinds as discovery lists them: their names, scope and verbs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", 
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A part of an object with a path of its own: status, scale, finalize."""
+    """A part of an object with its own path: status, scale, finalize."""
 
     name: str
     verbs: tuple[str, ...] = ("get", "patch", "update")
     group: str | None = None
-    """The group, version and kind of what the path holds, if it is not the object itself."""
+    """The group, version and kind that the path serves, if it is not the object itself."""
     version: str = ""
     kind: str = ""
 
@@ -39,10 +39,10 @@ class ResourceKind:
     subresources: tuple[Subresource, ...] = ()
     custom: bool = False
     storage_hash: str = ""
-    """Of the stored version, so that clients know when it changes."""
+    """A hash of the stored version, by which clients notice that it changes."""
     api_version: str = field(init=False)
     resource: str = field(init=False)
-    """The name in the texts of errors: `configmaps`, `widgets.ex.io`."""
+    """The name in error messages: `configmaps`, `widgets.ex.io`."""
 
     def __post_init__(self) -> None:
         group = f"{self.group}/" if self.group else ""
@@ -53,7 +53,7 @@ class ResourceKind:
 
     @property
     def qualified(self) -> str:
-        """The kind in the texts of errors: `ConfigMap`, `Widget.ex.io`."""
+        """The kind in error messages: `ConfigMap`, `Widget.ex.io`."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def subresource(self, name: str) -> Subresource | None:

@@ -1,11 +1,10 @@
-"""Masking of values that came from Secrets in text that others may read.
+"""Masking of values from Secrets in text that others may read.
 
 A message may be written by polyver, by a function, by an API server or by an HTTP client, and each
-of them may quote the value in its own form. Masks therefore knows the forms in which values are
-usually quoted: as they are, in base64, in a URL, in JSON and as Python shows a string. Of a value
-with several lines, and of one that is JSON, the parts are masked as well, because programs quote
-those on their own. A text that is cut before it is masked can still show a part of a value, so mask
-first and cut then.
+of them may quote the value in its own form. Masks therefore knows the usual forms: as it is, in
+base64, in a URL, in JSON and as Python shows a string. The parts of a value with several lines, or
+of one that is JSON, are masked as well, because programs quote those separately. A text that is cut
+before it is masked can still show a part of a value: mask first, then cut.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ __all__ = ["MASK", "Masks", "is_masked"]
 
 MASK: Final = "***"
 _SHORTEST: Final = 4
-"""Shorter values are left alone: masking them would leave nothing to read."""
+"""Shorter values are not masked, since little of a text would be left."""
 _SHORTEST_LINE: Final = 8
 _MOST_PARTS: Final = 500
-"""Of a value with more lines or more strings than this only the whole is masked."""
+"""A value with more lines or strings than this is only masked as a whole."""
 _LARGEST_JSON: Final = 64 * 1024
 
 
@@ -45,7 +44,7 @@ class Masks:
 
     @property
     def values(self) -> list[str]:
-        """The values as they were added; another process makes the same masks of them."""
+        """The values as they were added, so that another process can make the same masks."""
         return list(self._values)
 
     def add(self, value: str) -> None:
@@ -63,7 +62,7 @@ class Masks:
             self.add(text)
 
     def add_secret(self, secret: Mapping[str, Any]) -> None:
-        """Mask what a Secret holds; of a value that is no text, its base64 form."""
+        """Mask the values of a Secret; binary values in their base64 form."""
         for encoded in (secret.get("data") or {}).values():
             self.add_encoded(encoded)
         for text in (secret.get("stringData") or {}).values():
@@ -73,7 +72,7 @@ class Masks:
             self.add_secret(applied)
 
     def add_encoded(self, encoded: object) -> None:
-        """Mask a value that is written in base64."""
+        """Mask a value that is encoded in base64."""
         if not isinstance(encoded, str):
             return
         try:
@@ -82,7 +81,7 @@ class Masks:
             self.add(encoded)
 
     def add_bytes(self, content: bytes) -> None:
-        """Mask bytes: as text if they are text, else in base64."""
+        """Mask bytes: as a string if they are UTF-8, else in base64."""
         try:
             text = content.decode()
         except UnicodeDecodeError:
@@ -101,9 +100,9 @@ class Masks:
         'no login with *** (***)'
         """
         if self._ordered is None:
-            # The longest first: a value may be part of another one.
+            # The longest come first: a value may be part of another one.
             self._ordered = sorted(self._forms, key=len, reverse=True)
-        # One search after the other is ten times as fast as a regular expression of all of them.
+        # Replacing one form after the other is ten times as fast as one large regular expression.
         for form in self._ordered:
             if form in text:
                 text = text.replace(form, MASK)
@@ -132,7 +131,7 @@ def is_masked(value: object) -> bool:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """Yield a value as others may quote it."""
+    """Yield a value in the forms in which others may quote it."""
     content = value.encode(errors="surrogatepass")
     encoded = base64.b64encode(content).decode()
     yield value
@@ -170,7 +169,7 @@ def _strings(value: object, *, keys: bool = False) -> Iterator[str]:
 
 
 def _last_applied(secret: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return what `kubectl apply` noted of a Secret: its data once more."""
+    """Return the copy of a Secret that `kubectl apply` keeps in an annotation, or None."""
     annotations = (secret.get("metadata") or {}).get("annotations") or {}
     try:
         found = msgspec.json.decode(annotations["kubectl.kubernetes.io/last-applied-configuration"])

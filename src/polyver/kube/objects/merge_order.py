@@ -1,5 +1,4 @@
-"""The ways of Go that a strategic merge patch shows: what is equal, how lists are put in order,
-and how values read in errors."""
+"""Go's equality, order of lists and formatting of values, as a strategic merge patch shows them."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ _TYPES = {
 
 
 def identity(value: Any) -> Identity:
-    """What makes two plain values equal: 1, 1.0 and true are three.
+    """Return the identity of a scalar for comparison: 1, 1.0 and true differ.
 
     >>> identity(1) == identity(True)
     False
@@ -35,12 +34,12 @@ def identity(value: Any) -> Identity:
 
 
 def go_type(value: Any) -> str:
-    """What Go calls the type of a value."""
+    """Return Go's name for the type of a value."""
     return _TYPES.get(type(value), type(value).__name__)
 
 
 def go_text(value: Any, verb: str = "v") -> str:
-    """A value as Go prints it with %v, or with %s, which complains of what is not a text.
+    """Return a value as Go prints it with %v, or with %s, which marks values that are not strings.
 
     >>> go_text({"b": [1, None], "a": {"c": "d"}})
     'map[a:map[c:d] b:[1 <nil>]]'
@@ -62,7 +61,7 @@ def go_text(value: Any, verb: str = "v") -> str:
 
 
 def _number(value: float) -> str:
-    """The shortest digits, with an exponent from a million on."""
+    """Return the shortest digits, with an exponent from a million on."""
     number = Decimal(repr(value)).normalize()
     exponent = number.adjusted()
     if -4 <= exponent < 6:
@@ -71,7 +70,7 @@ def _number(value: float) -> str:
 
 
 def in_order(pairs: list[tuple[Identity, Any]], ranks: Mapping[Identity, int]) -> list[Any]:
-    """Items by the ranks of their keys; one without a rank goes before all that stand there."""
+    """Sort items by the ranks of their keys; one without a rank is inserted before the others."""
     if all(key in ranks for key, _ in pairs):
         return [item for _, item in sorted(pairs, key=lambda pair: ranks[pair[0]])]
     placed: list[tuple[Identity, Any]] = []
@@ -95,7 +94,7 @@ def interleaved(
     ranks: Mapping[Identity, int],
     key_of: Callable[[Any], Identity],
 ) -> list[Any]:
-    """Two lists in one that keeps both orders: each of the others before what it came before."""
+    """Merge two lists and keep both orders: each of the others stays before what it preceded."""
     merged: list[Any] = []
     left = list(reversed(others))
     for item in named:

@@ -1,4 +1,4 @@
-"""What every Kubernetes object says of itself, and finding objects among documents."""
+"""The identifying metadata of objects, and the search for objects in documents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Metadata", "objects_of"]
 
 
 class Metadata(Struct):
-    """The part of an object's metadata that says which object it is."""
+    """The metadata that identifies an object."""
 
     name: str
     namespace: str = ""
@@ -27,7 +27,7 @@ class _Typed(Struct, rename="camel"):
 
 
 def objects_of(documents: Iterable[Document], group: str, *kinds: str) -> Iterator[Document]:
-    """The documents that hold an object of one of these kinds, those inside a List included."""
+    """Yield the documents with an object of one of these kinds, including items of a List."""
     for document in documents:
         for item in _flat(document):
             typed = item.read(_Typed) if isinstance(item.value, dict) else _Typed()

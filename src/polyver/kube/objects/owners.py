@@ -1,6 +1,6 @@
-"""Who controls an object, by its owner references.
+"""The controller of an object, by its owner references.
 
-There is one controller at most: API servers take no object with two.
+An object has at most one: API servers refuse an object with two.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["controller_of", "controller_reference", "controlling"]
 
 
 def controller_of(obj: ReadOnlyObject) -> str:
-    """The uid of the object that controls this one; empty if none does.
+    """Return the uid of the controller of an object; empty if it has none.
 
     >>> owner = {"apiVersion": "ex.io/v1", "kind": "Shop", "metadata": {"name": "a", "uid": "u"}}
     >>> controller_of({"metadata": {"ownerReferences": [controlling(owner)]}})
@@ -24,13 +24,13 @@ def controller_of(obj: ReadOnlyObject) -> str:
 
 
 def controller_reference(obj: ReadOnlyObject) -> ReadOnlyObject | None:
-    """The reference to the controller of an object; None if it has none."""
+    """Return the owner reference to the controller of an object; None if it has none."""
     owners = obj["metadata"].get("ownerReferences") or ()
     return next((each for each in owners if each.get("controller")), None)
 
 
 def controlling(owner: ReadOnlyObject) -> dict[str, Any]:
-    """The reference to an object in what it controls."""
+    """Return the owner reference to an object for objects that it controls."""
     metadata: ReadOnlyObject = owner["metadata"]
     return {
         "apiVersion": owner["apiVersion"],

@@ -1,6 +1,6 @@
-"""Objects as JSON of which only the outer levels are decoded: the fields inside stay JSON (Raw).
+"""Objects as JSON of which only the outer levels are decoded: the inner fields stay JSON (Raw).
 
-Code that changes a few fields of many objects reads the others once, to find where they end.
+Code that changes a few fields of many objects does not decode the others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NONE = Raw()
 
 
 class Opened(Struct, forbid_unknown_fields=True):
-    """An object with the fields that nearly all objects have, and no others."""
+    """An object with only the fields that nearly all objects have."""
 
     api_version: str = field(name="apiVersion")
     kind: str
@@ -26,7 +26,7 @@ class Opened(Struct, forbid_unknown_fields=True):
     status: Raw = _NONE
 
     def fields(self) -> dict[str, Any]:
-        """Return all fields that are there, in a new dictionary."""
+        """Return all fields that are set, in a new dictionary."""
         found: dict[str, Any] = {"apiVersion": self.api_version, "kind": self.kind}
         if self.metadata is not _NONE:
             found["metadata"] = self.metadata
@@ -43,7 +43,7 @@ _fields = json.Decoder(dict[str, Raw]).decode
 
 
 def open_object(raw: bytes | Raw) -> dict[str, Any]:
-    """Return the fields of any object; those of an object with other fields are all Raw.
+    """Return the fields of an object; if it has unusual fields, all of them are Raw.
 
     >>> raw = b'{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}'
     >>> bytes(open_object(raw)["data"])

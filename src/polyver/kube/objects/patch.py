@@ -1,4 +1,4 @@
-"""JSON patch and merge patch on plain data: the result is new, what is given stays as it is."""
+"""JSON patch and merge patch on plain data; the result is new, arguments are not changed."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _MOST_COPIED = 3 * 1024 * 1024
 
 
 class InvalidPatch(PolyverError):
-    """A patch that is none."""
+    """A patch with invalid syntax."""
 
 
 class PatchFailed(PolyverError):
-    """A patch that cannot be done on this object: a path that is not there, a test that fails.
+    """A patch that does not apply to the object: a missing path, a failed test.
 
-    The text is the one that the real server has for it.
+    The message is kube-apiserver's.
     """
 
 
 def apply_merge_patch(value: Any, patch: Any) -> Any:
-    """RFC 7386: mappings merge, null removes, anything else replaces.
+    """Apply a merge patch (RFC 7386): mappings merge, null removes, anything else replaces.
 
-    Mappings in a list lose their nulls as well, as on the real server; but not in a list that
-    replaces a mapping.
+    As in kube-apiserver, mappings in a list also lose their nulls, but not in a list that replaces
+    a mapping.
 
     >>> apply_merge_patch({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}})
     {'b': {'c': 2, 'd': 3}}
@@ -50,10 +50,10 @@ def apply_merge_patch(value: Any, patch: Any) -> Any:
 
 
 def apply_json_patch(value: Any, patch: Sequence[Any]) -> Any:
-    """RFC 6902, with the three liberties that the real server takes.
+    """Apply a JSON patch (RFC 6902), with three deviations of kube-apiserver.
 
-    A replace of a key that is not there adds it, a copy of one is a null, and what a path has
-    before its first slash is lost.
+    Replacing a missing key adds it, copying a missing key copies null, and the part of a path
+    before its first slash is ignored.
 
     >>> apply_json_patch({"a": [1]}, [{"op": "add", "path": "/a/-", "value": 2}])
     {'a': [1, 2]}
@@ -76,7 +76,7 @@ _TOO_DEEP = f"the result is nested deeper than {DEEPEST} levels"
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether copies within copies have made what no body could say."""
+    """Report whether copies within copies nest deeper than a request body may."""
     level = [value]
     for _ in range(DEEPEST + 1):
         level = [inner for each in level for inner in _inside(each)]
@@ -95,7 +95,7 @@ _NOTHING = object()
 
 
 class _Operation:
-    """One step of a JSON patch, on a value in a list of one, so that the whole can be replaced."""
+    """One operation of a JSON patch, on a list of one value, so that it can replace the root."""
 
     def __init__(self, operation: Any) -> None:
         if not isinstance(operation, dict):
@@ -103,7 +103,7 @@ class _Operation:
         self._operation = operation
 
     def apply(self, root: list[Any]) -> int:
-        """Change the value; how many bytes were copied within it."""
+        """Change the value; return the number of bytes that were copied within it."""
         match self._operation.get("op"):
             case "add":
                 self._add(root, "path", self._value())
@@ -174,11 +174,11 @@ class _Operation:
             holder[self._index(holder, last, "path")] = self._value()
 
     def _holder(self, root: list[Any], name: str) -> tuple[Any, str | int]:
-        """What holds the end of a path, and the last step of it."""
+        """Return the container at the end of a path, and the last step."""
         path = self._operation.get(name)
         if not isinstance(path, str):
             raise PatchFailed(f"{name} is not a JSON pointer: {path}")
-        # What stands before the first slash is lost, as on the real server.
+        # As in kube-apiserver, the part before the first slash is ignored.
         steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
         holder: Any = root
         last: str | int = 0
@@ -201,7 +201,7 @@ class _Operation:
     ) -> int:
         most = len(items) - 1 if most is None else most
         text = str(step)
-        # A longer one is too large in any case, and more than Python reads as a number.
+        # A longer number is too large in any case, and Python may refuse to parse it.
         if (
             not text.isdecimal()
             or len(text) > 20
@@ -213,7 +213,7 @@ class _Operation:
         return int(text)
 
     def _missing(self, name: str) -> PatchFailed:
-        """What a path leads through is not there."""
+        """Return the error for a path that leads through a missing value."""
         path, done = self._operation.get(name), self._operation.get("op")
         where = {"from": "from path", "path": "path"}[name]
         if name == "path" and done in ("move", "copy"):
@@ -224,7 +224,7 @@ class _Operation:
         return PatchFailed(text)
 
     def _undone(self, name: str, problem: str) -> PatchFailed:
-        """Something is at the end of a path, but not what the operation needs."""
+        """Return the error for a path whose end does not fit the operation."""
         path, done = self._operation.get(name), self._operation.get("op")
         if done == "replace":
             text = f"replace operation does not apply: doc is missing key: {path}: missing value"
@@ -234,7 +234,7 @@ class _Operation:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON: true is not 1."""
+    """Report whether values are equal as JSON: true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -245,7 +245,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def json_patch(before: Any, after: Any) -> list[dict[str, Any]]:
-    """The operations that make one value of another: none for what is the same in both.
+    """Return the operations that turn one value into another; none for equal parts.
 
     >>> json_patch({"a": 1, "b": {"c": [1, 2]}}, {"b": {"c": [1, 3]}})
     [{'op': 'remove', 'path': '/a'}, {'op': 'replace', 'path': '/b/c/1', 'value': 3}]
@@ -272,7 +272,7 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]
 
 
 def _item_differences(before: list[Any], after: list[Any], path: str) -> Iterator[dict[str, Any]]:
-    """What begins and ends the same stays, so that one item more or less is one operation."""
+    """Yield operations between equal starts and ends: one item more or less is one operation."""
     most = min(len(before), len(after))
     start = next((n for n in range(most) if not same(before[n], after[n])), most)
     end = next((n for n in range(most - start) if not same(before[-1 - n], after[-1 - n])), None)

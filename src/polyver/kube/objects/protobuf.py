@@ -1,7 +1,7 @@
-"""Bodies in Kubernetes' protobuf as the plain data that their JSON would hold.
+"""Decodes Kubernetes' protobuf to the plain data of the equivalent JSON.
 
-Go clients send built-in kinds this way unless they are told not to. Replies are always JSON, so
-nothing is encoded here.
+Go clients send built-in kinds in protobuf by default. Replies are always JSON, so nothing is
+encoded here.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from polyver.kube.objects.type_shapes import Shape
 __all__ = ["PROTOBUF_PREFIX", "decode_protobuf"]
 
 PROTOBUF_PREFIX = b"k8s\x00"
-"""What bodies in protobuf begin with."""
+"""The prefix of bodies in protobuf."""
 
 _DEEPEST = 100
-"""How many messages may lie in each other: several times what the kinds of real clusters need."""
+"""The maximum nesting of messages: several times what real kinds need."""
 _DEEPER = "the object is nested too deeply"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_TIME = -62135596800
-"""The first second of the year 1, which Go takes for no time at all."""
+"""The first second of the year 1, which is Go's zero time."""
 
 
 def _numbered(name: str, **fields: Shape) -> Shape:
-    """The shape of a message whose fields are numbered in the order in which they are given."""
+    """Return the shape of a message whose fields are numbered in the given order."""
     return Shape("object", name=name, fields=fields, numbers=dict(enumerate(fields, start=1)))
 
 
@@ -48,11 +48,11 @@ _EXTRA_VALUE = _numbered("ExtraValue", items=_STRINGS)
 def decode_protobuf(
     body: bytes, shape_of: Callable[[str, str], Shape | None], *, expected: str = ""
 ) -> dict[str, Any]:
-    """The object in a body, by the shape for its apiVersion and kind.
+    """Return the object in a body, by the shape for its apiVersion and kind.
 
-    Of these two the body may leave out either, to mean what the path is about: then the shape is
-    asked for with "", and the object lacks it too. `expected` is the kind that the path is about,
-    which refusals name as the real server's do; of options, without it, they say just the fact.
+    The body may leave out either of the two, to mean that of the path: then `shape_of` is called
+    with "", and the object lacks it, too. `expected` is the kind of the path, which errors name as
+    kube-apiserver's do; without it, for options, errors have only the fact.
 
     >>> config_map = Shape("object", fields={"data": Shape("object", values=Shape("string"))},
     ...                    numbers={2: "data"})
@@ -73,7 +73,7 @@ def decode_protobuf(
 
 
 def _opened(body: bytes, types: dict[str, Any]) -> bytes:
-    """The bytes of the object itself; its apiVersion and kind go into `types`."""
+    """Return the bytes of the object itself; add its apiVersion and kind to `types`."""
     if not body:
         raise MalformedError("empty data")
     if not body.startswith(PROTOBUF_PREFIX):
@@ -113,7 +113,7 @@ def _refusal(problem: str, body: bytes, types: Mapping[str, str], expected: str)
     return bad_request(f"{wanted}: {problem} ({start})")
 
 
-# Messages, by their shapes.
+# Messages, by their shapes
 
 
 def _message(data: bytes, shape: Shape, depth: int) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _message(data: bytes, shape: Shape, depth: int) -> dict[str, Any]:
         elif (part := shape.inlined.get(field.number)) is not None:
             found |= _message(field.bytes(part.name), part, depth + 1)
     for name in shape.omits & found.keys():
-        # Go writes fields that are no pointers also when nobody set them.
+        # Go also writes fields that are not pointers when they are not set.
         if not found[name]:
             del found[name]
     return found
@@ -143,13 +143,13 @@ def _put(found: dict[str, Any], name: str, field: WireField, shape: Shape, depth
 
 
 def _items(field: WireField, shape: Shape, name: str, depth: int) -> Iterator[Any]:
-    """The item in a field, or several: numbers may lie together in one."""
+    """Return the item of a field, or several: numbers may be packed into one field."""
     parts = field.unpacked() if _is_varint(shape) else (field,)
     return (_value(part, shape, name, depth) for part in parts)
 
 
 def _entry(data: bytes, shape: Shape, name: str, depth: int) -> tuple[str, Any]:
-    """A key and its value: an item of a mapping is a message of two fields."""
+    """Return a key and its value: a mapping's entry is a message with two fields."""
     key, value = "", empty_field(holds_number=_is_varint(shape))
     for field in fields(data, ""):
         if field.number == 1:
@@ -179,7 +179,7 @@ def _value(field: WireField, shape: Shape, name: str, depth: int) -> Any:
             return _special(field.bytes(name), shape, depth + 1)
 
 
-# Types that have their own ways in JSON.
+# Types with their own JSON encoding
 
 
 def _special(data: bytes, shape: Shape, depth: int) -> Any:
@@ -199,7 +199,7 @@ def _special(data: bytes, shape: Shape, depth: int) -> Any:
 
 
 def _composed(data: bytes, shape: Shape, depth: int) -> Any:
-    """What is one of two things in JSON, or a list, and always a message here."""
+    """Decode a message that is one of two types, or a list, in JSON."""
     name, inner = shape.name, shape.values or Shape("object")
     match shape.format:
         case "strings":
@@ -240,7 +240,7 @@ def _int_or_string(data: bytes, depth: int) -> int | str:
 def _time(data: bytes, depth: int, *, exact: bool) -> str | None:
     parts = _message(data, _TIMESTAMP, depth)
     seconds, nanos = parts.get("seconds", 0), parts.get("nanos", 0) if exact else 0
-    # Cut off towards zero, as Go does, also before 1970.
+    # Go truncates towards zero, also before 1970.
     micros = int(nanos / 1000)
     if not data or (seconds, micros) == (_NO_TIME, 0):
         return None

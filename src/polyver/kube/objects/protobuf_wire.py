@@ -1,6 +1,6 @@
-"""Protobuf's wire format: the fields of a message before anyone knows what they mean.
+"""Protobuf's wire format: the fields of a message without their meaning.
 
-Nothing is read that is not there, and the texts of errors are those of the code that Go generates.
+Nothing is read past the end, and errors have the messages of Go's generated code.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ __all__ = ["MalformedError", "WireField", "empty_field", "fields", "signed"]
 _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _END = "unexpected EOF"
 _EXPONENTS = 1e21
-"""Where Go begins to write whole numbers with an exponent."""
+"""The number from which Go writes integers with an exponent."""
 
 
 class MalformedError(Exception):
-    """Bytes that are not what they should be."""
+    """Bytes that cannot be decoded."""
 
 
 class WireField(NamedTuple):
-    """One field of a message: its number and what was written, a number or bytes."""
+    """One field of a message: its number, its wire type and its payload, a number or bytes."""
 
     number: int
     wire: int
     payload: int | bytes
 
     def bytes(self, name: str) -> bytes:
-        """The payload of what has a length: a text, a message, or bytes."""
+        """Return the payload of a field with a length: a string, a message or bytes."""
         if self.wire != _BYTES or not isinstance(self.payload, bytes):
             raise self._wrong(name)
         return self.payload
@@ -44,21 +44,21 @@ class WireField(NamedTuple):
         return signed(self.payload, bits)
 
     def real(self, name: str) -> float:
-        """A number with all that it may be: infinite, or none."""
+        """Return a double, which may be infinite or NaN."""
         if self.wire != _FIXED64 or not isinstance(self.payload, bytes):
             raise self._wrong(name)
         value: float = struct.unpack("<d", self.payload)[0]
         return value
 
     def double(self, name: str) -> float:
-        """A number as JSON has it: whole ones without a point."""
+        """Return a double as JSON has it: an integer if it has no fraction."""
         value = self.real(name)
         if not math.isfinite(value):
             raise MalformedError(f"{value} has no form in JSON")
         return int(value) if value.is_integer() and abs(value) < _EXPONENTS else value
 
     def unpacked(self) -> Iterator[WireField]:
-        """Itself, or the numbers that lie together in its bytes."""
+        """Yield the field itself, or the numbers that are packed in its bytes."""
         if not isinstance(self.payload, bytes):
             yield self
             return
@@ -73,14 +73,14 @@ class WireField(NamedTuple):
 
 
 def empty_field(*, holds_number: bool) -> WireField:
-    """What a field that is not there counts as."""
+    """Return the field that an absent one counts as."""
     return WireField(0, _VARINT, 0) if holds_number else WireField(0, _BYTES, b"")
 
 
 def fields(data: bytes, message: str) -> Iterator[WireField]:
-    """The fields of a message; groups, which nobody writes any more, are skipped.
+    """Yield the fields of a message; obsolete groups are skipped.
 
-    The items of mappings are messages without a name, in which the numbers do not matter.
+    Entries of mappings are messages without a name, in which field numbers are not checked.
     """
     place = 0
     while place < len(data):
@@ -99,7 +99,7 @@ def fields(data: bytes, message: str) -> Iterator[WireField]:
 
 
 def signed(value: int, bits: int) -> int:
-    """The number that so many bits stand for: negative ones are written as huge ones."""
+    """Return the signed number of some bits; negative numbers are encoded as huge ones."""
     if value < 0x4000_0000:
         return value
     value &= (1 << bits) - 1
@@ -146,7 +146,7 @@ def _after_group(data: bytes, place: int) -> int:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    if place < len(data) and data[place] < 0x80:  # Most numbers are small.
+    if place < len(data) and data[place] < 0x80:  # most numbers are small
         return data[place], place + 1
     value = 0
     for shift in range(0, 64, 7):

@@ -1,4 +1,4 @@
-"""The rules that all metadata obeys, whatever the kind; refusals read as the real ones."""
+"""Validation of metadata for all kinds, with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_ANNOTATIONS = 256 * 1024
 
 
 def path_segment_problems(name: str) -> list[str]:
-    """What is wrong with a name that may be anything that a path can hold."""
+    """Return the errors in a name that may be any path segment."""
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{each}'" for each in ("/", "%") if each in name]
@@ -39,7 +39,7 @@ def check_metadata(
     name_problems: Problems = dns_subdomain_problems,
     generating: bool = False,
 ) -> list[Cause]:
-    """All that is wrong with the metadata of an object that is to be written."""
+    """Return all errors in the metadata of an object that is written."""
     causes = _check_name(metadata, name_problems, generating=generating)
     namespace = metadata.get("namespace") or ""
     if namespaced and not namespace:
@@ -65,7 +65,7 @@ def _check_name(
     causes: list[Cause] = []
     prefix, name = metadata.get("generateName") or "", metadata.get("name") or ""
     if prefix and generating:
-        # A prefix may end in what a name may not end in.
+        # A prefix may end with a dash, a name may not.
         causes += [
             invalid_field("metadata.generateName", prefix, problem)
             for problem in name_problems(_without_dash(prefix))
@@ -93,7 +93,7 @@ def _check_labels(labels: Mapping[str, str]) -> list[Cause]:
 
 
 def check_annotations(annotations: Mapping[str, str]) -> list[Cause]:
-    """What is wrong with annotations: their keys, and their size all together."""
+    """Return the errors in annotations: their keys and their total size."""
     causes = [
         invalid_field("metadata.annotations", key, text)
         for key in sorted(annotations)
@@ -143,7 +143,7 @@ def _check_owner(owner: Mapping[str, Any], field: str) -> list[Cause]:
 
 
 def _as_text(owner: Mapping[str, Any]) -> str:
-    """A reference as errors show it: in the order in which the real server writes it."""
+    """Return an owner reference as errors show it, with kube-apiserver's order of fields."""
     order = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
     given = {name: owner[name] for name in order if owner.get(name) is not None}
     return encode_json(given).decode()
@@ -172,7 +172,7 @@ _IMMUTABLE = (
 
 
 def check_metadata_update(metadata: Mapping[str, Any], old: Mapping[str, Any]) -> list[Cause]:
-    """All that is wrong with a change of metadata; what the server sets is set before."""
+    """Return all errors in a change of metadata; fields that the server sets are set before."""
     causes: list[Cause] = []
     if old.get("deletionTimestamp"):
         before = old.get("finalizers") or []

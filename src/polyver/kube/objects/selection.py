@@ -1,4 +1,4 @@
-"""Label and field selectors as clients write them; refusals read as the real server's."""
+"""Label and field selectors, with kube-apiserver's error messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class InvalidSelector(PolyverError):
-    """A selector that cannot be read; the text is the one that clients know."""
+    """An invalid selector, with kube-apiserver's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ _SYMBOLS = {"", "=", "==", "!=", "!", "<", ">", "(", ")", ","}
 
 
 def parse_label_selector(text: str) -> tuple[LabelRequirement, ...]:
-    """Read `app in (web,db),tier,!old,size>3`.
+    """Parse a label selector such as `app in (web,db),tier,!old,size>3`.
 
     >>> [wanted.matches({"app": "web"}) for wanted in parse_label_selector("app=web,!old")]
     [True, True]
@@ -69,7 +69,7 @@ def parse_label_selector(text: str) -> tuple[LabelRequirement, ...]:
 
 
 class _LabelParser:
-    """Reads from left to right, one token ahead."""
+    """Parses from left to right with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [token.strip() for token in _TOKEN.findall(text.strip())]
@@ -168,7 +168,7 @@ _ESCAPED = re.compile(r"\\(.?)")
 
 
 def parse_field_selector(text: str) -> tuple[FieldRequirement, ...]:
-    r"""Read `metadata.name=a,spec.color!=red`; a backslash escapes a comma or an equals sign.
+    r"""Parse `metadata.name=a,spec.color!=red`; a backslash escapes a comma or an equals sign.
 
     >>> parse_field_selector(r"metadata.name=a\,b,")[0].value
     'a,b'
@@ -182,7 +182,7 @@ def _parts(text: str) -> list[str]:
         found = _PART.match(rest)
         end = found.end() if found and found.end() else 0
         if end < len(rest) and rest[end] != ",":
-            end = len(rest)  # a lone backslash at the end: refused when the value is read
+            end = len(rest)  # a single backslash at the end is an error in `_unescaped`
         parts.append(rest[:end])
         rest = rest[end + 1 :]
     return parts
@@ -207,7 +207,7 @@ def _unescaped(value: str) -> str:
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None) -> bool:
-    """Whether a selector chooses what has these labels; one that is not there chooses nothing.
+    """Report whether a label selector matches labels; a selector that is None matches nothing.
 
     >>> selects({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"a": "1"})
     True

@@ -1,4 +1,4 @@
-"""The size of plain data, as far as it matters."""
+"""A cheap comparison of the size of plain data with a limit."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["is_larger"]
 
 
 def is_larger(value: Any, size: int) -> bool:
-    """Return True if plain data would take more than about `size` bytes of JSON.
+    """Report whether plain data would take more than about `size` bytes of JSON.
 
-    The walk ends as soon as that is known, so it costs little however large the data is.
+    The walk ends as soon as that is known, so it is cheap for large data.
 
     >>> is_larger({"a": ["b"] * 10}, 100), is_larger({"a": ["b"] * 100}, 100)
     (False, True)

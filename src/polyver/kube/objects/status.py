@@ -1,4 +1,4 @@
-"""Refusals as clients know them: a Status object with its code, reason, text and causes."""
+"""Errors as API clients get them: a Status object with a code, reason, message and causes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 class ApiError(PolyverError):
-    """A refusal: what the server answers with, whoever asked."""
+    """An error response of the API server."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ApiError(PolyverError):
 
     @classmethod
     def from_status(cls, status: Mapping[str, Any]) -> ApiError:
-        """The refusal that a Status object tells of."""
+        """Return the error of a Status object."""
         code, reason, message = status.get("code"), status.get("reason"), status.get("message")
         return cls(
             code if isinstance(code, int) and code else 500,
@@ -86,7 +86,7 @@ class ApiError(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that is wrong with an object, and the field that it is wrong in."""
+    """One error in a field of an object."""
 
     field: str
     message: str
@@ -98,7 +98,7 @@ class Cause:
 
 
 def invalid_field(field: str, value: object, problem: str) -> Cause:
-    """A value that breaks a rule.
+    """Return the cause for an invalid value.
 
     >>> invalid_field("spec.size", 7, "must be less than 5").message
     'Invalid value: 7: must be less than 5'
@@ -107,54 +107,54 @@ def invalid_field(field: str, value: object, problem: str) -> Cause:
 
 
 def type_invalid(field: str, value: object, problem: str) -> Cause:
-    """A value of the wrong type."""
+    """Return the cause for a value of the wrong type."""
     return Cause(field, f"Invalid value: {shown(value)}: {problem}", "FieldValueTypeInvalid")
 
 
 def required(field: str, problem: str = "") -> Cause:
-    """A value that has to be there."""
+    """Return the cause for a missing value."""
     return Cause(
         field, "Required value" + (f": {problem}" if problem else ""), "FieldValueRequired"
     )
 
 
 def forbidden_field(field: str, problem: str) -> Cause:
-    """A value that may not be there."""
+    """Return the cause for a value that is not allowed."""
     return Cause(field, f"Forbidden: {problem}", "FieldValueForbidden")
 
 
 def duplicate(field: str, value: object) -> Cause:
-    """A value that is there already."""
+    """Return the cause for a value that exists already."""
     return Cause(field, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
 
 
 def unsupported(field: str, value: object, known: Sequence[object]) -> Cause:
-    """A value that is none of those that are known."""
+    """Return the cause for a value that is not one of those supported."""
     values = ", ".join(shown(each) for each in known)
     supported = f": supported values: {values}" if values else ""
     return Cause(field, f"Unsupported value: {shown(value)}{supported}", "FieldValueNotSupported")
 
 
 def too_long(field: str, most: int) -> Cause:
-    """A text with too many bytes."""
+    """Return the cause for a string with too many bytes."""
     unit = "byte" if most == 1 else "bytes"
     return Cause(field, f"Too long: may not be more than {most} {unit}", "FieldValueTooLong")
 
 
 def too_many(field: str, found: int, most: int) -> Cause:
-    """A list with too many items."""
+    """Return the cause for a list with too many items."""
     items = "item" if most == 1 else "items"
     return Cause(field, f"Too many: {found}: must have at most {most} {items}", "FieldValueTooMany")
 
 
 def _about(kind: ResourceKind, name: str = "") -> dict[str, Any]:
-    """Which object: the details name the resource where others would name the kind."""
+    """Return details of an object; their `kind` is the name of the resource."""
     named = {"name": name} if name else {}
     return named | ({"group": kind.group} if kind.group else {}) | {"kind": kind.plural}
 
 
 def not_found(kind: ResourceKind, name: str) -> ApiError:
-    """There is no such object.
+    """Return the error for an object that does not exist.
 
     >>> from polyver.kube.objects.kinds import ResourceKind
     >>> widgets = ResourceKind("ex.io", "v1", "Widget", "widgets", "widget", namespaced=True)
@@ -166,14 +166,14 @@ def not_found(kind: ResourceKind, name: str) -> ApiError:
 
 
 def already_exists(kind: ResourceKind, name: str, *, deleting: bool = False) -> ApiError:
-    """There is such an object."""
+    """Return the error for an object that already exists."""
     message = f"{kind.resource} {quoted(name)} already exists"
     message = f"object is being deleted: {message}" if deleting else message
     return ApiError(409, "AlreadyExists", message, details=_about(kind, name))
 
 
 def conflict(kind: ResourceKind, name: str, problem: str) -> ApiError:
-    """The object is not as the request expects it."""
+    """Return the error for an object that is not as the request expects."""
     message = f"Operation cannot be fulfilled on {kind.resource} {quoted(name)}: {problem}"
     return ApiError(409, "Conflict", message, details=_about(kind, name))
 
@@ -186,7 +186,7 @@ MODIFIED = (
 def forbidden(
     kind: ResourceKind, name: str, problem: str, causes: Iterable[Cause] = ()
 ) -> ApiError:
-    """The request is understood and refused."""
+    """Return the error for a request that is not allowed."""
     named = f" {quoted(name)}" if name else ""
     details = _about(kind, name)
     found = [cause.as_detail for cause in causes]
@@ -199,7 +199,7 @@ def forbidden(
 
 
 def invalid(kind: ResourceKind, name: str, causes: Sequence[Cause]) -> ApiError:
-    """The object breaks rules; all of them are named."""
+    """Return the error for an invalid object, with all causes."""
     texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
     problem = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details: dict[str, Any] = {"name": name} if name else {}
@@ -210,27 +210,27 @@ def invalid(kind: ResourceKind, name: str, causes: Sequence[Cause]) -> ApiError:
 
 
 def bad_request(message: str) -> ApiError:
-    """The request cannot be understood."""
+    """Return the error for a malformed request."""
     return ApiError(400, "BadRequest", message)
 
 
 def not_allowed() -> ApiError:
-    """A method that the path does not know."""
+    """Return the error for a method that the path does not support."""
     message = "the server does not allow this method on the requested resource"
     return ApiError(405, "MethodNotAllowed", message, details={})
 
 
 def expired(message: str, *, metadata: Mapping[str, Any] | None = None) -> ApiError:
-    """What was asked for is no longer known."""
+    """Return the error for a revision or token that is no longer available."""
     return ApiError(410, "Expired", message, metadata=metadata)
 
 
 def too_large(most: int) -> ApiError:
-    """A body that is larger than the server takes."""
+    """Return the error for a body that is too large."""
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {most}")
 
 
 def internal(message: str) -> ApiError:
-    """Something that should not happen, told without a traceback."""
+    """Return the error for an unexpected failure, without a traceback."""
     details = {"causes": [{"message": message}]}
     return ApiError(500, "InternalError", f"Internal error occurred: {message}", details=details)

@@ -1,7 +1,7 @@
-"""Strategic merge patches: merge patches that know how the lists of built-in kinds are told apart.
+"""Strategic merge patches: merge patches that merge lists of built-in kinds by key.
 
-The order of the result, the directives and the texts of refusals are those of the real server, also
-where they surprise, because `kubectl apply` and `kubectl edit` were written against them.
+The order of the result, the directives and the error messages are those of kube-apiserver, even
+where they are surprising, because `kubectl apply` and `kubectl edit` depend on them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOTHING = object()
 def apply_strategic_merge(
     value: Mapping[str, Any], patch: Mapping[str, Any], shape: Shape
 ) -> Object:
-    """The object as the patch changes it; neither is changed itself.
+    """Return the patched object; the arguments are not changed.
 
     >>> ports = Shape("array", items=Shape("object"), merges=True, merge_key="port")
     >>> service = Shape("object", fields={"ports": ports})
@@ -93,7 +93,7 @@ def _merge_field(merged: Object, key: str, change: Any, shape: Shape) -> None:
 
 
 def _take(merged: Object, key: str, change: Any) -> None:
-    """A value that there is nothing to merge with."""
+    """Set a value that has nothing to merge with."""
     taken = _plain(without_nulls(change))
     if taken is _NOTHING:
         merged.pop(key, None)
@@ -102,7 +102,7 @@ def _take(merged: Object, key: str, change: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A value without the mappings that are directives; a directive itself is nothing."""
+    """Return a value without mappings that are directives; `_NOTHING` for a directive itself."""
     match value:
         case dict() if _DIRECTIVE in value:
             return _NOTHING
@@ -115,11 +115,11 @@ def _plain(value: Any) -> Any:
             return value
 
 
-# Directives that stand beside fields.
+# Directives beside fields
 
 
 def _retained(merged: Object, changes: Object) -> tuple[Object, Object]:
-    """With $retainKeys: only the fields that it names, among which all that change must be."""
+    """Apply $retainKeys: keep only the fields that it names; every changed one must be named."""
     if _RETAIN not in changes:
         return merged, changes
     named = changes.pop(_RETAIN)
@@ -135,7 +135,7 @@ def _retained(merged: Object, changes: Object) -> tuple[Object, Object]:
 
 
 def _merge_ordered(merged: Object, changes: Object, shape: Shape) -> None:
-    """Merge the lists that have a $setElementOrder, and take them out of the changes."""
+    """Merge the lists that have a $setElementOrder, and remove them from the changes."""
     for directive in [key for key in changes if key.startswith(_ORDER)]:
         order = _as_list(changes.pop(directive))
         key = _listed(directive, "invalid patch format of setElementOrder list")
@@ -152,7 +152,7 @@ def _merge_ordered(merged: Object, changes: Object, shape: Shape) -> None:
 def _ordered(
     before: list[Any] | None, change: list[Any] | None, order: list[Any], shape: Shape
 ) -> list[Any]:
-    """A list in the order that is asked for: what is only on the server stays where it can."""
+    """Return a list in the requested order; items only on the server stay in place if possible."""
     server_order = before or []
     if before is None:
         merged = _plain(change)
@@ -168,7 +168,7 @@ def _ordered(
 
 
 def _check_order(change: list[Any], order: list[Any], key: str) -> None:
-    """Whether the items of a patch come in the order that the patch itself asks for."""
+    """Raise an error if the items of a patch are not in the order that the patch requests."""
     if not change or not order:
         return
     items = [item for item in change if not _is_deletion(_as_map(item))] if key else change
@@ -191,13 +191,13 @@ def _same_item(item: Any, other: Any, key: str) -> bool:
     return _key_of(item, key) == _key_of(other, key)
 
 
-# Lists.
+# Lists
 
 
 def _merge_lists(
     original: list[Any], patch: list[Any], shape: Shape, *, deletes: bool
 ) -> tuple[list[Any], list[Any]]:
-    """The merged list, and the order that the server's items are thought to have had."""
+    """Return the merged list, and the order that kube-apiserver assumes for the old items."""
     if not original and not patch:
         return original, original
     if not _holds_maps(original, patch):
@@ -223,8 +223,8 @@ def _merge_items(
     kept, plain, replaces = _undirected(original, patch, key)
     start, plain = (plain, []) if replaces else (kept, plain)
     merged = _with_items(start, plain, shape)
-    # The real server merges in place, so what it takes for the old order has new items in the
-    # places that deletions left free.
+    # kube-apiserver merges in place, so the order that it takes for the old one has new items in
+    # the positions that deletions left free.
     seen = (kept if replaces else merged)[: len(original)]
     named, others = _split(merged, plain, key)
     server_order = start if replaces else kept
@@ -234,7 +234,7 @@ def _merge_items(
 def _undirected(
     original: list[Any], patch: list[Any], key: str
 ) -> tuple[list[Any], list[Any], bool]:
-    """The items that are not deleted, the patch without directives, whether it replaces all."""
+    """Return the items that stay, the patch without directives, and whether it replaces all."""
     plain: list[Any] = []
     gone: set[Identity | None] = set()
     replaces = False
@@ -271,7 +271,7 @@ def _with_items(original: list[Any], patch: list[Any], shape: Shape) -> list[Any
 
 
 def _split(items: Sequence[Any], named: Sequence[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """The items that are among those named, and the others."""
+    """Return the items that are among the named ones, and the others."""
     if key:
         keys: set[Identity | None] = {_found_key(_as_map(each), key) for each in named}
         inside = [_key_of(item, key) in keys for item in items]
@@ -285,7 +285,7 @@ def _split(items: Sequence[Any], named: Sequence[Any], key: str) -> tuple[list[A
 def _in_both_orders(
     named: list[Any], others: list[Any], order: list[Any], server_order: list[Any], key: str | None
 ) -> list[Any]:
-    """The named items in one order and the others in another, put into each other."""
+    """Return the named items in one order interleaved with the others in another order."""
     if key is None:
         wanted, known = _ranks(map(identity, order)), _ranks(map(identity, server_order))
         named = in_order([(identity(item), item) for item in named], wanted)
@@ -310,7 +310,7 @@ def _ranks(keys: Iterable[Identity]) -> dict[Identity, int]:
     return ranks
 
 
-# What things are, and refusals.
+# Helpers and errors
 
 
 def _is_directive(item: Any) -> bool:
@@ -333,7 +333,7 @@ def _found_key(item: Mapping[str, Any], key: str) -> Identity | None:
 
 
 def _holds_maps(*lists: list[Any]) -> bool:
-    """Whether the items are mappings; all have to be of one type."""
+    """Report whether the items are mappings; raise an error if their types differ."""
     kinds = list(dict.fromkeys(go_type(item) for items in lists for item in items))
     if not kinds:
         raise _refused("no elements in any of the given slices")
@@ -366,7 +366,7 @@ def _list_field(shape: Shape, key: str) -> Shape:
 
 
 def _listed(directive: str, problem: str) -> str:
-    """The name of the list that a directive beside it is about."""
+    """Return the name of the list that a directive is about."""
     prefix, slash, name = directive.partition("/")
     if not slash or prefix not in (_DELETE_FROM, _ORDER):
         raise bad_request(problem)

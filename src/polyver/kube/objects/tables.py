@@ -1,4 +1,4 @@
-"""Objects as clients print them: tables with the columns of each kind, or metadata alone."""
+"""Tables with the columns of each kind, and objects reduced to their metadata."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def to_table(
     include: Include = "Metadata",
     columns: bool = True,
 ) -> dict[str, Any]:
-    """The Table of a list, whose metadata is given, or else of one object.
+    """Return the Table of a list, whose metadata is given, or else of one object.
 
-    A watch gives each object its own table, and columns to the first alone.
+    In a watch each object has its own table, and only the first has columns.
 
     >>> from datetime import UTC
     >>> made = {"metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"}}
@@ -85,7 +85,7 @@ def _row(
 def _included(obj: Object, api_version: str, include: Include) -> Object | None:
     if include == "Object":
         return obj
-    # A watch may ask for no objects, but has to know where its initial events end.
+    # A watch may request no objects, but must see where its initial events end.
     annotations = obj.get("metadata", {}).get("annotations") or {}
     if include == "Metadata" or _INITIAL_EVENTS_END in annotations:
         return partial_metadata(obj, api_version)
@@ -100,7 +100,7 @@ def _mark_default(rows: list[dict[str, Any]], objects: Sequence[Object], printer
 
 
 def partial_metadata(obj: Object, api_version: str = META) -> Object:
-    """An object's metadata as an object of its own."""
+    """Return the metadata of an object as a PartialObjectMetadata."""
     metadata = obj.get("metadata", {})
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
 
@@ -108,7 +108,7 @@ def partial_metadata(obj: Object, api_version: str = META) -> Object:
 def partial_metadata_list(
     objects: Iterable[Object], list_metadata: Mapping[str, Any], api_version: str = META
 ) -> Object:
-    """The metadata of the objects of a list."""
+    """Return the metadata of all objects of a list."""
     return {
         "kind": "PartialObjectMetadataList",
         "apiVersion": api_version,
@@ -118,9 +118,9 @@ def partial_metadata_list(
 
 
 def custom_printer(columns: Sequence[Mapping[str, Any]] | None) -> Printer:
-    """How a custom kind is printed: by its additionalPrinterColumns, or else by its age.
+    """Return the printer of a custom resource: its additionalPrinterColumns, or else its age.
 
-    As on the real server, a column with a path that cannot be read ends the columns.
+    As in kube-apiserver, a column with an invalid path ends the columns.
 
     >>> [each.name for each in custom_printer([{"name": "A", "jsonPath": ".spec["}]).columns]
     ['Name']
@@ -146,7 +146,7 @@ def _column(definition: Mapping[str, Any]) -> TableColumn:
 
 
 def _cell(type_: str, path: JsonPath) -> CellOf:
-    """The first value at a path, if it is of the column's type."""
+    """Return a cell function for the first value at a path, if it is of the column's type."""
 
     def cell(obj: Object, now: datetime) -> Cell:
         found = path.find(obj)
@@ -208,7 +208,7 @@ def _text(value: Any) -> str:
 
 
 def _shortest(value: float) -> str:
-    """A number in as few digits as tell it from others, and large or small ones as powers.
+    """Return a number with the fewest digits that identify it, and an exponent if large or small.
 
     >>> _shortest(1234567.25), _shortest(0.5), _shortest(2.0)
     ('1.23456725e+06', '0.5', '2')
@@ -229,4 +229,4 @@ CUSTOM_SCALE = custom_printer(
         _AGE,
     ]
 )
-"""How the scale of a custom kind is printed; of built-in kinds, it is the kind Scale."""
+"""The printer of the scale of custom resources; built-in kinds use that of the kind Scale."""

@@ -1,7 +1,7 @@
-"""What may stand at each place of an object: one description for built-in and custom kinds alike.
+"""Shapes: one description of the values in an object, for built-in kinds and custom resources.
 
-It mirrors structural schemas, and adds the little that only built-in types know: the numbers of
-their fields in protobuf, and how a strategic merge patch treats their lists.
+A shape mirrors a structural schema and adds what only built-in types have: protobuf field numbers,
+and the strategy by which a strategic merge patch merges lists.
 """
 
 from __future__ import annotations
@@ -17,68 +17,75 @@ Type = Literal["object", "array", "string", "integer", "number", "boolean", "any
 
 @dataclass(slots=True, eq=False, repr=False)
 class Shape:
-    """One place. Shapes refer to each other, and to themselves where types are recursive."""
+    """The description of one value. Shapes of recursive types refer to themselves."""
 
     type: Type = "any"
     format: str = ""
-    """As in OpenAPI: int32, int64, double, byte, date-time; and for the types that JSON and
-    protobuf write differently microtime, quantity, int-or-string, raw, fields, json, strings,
-    schema-or-bool, schema-or-array and schema-or-strings (`values` is the schema)."""
+    """The format, as in OpenAPI: int32, int64, double, byte, date-time.
+
+    Types that JSON and protobuf encode differently have microtime, quantity, int-or-string, raw,
+    fields, json, strings, schema-or-bool, schema-or-array or schema-or-strings (`values` is the
+    schema).
+    """
     name: str = ""
-    """What the type is called in errors of built-in kinds, such as `v1.DeploymentSpec`,
-    `[]v1.Container` or `int32`; empty in custom kinds."""
+    """The type's name in errors, such as `v1.DeploymentSpec` or `int32`; empty if custom."""
     fields: Mapping[str, Shape] = field(default_factory=dict)
-    """The fields of an object that have names."""
+    """The declared fields of an object."""
     required: tuple[str, ...] = ()
     values: Shape | None = None
-    """What all other keys of an object hold: with it, and without fields, a map."""
+    """The shape of all other keys of an object; without fields, the object is a map."""
     closed: bool = False
-    """Whether an object is said to have no other keys, which is more than to name none."""
+    """True if other keys are forbidden, not only undeclared."""
     items: Shape | None = None
-    """What a list holds."""
+    """The shape of a list's items."""
 
     nullable: bool = False
     int_or_string: bool = False
     preserves: bool = False
-    """Whether fields that have no name here are kept."""
+    """True if undeclared fields are preserved."""
     embedded: bool = False
-    """Whether this is a whole object, with apiVersion, kind and metadata."""
+    """True for a complete object, with apiVersion, kind and metadata."""
 
     list_type: Literal["atomic", "set", "map"] = "atomic"
     keys: tuple[str, ...] = ()
-    """What tells the items of a list of type map apart."""
+    """The fields that identify the items of a list of type map."""
     atomic: bool = False
-    """Whether an object is owned as a whole in server-side apply."""
+    """True if server-side apply gives an object one owner as a whole."""
 
     key_defaults: Mapping[str, object] = field(default_factory=dict)
-    """Of a list of type map: what its keys count as in items that leave them out."""
+    """Values of keys that are missing in items of a list of type map."""
 
     numbers: Mapping[int, str] = field(default_factory=dict)
-    """Of built-in types: the fields by their numbers in protobuf."""
+    """Built-in types: the fields by their protobuf numbers."""
     inlined: Mapping[int, Shape] = field(default_factory=dict)
-    """Of built-in types, by their numbers in protobuf: what is a message of its own there, while
-    in JSON its fields stand among those of this object."""
+    """Built-in types: inlined structs by their protobuf numbers.
+
+    Protobuf has a message for each; in JSON its fields are among those of this object.
+    """
     absent: Mapping[str, object] = field(default_factory=dict)
-    """Of built-in types: the fields that replies always have, and what is in them if nobody set
-    them; never changed, as all objects share it."""
+    """Built-in types: fields that replies always have, and their values if not set.
+
+    All objects share these values: never change one.
+    """
     omits: frozenset[str] = frozenset()
-    """Of built-in types: the fields that replies leave out when they hold nothing: an empty text,
-    list or mapping, zero or false."""
+    """Built-in types: fields that replies leave out if they are empty, zero or false."""
     keeps_empty: bool = False
-    """Of built-in types: whether an empty list is told from none in fields that are never left out;
-    it is not in what Kubernetes stores as protobuf, where an empty list comes back as null."""
+    """Built-in types: True if an empty list is kept in a field that is never left out.
+
+    It is False for types that Kubernetes stores as protobuf, where an empty list becomes null.
+    """
     merge_key: str = ""
-    """Of lists in built-in types: what a strategic merge patch tells their items apart by."""
+    """Lists of built-in types: the field that identifies items in a strategic merge patch."""
     merges: bool = False
-    """Of lists in built-in types: whether a strategic merge patch merges rather than replaces."""
+    """Lists of built-in types: True if a strategic merge patch merges them, not replaces."""
     replaces: bool = False
-    """Of objects in built-in types: whether a strategic merge patch replaces rather than merges."""
+    """Objects of built-in types: True if a strategic merge patch replaces them, not merges."""
     retained: frozenset[str] = frozenset()
-    """Of built-in types: fields in which a strategic merge patch may clear with $retainKeys."""
+    """Built-in types: fields in which a strategic merge patch may use $retainKeys."""
 
     def __repr__(self) -> str:
         return f"<Shape {self.name or self.type}>"
 
 
 ANYTHING = Shape(preserves=True, nullable=True)
-"""The shape of what nobody described."""
+"""The shape of a value that nothing describes."""

@@ -1,5 +1,7 @@
-"""Bodies of requests as data: of built-in kinds as the real server's types read them, of custom
-kinds as they are; what is unknown or doubled is told, and errors have the real server's words.
+"""Decodes request bodies, with kube-apiserver's error messages.
+
+Bodies of built-in kinds are read by their types, those of custom resources as they are; unknown and
+duplicate fields are reported.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _MOST_PROBLEMS = 100
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """An object as replies show it, and what its text had that the object does not."""
+    """An object as replies show it, and the errors in its fields."""
 
     value: dict[str, Any]
     problems: tuple[str, ...] = ()
@@ -44,10 +46,10 @@ class Decoded:
 
 
 def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
-    """Read a body, or data that was read before, as an object of a built-in kind.
+    """Decode a body, or data that was parsed before, as an object of a built-in kind.
 
-    Fields that are unknown, null or empty are dropped, and those that replies always have are
-    put in, as null unless the type keeps an empty list; defaults are none of its business.
+    Unknown, null and empty fields are dropped; fields that replies always have are added, as null
+    unless the type keeps an empty list. Defaults are not applied.
 
     >>> from polyver.kube.objects.builtin import shape_of
     >>> decode_typed(b'{"data": {}, "zzz": 1}', shape_of("", "v1", "ConfigMap"))
@@ -66,7 +68,7 @@ def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
 
 
 def decode_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
-    """Read a body as it is, and tell which fields are there twice; the last one counts.
+    """Decode a body as plain data and report duplicate fields; the last one counts.
 
     >>> decode_plain(b'{"spec": {"size": 5.0, "size": 6.0}}')
     ({'spec': {'size': 6}}, ('duplicate field "spec.size"',))
@@ -77,9 +79,9 @@ def decode_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
 
 
 def read_yaml(body: bytes) -> tuple[Any, list[str]]:
-    """The first document of a YAML text, and what is there twice in it; the last one counts.
+    """Return the first document of a YAML text, and errors for duplicate keys; the last one counts.
 
-    Its keys are in order: the real server sorts them.
+    kube-apiserver sorts the keys, so they are sorted here.
     """
     doubled: list[tuple[str, int]] = []
     try:
@@ -98,7 +100,7 @@ _LONG = re.compile(rb"[0-9]{19}")
 
 
 def _numbers_held(value: Any) -> Any:
-    """Plain data in which an integer that the real server cannot hold is a number like others."""
+    """Return plain data in which integers outside int64 are floats, as in kube-apiserver."""
     match value:
         case dict():
             return {key: _numbers_held(each) for key, each in value.items()}
@@ -110,7 +112,7 @@ def _numbers_held(value: Any) -> Any:
 
 
 def _yaml_problem(error: InvalidManifest | UnicodeDecodeError) -> str:
-    """In the words of the real server's library, which counts lines from zero in most errors."""
+    """Return the message of kube-apiserver's library, which mostly counts lines from zero."""
     if isinstance(error, UnicodeDecodeError):
         return "yaml: invalid leading UTF-8 octet"
     line = int(error.at.rpartition(":")[2] or 1) - 1
@@ -119,7 +121,7 @@ def _yaml_problem(error: InvalidManifest | UnicodeDecodeError) -> str:
 
 
 def undecodable(kind: ResourceKind, body: bytes, error: Undecodable) -> ApiError:
-    """The refusal of a body that cannot be read."""
+    """Return the error for a body that cannot be decoded."""
     if error.unrecognized:
         what = f"the object provided is unrecognized (must be of type {kind.kind})"
         problem = f"couldn't get version/kind; json parse error: {error}"
@@ -128,7 +130,7 @@ def undecodable(kind: ResourceKind, body: bytes, error: Undecodable) -> ApiError
 
 
 def strictly_refused(kind: ResourceKind, problems: Iterable[str]) -> ApiError:
-    """The refusal of unknown and doubled fields, where the request asks for it."""
+    """Return the error for unknown and duplicate fields under strict field validation."""
     return bad_request(f"{_unhandled(kind)}: strict decoding error: {', '.join(problems)}")
 
 
@@ -150,7 +152,7 @@ _IDENTITY = (
 
 
 def _check_identity(value: Any) -> None:
-    """The real server first looks at what an object says of itself."""
+    """Check apiVersion and kind, which kube-apiserver decodes first."""
     if value is None:
         return
     if not isinstance(value, dict | Pairs):

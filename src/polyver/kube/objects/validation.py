@@ -1,6 +1,6 @@
-"""Documents held against the schema of their kind, as a strict server would hold them.
+"""Validates documents against the schema of their kind, with strict field validation.
 
-What is wrong is told where it was written, and what is misspelt with what was hardly not meant.
+Errors have the position in the file, and suggest the right name of a misspelt field.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STATUS = "status"
 
 
 def field_path(text: str) -> Path:
-    """The steps of a field's place as servers write it.
+    """Parse a field path of an API server's error.
 
     >>> field_path("spec.pipeline[0].functionRef")
     ('spec', 'pipeline', 0, 'functionRef')
@@ -31,7 +31,7 @@ def field_path(text: str) -> Path:
 
 
 def plain_cause(cause: Cause) -> str:
-    """What a server says of a field, without the field.
+    """Return the message of a cause without the field.
 
     >>> plain_cause(Cause("spec.size", "Required value"))
     '"size" is missing'
@@ -42,10 +42,10 @@ def plain_cause(cause: Cause) -> str:
 
 
 def conformed(document: Document, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The object of a document, its defaults filled in; an InvalidManifest if it is none.
+    """Return the object of a document with defaults; raise `InvalidManifest` if it is invalid.
 
-    A field that the schema does not know is an error, as it is for kubectl; in a status, which
-    comes from whoever wrote the object before, it is dropped.
+    An unknown field is an error, as with kubectl; in a status, which a server may have written, it
+    is dropped.
     """
     compiled = compile_schema(schema)
     value: dict[str, Any] = fresh(document.value)

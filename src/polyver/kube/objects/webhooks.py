@@ -12,7 +12,7 @@ INJECT_CA_FROM = "cert-manager.io/inject-ca-from"
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where an API server has objects converted: a service in the cluster, or a URL."""
+    """The address of a webhook: a service in the cluster, or a URL."""
 
     namespace: str = ""
     service: str = ""
@@ -21,11 +21,11 @@ class Webhook:
     url: str = ""
     ca_bundle: str = ""
     inject_ca_from: str = ""
-    """The certificate, NAMESPACE/NAME, from which cert-manager fills in the CA."""
+    """The certificate, NAMESPACE/NAME, from which cert-manager injects the CA."""
     reviews: tuple[str, ...] = ("v1",)
 
     def at(self, path: str) -> Webhook:
-        """A path of the same server.
+        """Return the webhook with another path of the same server.
 
         >>> Webhook(url="https://hooks.example.com").at("/convert").url
         'https://hooks.example.com/convert'

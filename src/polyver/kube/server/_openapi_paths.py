@@ -1,4 +1,4 @@
-"""The paths of kinds and what can be done there, as an OpenAPI document lists them."""
+"""The paths of kinds and their operations, as an OpenAPI document lists them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _APPLY = "application/apply-patch+yaml"
 _STRATEGIC = "application/strategic-merge-patch+json"
 _SERVED = ("application/json", "application/yaml")
 _STREAMED = ("application/json", "application/json;stream=watch", "application/yaml")
-# Some of the small differences that kube-apiserver makes between built-in and custom kinds.
+# Some of the small differences between built-in and custom kinds in kube-apiserver.
 _OF_CUSTOM_KINDS = {"get": ("resourceVersion",), "deletecollection": tuple(_LISTING)}
 _MEANINGS = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthorized"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """Something that can be done at a path."""
+    """An operation at a path."""
 
     verb: str
     method: str
@@ -92,7 +92,7 @@ _PART = (_SINGLE[0], _SINGLE[1], _COLLECTION[1], _SINGLE[3])
 
 
 def paths_of(kind: ResourceKind) -> Iterator[tuple[str, Item]]:
-    """Every path of a kind, with what can be done there."""
+    """Yield every path of a kind with its operations."""
     root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.api_version}"
     if kind.namespaced:
         if "list" in kind.verbs:
@@ -108,7 +108,7 @@ def paths_of(kind: ResourceKind) -> Iterator[tuple[str, Item]]:
 
 
 def part_component(kind: ResourceKind, part: Subresource) -> str:
-    """The schema of what a subresource holds."""
+    """Return the schema component of a subresource."""
     if part.group is None:
         return component_name(kind, part.kind)
     return component_name(
@@ -136,7 +136,7 @@ def _present(
 
 
 def _item(operations: dict[str, Item], shared: list[Item]) -> Item:
-    """A path: what all its operations take stands beside them, as kube-apiserver writes it."""
+    """Return a path item with its shared parameters beside the operations, as in kube-apiserver."""
     shared = [*shared, _parameter("pretty")]
     if len(operations) == 1:
         ((method, operation),) = operations.items()
@@ -252,7 +252,7 @@ _WORDS = re.compile(r"[^A-Za-z0-9]+")
 
 @cache
 def _words(group: str) -> str:
-    """A group in the names of operations: `RbacAuthorization`, `WidgetsExIo`."""
+    """Return a group as it appears in operation IDs: `RbacAuthorization`, `WidgetsExIo`."""
     text = (group or "core").removesuffix(".k8s.io")
     return "".join(word[:1].upper() + word[1:] for word in _WORDS.split(text))
 

@@ -1,6 +1,6 @@
 """The schemas of kinds as components of an OpenAPI document.
 
-Types with a name become components of their own, so that types which contain themselves end.
+Named types become components of their own, so that a type can contain itself.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Schema = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class CustomSchema:
-    """What a CustomResourceDefinition says of one version of its kind."""
+    """The schema and selectable fields of one version of a CustomResourceDefinition."""
 
     schema: Mapping[str, object]
     """The openAPIV3Schema."""
     selectable: tuple[str, ...] = ()
-    """The fields that may be selected by, such as `.spec.color`."""
+    """The fields for field selectors, such as `.spec.color`."""
 
 
 _PACKAGES = {
@@ -41,7 +41,7 @@ _PACKAGES = {
     "apiregistration.k8s.io": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
 }
 _CORE = "io.k8s.api.core.v1."
-# The types that are used outside of their packages; all others are where they are used.
+# Types that are used outside of their packages. All others belong to the package that uses them.
 _SHARED_META = """
     Condition FieldSelectorRequirement GroupResource LabelSelector LabelSelectorRequirement
     ListMeta ObjectMeta
@@ -71,7 +71,7 @@ _PLAIN_FORMATS = {"int32", "int64", "double", "byte"}
 
 
 def component_name(kind: ResourceKind, name: str = "") -> str:
-    """How clients know the schema of a kind, or of another type in its group and version."""
+    """Return the component name of a kind, or of another type in its group and version."""
     return f"{_package(kind.group, kind.version, custom=kind.custom)}{name or kind.kind}"
 
 
@@ -83,13 +83,13 @@ def _package(group: str, version: str, *, custom: bool) -> str:
 
 
 def _mark(kind: str, *versions: tuple[str, str]) -> Schema:
-    """What says which kind a schema is of, in which groups and versions."""
+    """Return the extension that states the kind of a schema, in its groups and versions."""
     marks = [{"group": group, "kind": kind, "version": version} for group, version in versions]
     return {"x-kubernetes-group-version-kind": marks}
 
 
 class Components:
-    """The schemas of one document, by their names."""
+    """The schemas of one document, by name."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {}
@@ -109,7 +109,7 @@ class Components:
             self.schemas[component_name(kind, kind.list_kind)] = {**self._list(kind), **extra}
 
     def add_part(self, group: str, version: str, kind: str, shape: Shape | None) -> str:
-        """Add what a subresource holds, if it is not the object itself; its name."""
+        """Add the type of a subresource that differs from the object, and return its name."""
         name = f"{_package(group, version, custom=False)}{kind}"
         if name not in self.schemas:
             made = self._built_in(kind, shape or Shape(type="object"), name)
@@ -117,7 +117,7 @@ class Components:
         return name
 
     def add_requests(self, kinds: Collection[ResourceKind]) -> None:
-        """Add what requests about these kinds hold, and answers that are no objects."""
+        """Add the types of request bodies for these kinds, and of answers other than objects."""
         verbs = {verb for kind in kinds for verb in kind.verbs}
         if "patch" in verbs:
             self._use(f"{META}Patch")
@@ -243,7 +243,7 @@ class Components:
         return {**made, "type": "object", "properties": {**own, **self._typed()}}
 
     def _custom_place(self, schema: Mapping[str, object]) -> Schema:
-        """A schema as clients shall see it: what the server adds by itself is written out."""
+        """Return a schema for clients, with the fields that the server adds to it."""
         made: Schema = dict(schema)
         for key in ("properties", "additionalProperties", "items"):
             if isinstance(inner := schema.get(key), Mapping):

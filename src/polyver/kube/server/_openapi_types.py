@@ -1,6 +1,6 @@
-"""What OpenAPI documents say in words, and the types that every document needs.
+"""Descriptions in OpenAPI documents, and the types that every document needs.
 
-`kubectl explain` prints these words, so they speak to whoever writes a manifest.
+`kubectl explain` prints these descriptions, so they address people who write manifests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Schema = dict[str, object]
 
 
 def machinery(name: str) -> str:
-    """The component of a type that all groups share: `apis.meta.v1.Time`."""
+    """Return the component name of a type that all groups share: `apis.meta.v1.Time`."""
     return f"io.k8s.apimachinery.pkg.{name}"
 
 
@@ -22,7 +22,7 @@ META = machinery("apis.meta.v1.")
 
 
 def referring(component: str, description: str = "") -> Schema:
-    """A place that holds a component; OpenAPI 3.0 allows no neighbours of a $ref."""
+    """Return a reference to a component; OpenAPI 3.0 allows no other keys beside a $ref."""
     reference: Schema = {"$ref": f"{REF}{component}"}
     return {"description": description, "allOf": [reference]} if description else reference
 
@@ -80,7 +80,7 @@ FIELDS = {
     "volumeBindingMode": "Whether storage is provided at once, or when a pod needs it.",
     "webhooks": "Who is asked, about what, and what happens if there is no answer.",
 }
-"""The fields that kinds have at their top, by name."""
+"""Descriptions of the top-level fields of kinds, by name."""
 
 KINDS: Mapping[str, str] = {
     "APIService": "Who serves a version of an API group, and its place among the others.",
@@ -314,7 +314,7 @@ STANDARD: Mapping[str, Schema] = {
         reason=_text("What was wrong, in one word."),
     ),
 }
-"""The types that documents share, by their components."""
+"""The types that documents share, by component name."""
 
 PARAMETERS: Mapping[str, tuple[str, str]] = {
     "allowWatchBookmarks": ("boolean", "Whether a watch also tells how far it has come."),
@@ -343,4 +343,4 @@ PARAMETERS: Mapping[str, tuple[str, str]] = {
     "timeoutSeconds": ("integer", "When to end a list or a watch."),
     "watch": ("boolean", "Whether to go on with all changes, as they happen."),
 }
-"""The query parameters: type and meaning."""
+"""The query parameters: type and description."""

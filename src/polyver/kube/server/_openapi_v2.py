@@ -1,7 +1,7 @@
-"""OpenAPI 3.0 as Swagger 2.0, which can say less.
+"""Conversion from OpenAPI 3.0 to Swagger 2.0, which can express less.
 
-What it cannot say is left out rather than approximated, as kube-apiserver does: a client that
-validates must not refuse what the server would take.
+As in kube-apiserver, parts that Swagger cannot express are left out rather than approximated: a
+client that validates must not reject objects that the server accepts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _JSON = "application/json"
 
 
 def in_v2(schema: Mapping[str, object], *, root: bool = False) -> Schema:
-    """A schema in Swagger's words."""
+    """Convert a schema to Swagger 2.0."""
     if isinstance(reference := schema.get("$ref"), str):
         return {"$ref": reference.replace(REF, _DEFINITIONS)}
     if "oneOf" in schema and "type" not in schema:
@@ -33,13 +33,13 @@ def in_v2(schema: Mapping[str, object], *, root: bool = False) -> Schema:
 
 
 def _one_of(schema: Mapping[str, object]) -> Schema:
-    """Amounts, and what is a number or a text, which Swagger calls texts."""
+    """Convert quantities and integers-or-strings, which are strings in Swagger."""
     kept = {key: value for key, value in schema.items() if key in ("description", "format")}
     return {**kept, "type": "string"}
 
 
 def _open(schema: Mapping[str, object], *, root: bool) -> Schema:
-    """Where null or unknown fields are allowed Swagger can say nothing at all."""
+    """Convert a schema that allows null or unknown fields, which Swagger cannot describe."""
     if root:
         marks = ("description", "x-kubernetes-group-version-kind", "x-kubernetes-selectable-fields")
         return {"type": "object", **{key: schema[key] for key in marks if key in schema}}
@@ -70,7 +70,7 @@ def _only_reference(schema: Mapping[str, object]) -> Schema:
 
 
 def swagger_path(item: Mapping[str, object]) -> Schema:
-    """A path with its operations in Swagger's words."""
+    """Convert a path with its operations to Swagger 2.0."""
     return {
         key: _parameters(value) if isinstance(value, list) else _operation(value)
         for key, value in item.items()
@@ -98,7 +98,7 @@ def _operation(operation: Mapping[str, object]) -> Schema:
 
 
 def _media(content: object) -> tuple[list[str], Schema]:
-    """The media types of a content, and its schema, which is the same in all of them."""
+    """Return the media types of a content, and its schema, which is the same for all of them."""
     if not isinstance(content, Mapping) or not content:
         return [], {}
     first = next(iter(content.values()))

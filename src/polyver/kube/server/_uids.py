@@ -1,4 +1,4 @@
-"""Random UUIDs: the system is asked for many at once, as each time other threads get their turn."""
+"""Random UUIDs, made in batches because each system call lets other threads run first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _waiting: list[str] = []
 
 
 def new_uid() -> str:
-    """A UUID that nobody else has.
+    """Return a new random UUID.
 
     >>> len(new_uid())
     36

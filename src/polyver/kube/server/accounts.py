@@ -1,7 +1,7 @@
-"""Service accounts as users: the tokens that are made for them, and what a token still proves.
+"""Service accounts as users: requests for their tokens, and checks of these tokens.
 
-A token counts only as long as the account, and the object that it is bound to, are the ones it was
-made for; this is looked up with every request, so that a deletion counts at once.
+A token is valid only while the service account and the object that it is bound to exist with the
+uids in the token. Every request looks this up, so that a deletion takes effect at once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = ["Accounts"]
 
 _SHORTEST, _LONGEST, _USUAL = 600, 1 << 32, 3600
 _GRACE = 60.0
-"""How many seconds something still counts after its deletion was asked for."""
+"""The seconds for which an object still counts after its deletion was requested."""
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _GONE = "service account token has been invalidated"
 _KIND = ResourceKind(
@@ -78,7 +78,7 @@ def _check(spec: Object) -> Iterator[Cause]:
 
 
 class Accounts:
-    """Makes tokens for service accounts, and tells whose a token is."""
+    """Issues tokens for service accounts and checks them."""
 
     def __init__(self, server: ServerContext, key: Callable[[], bytes]) -> None:
         self._server = server
@@ -92,10 +92,8 @@ class Accounts:
             shapes={_KIND.api_version: shape},
         )
 
-    # Making one.
-
     async def request(self, call: Call) -> HttpResponse:
-        """A token for the account that the path names."""
+        """Issue a token for the service account in the path."""
         subject = await subject_of(
             call, "CREATE", name=call.place.name, subresource="token", other_kind=_KIND
         )
@@ -154,7 +152,7 @@ class Accounts:
         )
 
     def _bound(self, namespace: str, account: str, ref: Object | None) -> dict[str, ClaimReference]:
-        """What a token is bound to, which has to be there."""
+        """Return the claims for the object that a token is bound to, which must exist."""
         if ref is None:
             return {}
         kind, (group, _, version) = ref.get("kind", ""), ref.get("apiVersion", "").rpartition("/")
@@ -194,10 +192,8 @@ class Accounts:
         found: Object | None = _decoder.decode(entry.value) if entry else None
         return found
 
-    # Telling whose it is.
-
     def verify(self, token: str, audiences: Sequence[str]) -> AuthenticationResult:
-        """Whose token it is, among those that are meant for one of the audiences."""
+        """Return the user of a token that is meant for one of the audiences."""
         try:
             claims = self._signer.read(token)
             shared = _shared(audiences, claims.aud)
@@ -240,7 +236,7 @@ class Accounts:
             raise BadToken(f"{told} ({bound.uid})")
 
     def _is_gone(self, obj: Object) -> bool:
-        """Whether it is being deleted, and no longer since a moment ago."""
+        """Report whether the deletion of an object began longer ago than the grace period."""
         since = obj["metadata"].get("deletionTimestamp")
         return bool(since) and since < self._server.timestamp(ahead=-_GRACE)
 

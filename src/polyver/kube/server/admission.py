@@ -1,6 +1,6 @@
-"""Who has a say in a write before it is stored: one chain, whoever asks it.
+"""The admission chain, which may change or refuse a write before it is stored.
 
-The embedded server asks it in process; other API servers ask it through a webhook.
+The embedded server calls it in process; other API servers call it through a webhook.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from polyver.kube.objects.kinds import ResourceKind
 __all__ = ["Admission", "AdmissionChain", "AdmissionRequest", "User"]
 
 PATIENCE = 10.0
-"""How many seconds one call of user code may take, if nobody says."""
+"""The default timeout in seconds for one call of user code."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks."""
+    """The user who sent a request."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class User:
 
 @dataclass(slots=True)
 class AdmissionRequest:
-    """A write that is about to happen."""
+    """A write that admission checks before it is stored."""
 
     operation: str
     """CREATE, UPDATE or DELETE."""
@@ -38,18 +38,18 @@ class AdmissionRequest:
     name: str
     subresource: str
     object: dict[str, Any] | None
-    """As it will be stored; whoever mutates changes it in place."""
+    """The object as it will be stored; mutating links change it in place."""
     old: dict[str, Any] | None
     user: User
     dry_run: bool
     applied: bool = False
-    """By server-side apply, which takes out on purpose what somebody applies no longer."""
+    """True for server-side apply, which removes fields that the manager no longer applies."""
     warnings: list[str] = field(default_factory=list)
     patience: float = PATIENCE
 
 
 class Admission(Protocol):
-    """One link of the chain; refuses by raising an ApiError."""
+    """One link of the chain; refuses a write by raising an ApiError."""
 
     def handles(self, kind: ResourceKind, operation: str) -> bool: ...
 
@@ -59,7 +59,7 @@ class Admission(Protocol):
 
 
 class AdmissionChain:
-    """All links: first every one may change the object, then every one may refuse it."""
+    """All links: first each one may change the object, then each one may refuse it."""
 
     def __init__(self, links: Sequence[Admission] = ()) -> None:
         self._links = list(links)
@@ -68,7 +68,7 @@ class AdmissionChain:
         self._links.append(link)
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
-        """Whether anyone wants to be asked."""
+        """Report whether any link handles this kind and operation."""
         return any(link.handles(kind, operation) for link in self._links)
 
     async def mutate(self, review: AdmissionRequest) -> None:

@@ -1,4 +1,7 @@
-"""Objects and lists in the form that was asked for; as they are stored, they are not decoded."""
+"""Responses with objects and lists in the requested format.
+
+Where possible they are built from the stored bytes, without decoding.
+"""
 
 from __future__ import annotations
 
@@ -35,16 +38,16 @@ from polyver.kube.store import StoreEntry
 T = TypeVar("T")
 _AT_ONCE = 16
 _JOINED, _CUT, _DECODED = 256, 64, 8
-"""By how much the work on lists is quicker than that on what a request brings."""
+"""Factors by which work on lists is faster than work on the body of a request."""
 _AS_STORED = frozenset({"", "PartialObjectMetadata"})
-"""The forms that are put together without decoding an object."""
+"""Formats that are built without decoding an object."""
 __all__ = ["in_form", "list_answer", "object_answer", "status_answer"]
 
 
 async def object_answer(
     call: Call, entry: StoreEntry, status: int = 200, *, kept: bool = False
 ) -> HttpResponse:
-    """An object that is stored."""
+    """Return the response with a stored object."""
     form = call.form
     call.weight = max(call.weight, len(entry.value))
     if form.media == JSON and form.kind in _AS_STORED:
@@ -56,12 +59,12 @@ async def object_answer(
 
 
 async def data_answer(call: Call, obj: Object, status: int = 200) -> HttpResponse:
-    """An object that is at hand as data."""
+    """Return the response with a decoded object."""
     return await call.run(lambda: _written(call, in_form(call, obj), status))
 
 
 def status_answer(error: ApiError, form: ResponseFormat) -> HttpResponse:
-    """A refusal."""
+    """Return the response for an error."""
     headers = [(name.lower(), value) for name, value in error.headers.items()]
     if form.media == YAML:
         return HttpResponse(error.code, [("content-type", YAML), *headers], _yaml(error.status))
@@ -69,7 +72,7 @@ def status_answer(error: ApiError, form: ResponseFormat) -> HttpResponse:
 
 
 def in_form(call: Call, obj: Object) -> Object:
-    """An object as a Table, as its metadata, or as it is."""
+    """Return an object as a Table, as its metadata, or unchanged."""
     form = call.form
     match form.kind:
         case "Table":
@@ -84,9 +87,9 @@ def in_form(call: Call, obj: Object) -> Object:
 def table_of(
     call: Call, objects: Sequence[Object], metadata: Object | None = None, *, columns: bool = True
 ) -> Object:
-    """A Table of a list, whose metadata is given, or of one object.
+    """Return a Table of a list, whose metadata is given, or of one object.
 
-    What each row says of its object is in the query.
+    The query parameter `includeObject` selects how much of its object each row contains.
     """
     return to_table(
         objects,
@@ -118,7 +121,7 @@ def _include(text: str) -> Include:
 
 
 async def list_answer(call: Call, entries: Sequence[StoreEntry], metadata: Object) -> HttpResponse:
-    """A list of stored objects."""
+    """Return the response with a list of stored objects."""
     resource, form = call.resource, call.form
     call.weight = max(call.weight, sum(len(entry.value) for entry in entries))
     if form.media == JSON and not form.kind:
@@ -152,7 +155,7 @@ def _decoded_list(call: Call, entries: Sequence[StoreEntry], metadata: Object) -
 def _data_list(
     call: Call, objects: Sequence[Object], entries: Sequence[StoreEntry], metadata: Object
 ) -> HttpResponse:
-    """A list in one of the forms for which objects have to be decoded."""
+    """Return a list in one of the formats that need decoded objects."""
     resource, form = call.resource, call.form
     if form.kind == "Table":
         table = table_of(call, objects, metadata)
@@ -168,13 +171,13 @@ def _data_list(
 
 
 def _include_stored(table: Object, entries: Sequence[StoreEntry]) -> None:
-    """Have every row show its object's metadata as it is stored, which nobody has to encode."""
+    """Set the object of each row to its metadata as stored, which saves encoding it."""
     for row, entry in zip(table["rows"] or (), entries, strict=True):
         row["object"] = msgspec.Raw(metadata_alone(entry.value, table["apiVersion"]))
 
 
 def list_of(resource: ServedResource, objects: Sequence[Object], metadata: Object) -> Object:
-    """A list of objects as data."""
+    """Return a list of objects as data."""
     named = {"kind": resource.kind.list_kind, "apiVersion": resource.kind.api_version}
     items = list(objects)
     if not resource.kind.custom:
@@ -190,7 +193,7 @@ def _go_name(resource: ServedResource) -> str:
 
 
 def _joined(resource: ServedResource, values: Sequence[bytes], metadata: Object) -> bytes:
-    """A list, put together from its objects as they are stored."""
+    """Return a list, joined from its objects as they are stored."""
     if not resource.kind.custom:
         start = len(resource.head)
         values = [b"{" + value[start:] for value in values]
@@ -213,7 +216,7 @@ async def _all(
     entries: Sequence[StoreEntry],
     read: Callable[[StoreEntry], Awaitable[T]],
 ) -> list[T]:
-    """All entries of a list, each read; those that cannot be are told all together."""
+    """Read all entries of a list; raise one error for all that cannot be converted."""
     found: list[T] = []
     failed: list[EntryNotConverted] = []
     for start in range(0, len(entries), _AT_ONCE):
@@ -231,7 +234,7 @@ async def _all(
 
 
 def as_unreadable(failed: EntryNotConverted) -> UnreadableObject:
-    """What is told of an object that cannot be shown."""
+    """Describe an object that cannot be converted, for an error."""
     *_, namespace, name = failed.entry.key.split("/")
     namespace = namespace if failed.entry.key.count("/") > 3 else ""
     return UnreadableObject(namespace, name, failed.entry.revision, failed.problem)
@@ -249,5 +252,5 @@ def _written(call: Call, data: Object, status: int) -> HttpResponse:
 
 
 def _yaml(data: Object) -> bytes:
-    """As YAML, its keys in order, as the real server writes it."""
+    """Encode data as YAML with sorted keys, as kube-apiserver does."""
     return dump_yaml(msgspec.json.decode(encode_sorted(data))).encode()

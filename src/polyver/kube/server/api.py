@@ -1,4 +1,4 @@
-"""The pipeline: from a request to its answer, the same way for every kind and every client."""
+"""The request pipeline, which all kinds and all clients use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from polyver.kube.store import Store, StoreClosed, StoreFailed
 
 __all__ = ["ApiServer"]
 
-# Without vowels and digits that look like them, so that no name says anything.
+# No vowels, and no digits that look like them, so that no generated name is a word.
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 RELEASE = "1.35.0"
 _LONGEST = 60.0
@@ -61,7 +61,7 @@ def _key() -> bytes:
 
 
 class ApiServer:
-    """Everything that can be asked for, on one store."""
+    """The API server on one store."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class ApiServer:
         account_key: Callable[[], bytes] = _key,
     ) -> None:
         self.problem = ""
-        """What keeps the server from being whole, if something does."""
+        """The reason why the server does not work fully; empty if it does."""
         self.paths: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """What else may be posted to, by those who may do everything."""
+        """Handlers of further POST requests by path; only administrators may use them."""
         self.pages: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """What else may be read."""
+        """Handlers of further GET requests by path."""
         self.catalogue = ResourceCatalogue(builtin_resources())
         self.admission = AdmissionChain()
         self.server = ServerContext(store, self.catalogue, self.admission, now, new_uid, new_suffix)
@@ -95,10 +95,12 @@ class ApiServer:
         self._definitions.load()
 
     async def run(self) -> None:
-        """What goes on between requests: definitions are accepted and registered, old revisions
-        forgotten."""
+        """Run the work between requests.
+
+        It accepts and registers definitions, and compacts old revisions.
+        """
         try:
-            # Not gather, which would not wait for one to clean up when another was quicker.
+            # Not gather: when one task fails, gather would not wait for the others to clean up.
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._definitions.run())
                 group.create_task(self._registrations.run())
@@ -110,7 +112,7 @@ class ApiServer:
             await self.server.webhooks.close()
 
     async def handle(self, request: HttpRequest) -> HttpResponse:
-        """The answer to a request; what is wrong with it is an answer too."""
+        """Answer a request; an ApiError becomes a Status."""
         try:
             return await self._route(request)
         except ApiError as error:
@@ -122,7 +124,7 @@ class ApiServer:
             return status_answer(internal(str(error)), error_form(""))
 
     async def _answer_path(self, request: HttpRequest) -> HttpResponse:
-        """The answer to what asks for no resource."""
+        """Answer a request for a path that is not a resource."""
         wanted = AuthorizationAttributes(request.method.lower(), path=request.path)
         if not may(request.user, wanted):
             raise refusal(request.user, wanted)
@@ -182,7 +184,10 @@ class ApiServer:
 
 
 def _patience(query: Query, verb: str) -> float | None:
-    """How long a request may take: as long as it says itself; a watch says it in its own way."""
+    """Return the timeout of a request from its query.
+
+    None means no timeout; a watch has its own parameter for that.
+    """
     text = query.text("timeout")
     if not text or verb == "watch":
         return None
@@ -195,7 +200,7 @@ def _patience(query: Query, verb: str) -> float | None:
 def _out_of_time() -> HttpResponse:
     message = "Timeout: request did not complete within the allotted timeout"
     status = ApiError(504, "Timeout", message, details={}).status
-    # The real server writes this one by hand, and forgets to say what it is.
+    # kube-apiserver leaves out kind and apiVersion in this Status.
     body = encode_json({k: v for k, v in status.items() if k not in ("kind", "apiVersion")})
     return HttpResponse(504, [("content-type", "text/plain; charset=utf-8")], body)
 
@@ -207,7 +212,7 @@ def _unconverted(call: Call, verb: str, failed: EntryNotConverted) -> ApiError:
 
 
 def _refused(call: Call, error: ApiError) -> HttpResponse:
-    """A refusal; what there was to warn of is told with it."""
+    """Return the answer for an error, with the warnings collected so far."""
     refused = status_answer(error, error_form(call.request.headers.get("accept", "")))
     refused.headers += call.warning_headers()
     return refused
@@ -230,7 +235,7 @@ def _authorize(request: HttpRequest, place: ApiPath, verb: str) -> None:
 
 
 def _fits(resource: ServedResource, place: ApiPath) -> bool:
-    """Whether the path is one that the resource has, by its scope and its parts."""
+    """Report whether the resource has this path, by its scope and its subresources."""
     kind = resource.kind
     if place.rest or (place.namespace and not kind.namespaced):
         return False
@@ -244,7 +249,7 @@ def _fits(resource: ServedResource, place: ApiPath) -> bool:
 
 
 def _check_method(resource: ServedResource, place: ApiPath, verb: str) -> bool:
-    """Whether the path is there for a verb; refuses what it knows and does not do."""
+    """Report whether the path exists for a verb; raise an error for an unsupported verb."""
     kind = resource.kind
     if place.old_watch and verb != "watch":
         raise not_allowed()

@@ -1,6 +1,6 @@
-"""From a socket to the pipeline and back: bodies, identities, compression, streams, and their ends.
+"""The ASGI application around the pipeline: bodies, users, compression and streams.
 
-What reaches the pipeline is whole and bounded; what leaves it reaches the client or is dropped.
+The pipeline gets complete requests of limited size.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _CERTIFICATE_USER = "certificate_user"
 
 
 def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
-    """What is known of a connection: the user of its client certificate, if there is one."""
+    """Return the user of a connection's client certificate, if it has one, as ASGI state."""
     connection: Any = transport.get_extra_info("ssl_object")
     certificate = connection and connection.getpeercert()
     if not certificate:
@@ -63,7 +63,7 @@ def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
 
 
 class Handler(Protocol):
-    """The pipeline."""
+    """The request pipeline."""
 
     async def handle(self, request: HttpRequest) -> HttpResponse: ...
 
@@ -91,7 +91,7 @@ class ApiServerApp:
         self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
 
     def end_streams(self) -> None:
-        """End every watch as if its time were over, and let none begin."""
+        """End every watch as if its timeout had passed, and end new ones at once."""
         self._ending = True
         for stream in self._streams:
             stream.cancel()
@@ -120,8 +120,6 @@ class ApiServerApp:
             took = round(seconds * 1000, 2)
             self._log.info("request", method=method, path=path, status=status, ms=took)
 
-    # Asking.
-
     async def _answer(
         self,
         scope: Scope,
@@ -147,7 +145,7 @@ class ApiServerApp:
             return _refused(internal("this request failed; see the log of the server"))
 
     def _own(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer to what is asked of the server rather than of the API."""
+        """Answer requests for the server itself (health and metrics); None for all others."""
         path = request.path
         is_health = path.startswith(_HEALTH) and path.split("/", 2)[1] in self._checks
         if not is_health and path != "/metrics":
@@ -159,10 +157,8 @@ class ApiServerApp:
             return health(path, request.query, self._checks[path.split("/", 2)[1]])
         return self._metrics.response()
 
-    # Streaming.
-
     async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-        """Send pieces as they come, until there are no more, or nobody to take them."""
+        """Send chunks as they come, until there are no more or the client disconnects."""
         pump = asyncio.create_task(_pump(chunks, send))
         gone = asyncio.create_task(_gone(receive))
         self._streams.add(pump)
@@ -178,7 +174,7 @@ class ApiServerApp:
             failed = await _ended(pump)
             await _ended(gone)
         if failed:
-            # Without its last chunk the client sees that the answer is broken off.
+            # Without the last chunk, the client sees that the answer is incomplete.
             self._log.failure("a stream failed", failed)
         elif not left:
             await send({"type": "http.response.body", "body": b""})
@@ -199,17 +195,14 @@ async def _gone(receive: Receive) -> None:
 
 
 async def _ended(task: asyncio.Task[None]) -> BaseException | None:
-    """Cancel a task, wait for its end, and tell how it failed, if it did."""
+    """Cancel a task, wait for its end, and return its exception, if it has one."""
     task.cancel()
     await asyncio.wait((task,))
     return None if task.cancelled() else task.exception()
 
 
-# Requests.
-
-
 def _malformed(scope: Scope) -> HttpResponse | None:
-    """The refusal of a path that cannot be read, in the words of Go's library."""
+    """Return the error for a path with bad escapes, with the text of Go's library; else None."""
     if b"%" not in scope["raw_path"] or not _BAD_ESCAPE.search(scope["raw_path"]):
         return None
     headers_sent = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
@@ -236,16 +229,13 @@ async def _body(receive: Receive) -> bytes:
         raise ApiError(413, "RequestEntityTooLarge", str(error)) from None
 
 
-# Responses.
-
-
 def _refused(error: ApiError) -> HttpResponse:
     headers = [("content-type", "application/json"), *error.headers.items()]
     return HttpResponse(error.code, headers, encode_json(error.status) + b"\n")
 
 
 def _audit_id(given: str) -> str:
-    """What tells this request from others: the client's own word for it, if it has one."""
+    """Return the ID of this request: the client's own Audit-ID, or a new one."""
     return (given and _UNPRINTABLE.sub("", given)[:64]) or new_uid()
 
 
@@ -253,7 +243,7 @@ async def _compressed(response: HttpResponse, request: HttpRequest) -> HttpRespo
     body = response.body
     if not isinstance(body, bytes) or len(body) <= _COMPRESSED_FROM:
         return response
-    # On one machine compressing costs more time than it saves.
+    # On one machine, compression takes longer than it saves.
     if request.remote.startswith(_LOOPBACK) or not _takes_gzip(request.headers):
         return response
     if len(body) < _COMPRESSED_ASIDE_FROM:

@@ -1,4 +1,4 @@
-"""From the body of a request to an object of the kind that its path names."""
+"""Decoding of request bodies into objects of the kind in the path."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["conform", "judge", "read_delete_options", "read_object"]
 
 _SHOWN = 30
 _DELETE_OPTIONS = ResourceKind("meta.k8s.io", "v1", "DeleteOptions", "", "", namespaced=False)
-# The real server still knows these, though it does not serve them.
+# kube-apiserver still knows these kinds, although it does not serve them.
 _KNOWN_UNSERVED = frozenset({("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")})
 
 
@@ -46,7 +46,7 @@ _identity = msgspec.json.Decoder(_Identity)
 
 
 def read_object(call: Call, validation: str) -> Object:
-    """The object in the body of a request, in the shape of its kind."""
+    """Decode the object in the body of a request, in the shape of its kind."""
     kind = _expected(call)
     try:
         obj, problems = _read_custom(call) if kind.custom else _read_typed(call, kind)
@@ -58,7 +58,7 @@ def read_object(call: Call, validation: str) -> Object:
 
 
 def _expected(call: Call) -> ResourceKind:
-    """What the path takes: the kind itself, or its scale."""
+    """Return the kind that the path accepts: the kind itself, or Scale."""
     return SCALE if call.place.subresource == "scale" else call.resource.kind
 
 
@@ -68,7 +68,7 @@ def judge(
     validation: str,
     refusal: Callable[[Sequence[str]], ApiError],
 ) -> None:
-    """Refuse, warn of or ignore fields that are doubled or unknown, as the request asks for."""
+    """Refuse, warn of or ignore duplicate and unknown fields, as the request requires."""
     if problems and validation == "Strict":
         raise refusal(problems)
     if validation == "Warn":
@@ -78,7 +78,7 @@ def judge(
             call.warn(problem)
 
 
-# Built-in kinds: the body is read as their types say.
+# Built-in kinds: the body is decoded by their types.
 
 
 def _read_typed(call: Call, kind: ResourceKind) -> tuple[Object, Sequence[str]]:
@@ -110,7 +110,7 @@ def _typed_body(
 
 
 def _builtin_shape(expected: ResourceKind, api_version: str, name: str) -> Shape | None:
-    """The shape of what a body says it is; what it does not say it is expected to be."""
+    """Return the shape for the kind that a body states, or else the expected one."""
     if (name or expected.kind) == _DELETE_OPTIONS.kind:
         return shape_of("", "v1", _DELETE_OPTIONS.kind)  # clients put it in any group
     wanted = api_version or expected.api_version, name or expected.kind
@@ -135,7 +135,7 @@ def _yaml(body: bytes, kind: ResourceKind) -> tuple[Any, list[str]]:
 
 
 def _identity_of(body: bytes | Object) -> _Identity:
-    """What a body says of itself; what cannot be read is told by whoever reads all of it."""
+    """Read the version and kind of a body; a body that cannot be decoded fails later."""
     try:
         if isinstance(body, bytes):
             return _identity.decode(body)
@@ -145,7 +145,7 @@ def _identity_of(body: bytes | Object) -> _Identity:
 
 
 def _check_typed(kind: ResourceKind, said: _Identity) -> None:
-    """A body may leave out what it is, but not say that it is something else."""
+    """Raise an error if a body states another version or kind; it may leave them out."""
     version, name = said.api_version or kind.api_version, said.kind or kind.kind
     if (version, name) == (kind.api_version, kind.kind):
         return
@@ -162,7 +162,7 @@ def _check_typed(kind: ResourceKind, said: _Identity) -> None:
     raise bad_request(f"{told}: {text}")
 
 
-# Custom kinds: the body is read as it is, and then brought into the shape of the kind.
+# Custom kinds: the body is decoded without types, then fitted to the shape of the kind.
 
 
 def _read_custom(call: Call) -> tuple[Object, Sequence[str]]:
@@ -197,7 +197,7 @@ def _kind_missing(kind: ResourceKind, body: bytes) -> str:
 
 
 def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Object, Sequence[str]]:
-    """Data in the shape of the kind that the path takes, and the fields that it does not know."""
+    """Fit data to the shape of the kind in the path, and return it with its unknown fields."""
     kind = _expected(call)
     if not kind.custom:
         decoded = decode_typed(data, _shape(call, kind))
@@ -240,7 +240,7 @@ def _check_custom(kind: ResourceKind, data: Mapping[str, Any]) -> None:
 
 
 def read_delete_options(call: Call) -> DeleteOptions:
-    """What a deletion asks for, in its body if it has one."""
+    """Read the options of a deletion from its body, or from the query if it has none."""
     body = call.request.body
     if not body:
         return DeleteOptions.of(call.query, None)

@@ -1,4 +1,4 @@
-"""One request on its way through the pipeline, and what it needs to get there."""
+"""One request on its way through the pipeline, and the server state that it uses."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from polyver.languages.values.step_budget import OverAllowance, limited
 __all__ = ["Call", "ServerContext"]
 
 SMALL = 4096
-"""Up to how many bytes the work on a request is done on the event loop."""
+"""The size in bytes up to which work on a request is done on the event loop."""
 _FEW_STEPS = 10_000
-"""How many steps of a rule are taken on the event loop: some milliseconds."""
+"""The number of steps of a rule that run on the event loop: some milliseconds."""
 _MOST_WARNED = 4096
 _LONGEST_WARNING = 256
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class Warnings:
 
 @dataclass(slots=True)
 class ServerContext:
-    """What all requests share."""
+    """State that all requests share."""
 
     store: Store
     catalogue: ResourceCatalogue
@@ -76,20 +76,22 @@ class ServerContext:
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
     last_check: Callable[[AdmissionRequest], None] = lambda review: None  # noqa: ARG005
-    """What must still hold when a new object is stored."""
+    """A check that is repeated right before a new object is stored."""
     authenticate: Authenticate = lambda token, audiences: AuthenticationResult()  # noqa: ARG005
-    """Whose token it is, if it is anybody's, and meant for one of the audiences."""
+    """Returns the user of a token that is meant for one of the audiences."""
     conversions: ServedConversions[Any] = field(default_factory=ServedConversions)
     webhooks: Webhooks = field(init=False)
     terminating: set[str] = field(default_factory=set)
-    """Namespaces whose deletion was asked for, known before it is written: what is created in them
-    after that is refused, and what was created before is already on its way to the store."""
+    """Namespaces whose deletion was requested, known before the deletion is written.
+
+    The server refuses objects created in them after that; earlier ones are already being stored.
+    """
 
     def __post_init__(self) -> None:
         self.webhooks = Webhooks(self.store, self.catalogue)
 
     def timestamp(self, ahead: float = 0) -> str:
-        """Now, or some seconds ahead."""
+        """Return the current time, or the time some seconds ahead."""
         moment = self.now()
         if ahead:
             moment += datetime.timedelta(seconds=ahead)
@@ -98,7 +100,7 @@ class ServerContext:
 
 @dataclass(slots=True)
 class Call:
-    """A request for a resource: who asks for what, and what they should be warned of."""
+    """A request for a resource, and the warnings for its client."""
 
     server: ServerContext
     request: HttpRequest
@@ -108,22 +110,27 @@ class Call:
     form: ResponseFormat
     warnings: Warnings = field(default_factory=Warnings)
     weight: int = field(init=False)
-    """About how many bytes there are to work on."""
+    """The approximate number of bytes to work on."""
 
     def __post_init__(self) -> None:
         self.weight = len(self.request.body)
 
     async def run(self, work: Callable[[], T], *, quick: int = 1) -> T:
-        """Do work whose cost depends on the request: in a worker thread, unless it is small.
+        """Run work whose cost depends on the request, in a worker thread unless it is small.
 
-        Work that is so many times as quick as usual may have so many times as much to do.
+        `quick` is how many times faster than usual the work is; the size limit grows by the same
+        factor.
         """
         if self.weight <= SMALL * quick and not self.resource.rules.costly:
             return work()
         return await off_loop(work)
 
     async def check(self, work: Callable[[], T]) -> T:
-        """The same for work that can be repeated, and that may take long though little is there."""
+        """Run work that can be repeated and may take long even for a small request.
+
+        It starts on the event loop with a limit on its steps, and is repeated in a worker thread
+        when it goes over the limit.
+        """
         if self.weight <= SMALL and not self.resource.rules.costly:
             with suppress(OverAllowance), limited(_FEW_STEPS):
                 return work()

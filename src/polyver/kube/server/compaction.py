@@ -1,4 +1,4 @@
-"""Forgetting: what was replaced a while ago is no longer needed by anyone who still listens."""
+"""Periodic compaction of old revisions in the store."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _EVERY = 300.0
 
 
 async def keep_house(store: Store, *, every: float = _EVERY) -> None:
-    """Compact up to where the store was the time before, again and again.
+    """Compact at each interval up to the revision of the interval before.
 
-    A watch or a list in pages that was begun meanwhile goes on for at least that long.
+    A watch or a paged list that starts between can therefore continue for at least one interval.
     """
     before = store.revision
     while True:
@@ -26,5 +26,5 @@ async def keep_house(store: Store, *, every: float = _EVERY) -> None:
         except StoreClosed:
             return
         except StoreFailed:
-            continue  # the disk refused; there will be another time
+            continue  # the disk failed; the next interval tries again
         before = now

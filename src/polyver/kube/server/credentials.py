@@ -1,8 +1,8 @@
-"""What the server and its users prove themselves with, kept in a folder that only its owner reads.
+"""Certificates, keys and tokens of the server and its users, in a folder that only its owner reads.
 
-Certificates are made once, and again when they are about to end, are not valid yet (they were made
-while the clock was ahead) or are damaged. What they say is noted beside them, with a digest of each
-file, because the library that reads certificates takes long to load.
+Certificates are created once, and again when they expire soon, are not valid yet (they were created
+while the clock was ahead) or are damaged. `certificates.json` beside them records their names,
+validity and a digest of each file, because the library that reads certificates loads slowly.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _SERVICE = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
 class _Noted(msgspec.Struct):
-    """What the certificates in the folder say."""
+    """The record of the certificates in the folder."""
 
     names: list[str]
     until: datetime.datetime
     since: datetime.datetime | None = None
     digests: dict[str, str] = {}
-    """Of the files, by their names."""
+    """Digests of the files, by file name."""
 
 
 _noted = msgspec.json.Decoder(_Noted)
 
 
 def server_names(host: str) -> list[str]:
-    """What clients may call a server that listens on a host.
+    """Return the names by which clients may address a server that listens on a host.
 
     >>> server_names("10.1.2.3")[:2]
     ['10.1.2.3', 'localhost']
@@ -63,7 +63,7 @@ def server_names(host: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Credentials:
-    """The files, all in one folder."""
+    """The credential files in one folder."""
 
     folder: Path
 
@@ -76,9 +76,9 @@ class Credentials:
         now: datetime.datetime,
         report: Callable[[str], None] = lambda _: None,
     ) -> Self:
-        """Those in a folder; what is missing, not valid now, or for other names is made anew.
+        """Open the credentials in a folder; renew what is missing, invalid or for other names.
 
-        `report` is called with the reason when something that was there is made again.
+        `report` is called with the reason when an existing file is replaced.
         """
         kept = cls(folder)
         try:
@@ -118,10 +118,10 @@ class Credentials:
         return self.folder / "admin.key"
 
     def tls(self) -> ssl.SSLContext:
-        """TLS with client certificates for those who have one.
+        """Return the TLS context, which accepts client certificates but does not require them.
 
-        When `load_cert_chain` is called again, new connections get the new certificate, and none
-        that is open is dropped.
+        After another call of `load_cert_chain` new connections get the new certificate, and open
+        connections stay.
         """
         from polyver.kube.http.listener import tls_context
 
@@ -134,23 +134,23 @@ class Credentials:
 
     @property
     def token(self) -> str:
-        """The administrator's."""
+        """The administrator's token."""
         return self._token("admin")
 
     @property
     def viewer_token(self) -> str:
-        """Of a user who may read everything but secrets."""
+        """The token of a user who may read everything except secrets."""
         return self._token("viewer")
 
     @property
     def page_token(self) -> str:
-        """Of who may see the page; the API does not take it."""
+        """The token for the web page; the API does not accept it."""
         return self._token("page")
 
     def account_key(self) -> bytes:
-        """The private key that tokens of service accounts are signed with; made when first asked.
+        """Return the private key that signs tokens of service accounts; create it if needed.
 
-        Not at the start: the library that makes keys takes long to load.
+        It is not created at the start, because the library that makes keys loads slowly.
         """
         file = self._account_key_file
         if not file.exists():
@@ -164,7 +164,7 @@ class Credentials:
         return self.folder / "accounts.key"
 
     def _check_account_key(self) -> None:
-        """Refuse a key that is damaged: a new one would end all tokens that it has signed."""
+        """Refuse a damaged key: a new one would invalidate all tokens that the old one signed."""
         file = self._account_key_file
         if file.exists() and not _is_key(file.read_bytes()):
             hint = "put it back from a backup, or delete it: tokens of service accounts then end"
@@ -192,7 +192,7 @@ class Credentials:
         return found.decode()
 
     def _problem(self, names: Sequence[str], now: datetime.datetime) -> str:
-        """Return why the certificates cannot be used; nothing if they can."""
+        """Return why the certificates cannot be used; an empty string if they can."""
         try:
             noted = _noted.decode(self._note.read_bytes())
         except FileNotFoundError:
@@ -202,7 +202,7 @@ class Credentials:
         return self._misfit(noted, names, now)
 
     def _misfit(self, noted: _Noted, names: Sequence[str], now: datetime.datetime) -> str:
-        """Return why certificates with such a note cannot be used."""
+        """Return why certificates with this record cannot be used; an empty string if they can."""
         if noted.since is None:
             return f"{self._note} was written by an older polyver"
         if noted.since > now:
@@ -237,7 +237,7 @@ class Credentials:
     ) -> None:
         from polyver.kube.http.tls import VALID_FOR, VALID_SINCE
 
-        # Written last: a note without its certificates would be believed.
+        # The record is written last: one without its certificates would be trusted.
         self._note.unlink(missing_ok=True)
         report(problem)
         authority = self._authority(now, report)
@@ -252,7 +252,7 @@ class Credentials:
         write_file(self._note, encode_json(noted))
 
     def _authority(self, now: datetime.datetime, report: Callable[[str], None]) -> Authority:
-        """The one that was kept, as long as it is valid and outlives what it is to sign."""
+        """Load the CA if it outlives what it will sign; otherwise create a new one."""
         from polyver.kube.http.tls import VALID_FOR, Authority, Pair
 
         try:
@@ -270,7 +270,7 @@ class Credentials:
 
 
 def _digest(file: Path) -> str:
-    """Return the digest of a file; nothing if there is none."""
+    """Return the digest of a file; an empty string if the file does not exist."""
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except FileNotFoundError:
@@ -278,7 +278,7 @@ def _digest(file: Path) -> str:
 
 
 def _is_key(content: bytes) -> bool:
-    """Return True if a file looks like a whole private key, without a cryptography library."""
+    """Return True if a file looks like a complete private key, without a cryptography library."""
     found = _KEY.fullmatch(content.strip())
     if found is None:
         return False
@@ -286,5 +286,5 @@ def _is_key(content: bytes) -> bool:
         der = base64.b64decode(found[1])
     except binascii.Error:
         return False
-    # A DER sequence says its own length, here always in one byte.
+    # A DER sequence states its own length, here always in one byte.
     return len(der) > 2 and der[0] == 0x30 and der[1] == len(der) - 2

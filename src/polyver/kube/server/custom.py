@@ -1,4 +1,4 @@
-"""Custom kinds: from a definition to what is served."""
+"""Custom kinds: the resources that are served for a CustomResourceDefinition."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 
 class CustomRules(KindRules):
-    """What holds for every custom kind, and what its schema says."""
+    """The rules of a custom kind: those of all custom kinds, and its schema."""
 
     unconditional = False
     counts = True
@@ -58,7 +58,7 @@ class CustomRules(KindRules):
 
     def settle(self, obj: Object, *, applied: bool) -> None:
         # A null that the schema does not allow passes validation where the schema has no type.
-        # kube-apiserver drops it when it reads; requests other than applies cannot bring it.
+        # kube-apiserver drops it when it reads the object. Only applies can bring such a null.
         if applied:
             self._schema.default(obj)
 
@@ -67,7 +67,7 @@ class CustomRules(KindRules):
             text = "create not allowed while custom resource definition is terminating"
             raise forbidden(self._kind, obj["metadata"].get("name", ""), text)
         if self.has_status:
-            # A status that a request brings is dropped, one that the schema fills in is not.
+            # The status of the request is dropped; defaults of the schema for the status stay.
             self._schema.default(obj, drop_nulls=False)
 
     def check_create(self, obj: Object) -> list[Cause]:
@@ -87,7 +87,7 @@ class CustomRules(KindRules):
         return self._count_problems(obj, self._replicas)
 
     def _count_problems(self, obj: Object, path: Names) -> Iterable[Cause]:
-        """What the replicas of an object cannot be, whatever its schema allows."""
+        """Yield the problems of a replica count that are problems with any schema."""
         if not path:
             return
         found, expected = _reached(obj, path)
@@ -115,7 +115,7 @@ class CustomRules(KindRules):
 
 
 def _reached(obj: object, path: Names) -> tuple[Any, str]:
-    """What is at the end of a path, or where the path breaks off; and what should be there."""
+    """Return the value at the end of a path, or where it breaks off, and the expected type."""
     for name in path:
         if not isinstance(obj, dict):
             return obj, "map[string]interface{}"
@@ -136,7 +136,7 @@ def custom_resources(
     settled: int = 0,
     served: ObjectConverter | None = None,
 ) -> list[ServedResource]:
-    """What a definition has served, a resource for each version."""
+    """Return a resource for each served version of a definition."""
     family = _family(definition, entry, settled or entry.revision, served)
     versions = definition["spec"]["versions"]
     return [_resource(family, version) for version in versions if version["served"]]
@@ -145,7 +145,7 @@ def custom_resources(
 def stored_resource(
     definition: Mapping[str, Any], entry: StoreEntry, served: ObjectConverter | None = None
 ) -> ServedResource:
-    """A kind in the version that is stored, served or not."""
+    """Return a kind in its storage version, served or not."""
     family = _family(definition, entry, entry.revision, served)
     return _resource(family, _stored_version(definition))
 
@@ -174,7 +174,7 @@ def _family(
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """What all versions of a kind share."""
+    """Data that all versions of a kind share."""
 
     definition: Mapping[str, Any]
     entry: StoreEntry
@@ -187,7 +187,7 @@ class _Family:
 
 
 def compiled(schema: Mapping[str, Any]) -> Schema:
-    """A schema, compiled once though several versions have it or a definition changes elsewhere."""
+    """Compile a schema, once for all versions and definitions that have the same schema."""
     written = encode_sorted(schema)
     given = _Given(hashlib.sha256(written).digest(), schema)
     return _compiled(given) if len(written) <= _LARGE_SCHEMA else _compiled_large(given)
@@ -195,7 +195,7 @@ def compiled(schema: Mapping[str, Any]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A schema that is told from others by its digest."""
+    """A schema that is hashed and compared by its digest."""
 
     digest: bytes
     schema: Mapping[str, Any] = field(compare=False)
@@ -203,7 +203,7 @@ class _Given:
 
 @lru_cache(maxsize=16)
 def _compiled_large(given: _Given) -> Schema:
-    """The same for schemas that take much memory, of which few are kept."""
+    """Compile a schema that takes much memory; few of these are cached."""
     return compile_schema(given.schema)
 
 
@@ -213,13 +213,13 @@ def _compiled(given: _Given) -> Schema:
 
 
 def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of a version; without one, everything is kept."""
+    """Return the schema of a version; without one, return a schema that keeps all fields."""
     found = (version.get("schema") or {}).get("openAPIV3Schema")
     return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def _whole(shape: Shape) -> Shape:
-    """The shape of whole objects, which also have what all objects have."""
+    """Add apiVersion, kind and metadata to the shape of an object."""
     text = Shape(type="string")
     fields = {**shape.fields, "apiVersion": text, "kind": text, "metadata": metadata_shape()}
     return replace(shape, fields=fields)
@@ -258,7 +258,7 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> ServedResource:
 
 @dataclass(frozen=True, slots=True)
 class CustomConversion:
-    """Between the versions of a custom kind, each of which has its own schema."""
+    """Conversion between the versions of a custom kind, each with its own schema."""
 
     kind: ResourceKind
     storage: ResourceKind
@@ -267,7 +267,7 @@ class CustomConversion:
     cache: Cache
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
-        """What is stored, as it is described now in the version that it is stored in."""
+        """Fit a stored object to the schema of its own version, then convert it to this version."""
         if obj["apiVersion"] in self.schemas:
             schema = self.schemas[obj["apiVersion"]]
             await _in_turn(obj, lambda: schema.conform(obj))
@@ -295,13 +295,13 @@ class CustomConversion:
         return await self.converter.convert(obj, api_version)
 
     async def close(self) -> None:
-        """Let go of what it was converted with; all versions of a kind share that."""
+        """Close the cache and the converter, which all versions of a kind share."""
         await self.cache.close()
         await self.converter.close()
 
 
 async def _in_turn(obj: Object, work: Callable[[], object]) -> None:
-    """Work on an object here if it is small, and in a worker thread if it is not."""
+    """Run work on an object directly if the object is small, and otherwise in a worker thread."""
     if is_larger(obj, SMALL):
         await off_loop(work)
     else:
@@ -309,7 +309,7 @@ async def _in_turn(obj: Object, work: Callable[[], object]) -> None:
 
 
 class Converting(Protocol):
-    """Makes of an object in one version one in another, or knows what it was made before."""
+    """Converts objects to another version, or returns earlier results."""
 
     async def convert(self, obj: Object, api_version: str) -> Object: ...
 
@@ -337,7 +337,7 @@ def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str
 
 
 def _deprecation(definition: Mapping[str, Any], version: Mapping[str, Any]) -> str:
-    """What every request in a deprecated version is warned of."""
+    """Return the warning for requests in a deprecated version; an empty string for others."""
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning") is not None:
@@ -369,7 +369,7 @@ def _parts(parts: Mapping[str, Any], rules: KindRules) -> Mapping[str, ObjectVie
 
 
 def names_of(path: str) -> Names:
-    """The fields on the way of a simple path."""
+    """Return the field names of a simple path."""
     return tuple(path.lstrip(".").split(".")) if path else ()
 
 

@@ -1,4 +1,4 @@
-"""Deleting: at once, or when the last finalizer is gone; one object or a whole collection."""
+"""Deletion of an object or a collection: at once, or after the last finalizer is removed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 
 async def delete_object(call: Call) -> HttpResponse:
-    """One object; the answer is the object where the real server answers with it."""
+    """Delete one object; answer with the object where kube-apiserver does."""
     options = read_delete_options(call)
     entry = call.store.get(call.key)
     if entry is None:
@@ -52,7 +52,7 @@ async def _success(kind: ResourceKind, entry: StoreEntry, call: Call) -> Object:
 
 
 async def delete_collection(call: Call) -> HttpResponse:
-    """Everything that the selectors find, answered with a list of what was there."""
+    """Delete every object that the selectors match, and answer with the list of them."""
     selected = ListOptions.read(call.query)
     options = read_delete_options(call)
     selection = read_selection(call.resource, selected)
@@ -77,7 +77,7 @@ async def delete_collection(call: Call) -> HttpResponse:
 
 
 async def delete_all(server: ServerContext, resource: ServedResource) -> None:
-    """All objects of a kind, because the kind itself goes."""
+    """Delete all objects of a kind, because the kind itself is deleted."""
     place = ApiPath(resource.kind.group, resource.kind.version, resource.kind.plural)
     request = HttpRequest("DELETE", "", "", {}, b"", SERVER)
     await delete_collection(Call(server, request, resource, place, Query(""), PLAIN))
@@ -92,7 +92,7 @@ async def _delete_if_there(call: Call, entry: StoreEntry, options: DeleteOptions
 
 
 async def _delete(call: Call, entry: StoreEntry, options: DeleteOptions) -> Object | None:
-    """Delete what is there; what is left of it, if something holds it."""
+    """Delete an object; return it if a finalizer keeps it, otherwise None."""
     for _ in range(_MOST_TRIES):
         obj = await call.resource.decode(entry)
         _check_preconditions(call, obj, options)
@@ -134,12 +134,12 @@ async def _mark(call: Call, change: StoreWrite) -> StoreEntry:
     try:
         return await call.store.write(change)
     finally:
-        # From now on what is stored says so itself, or nothing has begun.
+        # From now on the stored namespace shows it; or the write failed and nothing has begun.
         call.server.terminating.discard(name)
 
 
 def _set_finalizers(obj: Object, options: DeleteOptions) -> None:
-    """The policy for dependents as a finalizer, which the garbage collector will take away."""
+    """Set the policy for dependents as a finalizer, which the garbage collector will remove."""
     policy = options.propagation
     if policy is None and options.orphan is not None:
         policy = "Orphan" if options.orphan else "Background"
@@ -167,7 +167,7 @@ def _check_preconditions(call: Call, obj: Object, options: DeleteOptions) -> Non
 
 
 def _precondition_failed(call: Call, name: str, text: str) -> ApiError:
-    """Of all the conflicts the one that names the kind and not the resource."""
+    """Return the only conflict error that names the kind instead of the resource."""
     kind = call.resource.kind
     group = {"group": kind.group} if kind.group else {}
     details = {"name": name, "kind": kind.kind} | group
@@ -192,9 +192,9 @@ async def _admit(call: Call, obj: Object, options: DeleteOptions) -> None:
     for text in review.warnings:
         call.warn(text)
     if call.server.webhooks.idle or not call.request.path:
-        # Where the kind itself goes, nobody is asked about each of its objects.
+        # When the kind itself is deleted, webhooks are not called for its objects.
         return
-    # Whoever deletes a collection has named nothing.
+    # The deletion of a collection has no name in its path.
     subject = await subject_of(call, "DELETE", name=call.place.name, deletion=options)
     if subject is not None:
         await deleted(call, subject, obj)

@@ -1,4 +1,4 @@
-"""The documents by which clients find out what a server holds: groups, versions and resources.
+"""Discovery documents: groups, versions and resources.
 
 They are plain data made from kinds, in the order in which kube-apiserver lists them, because
 clients take the first version of a group and the first resource of a name.
@@ -42,9 +42,9 @@ _PRIORITY = {"": -1, **{group: number for number, group in enumerate(_GROUPS)}}
 
 
 def in_order(kinds: Iterable[ResourceKind]) -> list[ResourceKind]:
-    """Kinds as kube-apiserver lists them: its own groups by priority, all others by name.
+    """Sort kinds as kube-apiserver lists them: its own groups by priority, all others by name.
 
-    Versions stand in Kubernetes' own order, the preferred one first; resources by name.
+    Versions are in Kubernetes order, the preferred one first; resources are sorted by name.
     """
     by_name = sorted(kinds, key=lambda kind: kind.plural)
     versions = {kind.version: KubeVersion.parse(kind.version) for kind in by_name}
@@ -59,7 +59,7 @@ def _place(group: str) -> tuple[int, str]:
 def api_versions(
     kinds: Iterable[ResourceKind], *, addresses: Mapping[str, str]
 ) -> dict[str, object]:
-    """What `/api` answers; `addresses` are the server's, by the networks clients come from."""
+    """Return the answer of `/api`; `addresses` are the server's, by client network."""
     versions = _versions(kind for kind in kinds if not kind.group)
     return {
         "kind": "APIVersions",
@@ -72,7 +72,7 @@ def api_versions(
 
 
 def api_group_list(kinds: Iterable[ResourceKind]) -> dict[str, object]:
-    """What `/apis` answers to a client that does not know aggregated discovery."""
+    """Return the answer of `/apis` for clients without aggregated discovery."""
     ordered = [kind for kind in in_order(kinds) if kind.group]
     groups = [
         _group(name, _versions(members)) for name, members in groupby(ordered, lambda k: k.group)
@@ -81,7 +81,7 @@ def api_group_list(kinds: Iterable[ResourceKind]) -> dict[str, object]:
 
 
 def api_group(kinds: Iterable[ResourceKind], group: str) -> dict[str, object] | None:
-    """What `/apis/GROUP` answers; None if nothing is served in that group."""
+    """Return the answer of `/apis/GROUP`; None if nothing is served in that group."""
     versions = _versions(kind for kind in kinds if kind.group == group)
     if not group or not versions:
         return None
@@ -100,11 +100,11 @@ def _group(name: str, versions: list[str]) -> dict[str, object]:
 def api_resource_list(
     kinds: Iterable[ResourceKind], group: str, version: str
 ) -> dict[str, object] | None:
-    """What `/api/v1` and `/apis/GROUP/VERSION` answer; None if nothing is served there."""
+    """Return the answer of `/api/v1` or `/apis/GROUP/VERSION`; None if nothing is served there."""
     members = [kind for kind in in_order(kinds) if (kind.group, kind.version) == (group, version)]
     if not members:
         return None
-    # kube-apiserver leaves the apiVersion out in the oldest of its documents.
+    # In its oldest document kube-apiserver leaves out the apiVersion.
     head = {"apiVersion": "v1"} if group else {}
     return {
         "kind": "APIResourceList",
@@ -142,17 +142,17 @@ def _names(kind: ResourceKind) -> dict[str, object]:
 
 
 def _parts(kind: ResourceKind) -> list[Subresource]:
-    # Those of built-in kinds are sorted by name; status comes before scale in custom ones.
+    # Subresources of built-in kinds are sorted by name; custom kinds have status before scale.
     return sorted(kind.subresources, key=lambda part: part.name, reverse=kind.custom)
 
 
 def aggregated_discovery(
     kinds: Iterable[ResourceKind], *, core: bool, version: Literal["v2", "v2beta1"] = "v2"
 ) -> dict[str, object]:
-    """Every group with its versions and resources in one document.
+    """Return all groups with their versions and resources in one document.
 
-    `core` are those of `/api`, the others those of `/apis`. kubectl before 1.30 asks for v2beta1
-    first, which newer servers do not have any more.
+    With `core` it is the document of `/api`, otherwise that of `/apis`. kubectl before 1.30
+    requests v2beta1 first, which newer servers no longer have.
     """
     ordered = [kind for kind in in_order(kinds) if core is not bool(kind.group)]
     return {
@@ -195,7 +195,7 @@ def _discovered(kind: ResourceKind) -> dict[str, object]:
 
 
 def _response_kind(kind: ResourceKind, name: str = "") -> dict[str, str]:
-    # Empty where it is that of the document; kube-apiserver fills it in for custom kinds only.
+    # Empty means that of the document; kube-apiserver fills it in for custom kinds only.
     group, version = (kind.group, kind.version) if kind.custom else ("", "")
     return {"group": group, "version": version, "kind": name or kind.kind}
 
@@ -207,7 +207,7 @@ def _part_kind(kind: ResourceKind, part: Subresource) -> dict[str, str]:
 
 
 def storage_version_hash(group: str, version: str, kind: str) -> str:
-    """What tells clients that a kind is stored in another version than before.
+    """Return the hash that changes with the storage version of a kind.
 
     >>> storage_version_hash("", "v1", "ConfigMap")
     'qFsyl6wFWjQ='
@@ -216,7 +216,7 @@ def storage_version_hash(group: str, version: str, kind: str) -> str:
     return base64.b64encode(hashed[:8]).decode()
 
 
-# The kinds that kube-apiserver stores in another version, or group, than they are served in.
+# Kinds that kube-apiserver stores in another version or group than it serves them in.
 _STORED_ELSEWHERE = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("apiextensions.k8s.io", "v1beta1"),
     ("autoscaling", "HorizontalPodAutoscaler"): ("autoscaling", "v2"),
@@ -225,7 +225,7 @@ _STORED_ELSEWHERE = {
 
 
 def _stored_as(kind: ResourceKind) -> str:
-    """The storage version's hash; empty for what is answered and not stored, as reviews are."""
+    """Return the hash of the storage version; empty for kinds that are not stored (reviews)."""
     if kind.storage_hash or kind.custom or not {"create", "get"} <= set(kind.verbs):
         return kind.storage_hash
     own = kind.group, kind.version
@@ -233,12 +233,12 @@ def _stored_as(kind: ResourceKind) -> str:
 
 
 def content_hash(content: bytes) -> str:
-    """The name of a content in addresses and ETags: another content has another one."""
+    """Return the hash of a content, for URLs and ETags."""
     return hashlib.sha256(content).hexdigest().upper()
 
 
 def etag(content: bytes) -> str:
-    """The ETag of a document, with its quotes."""
+    """Return the ETag of a document, with its quotes."""
     return f'"{content_hash(content)}"'
 
 
@@ -246,7 +246,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm6
 
 
 def version_info(release: str = "1.35.0", *, built: str = "1970-01-01T00:00:00Z") -> dict[str, str]:
-    """What `/version` answers; `release` is the Kubernetes that this server claims to be.
+    """Return the answer of `/version`; `release` is the Kubernetes version it claims.
 
     >>> version_info("1.33.2")["minor"]
     '33'

@@ -1,4 +1,4 @@
-"""What clients discover a server by: its version, its kinds and their schemas."""
+"""Discovery documents: the server's version, its kinds and their schemas."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 
 class ApiDocuments:
-    """Documents about all that is served, and when it changes, new ones."""
+    """Documents about all served resources; they are made again when these change."""
 
     def __init__(self, catalogue: ResourceCatalogue, *, release: str, address: str) -> None:
         self._catalogue = catalogue
@@ -49,7 +49,7 @@ class ApiDocuments:
         return edition.number == self._catalogue.edition and edition.has(path)
 
     def answer(self, request: HttpRequest) -> HttpResponse:
-        """The document at a path that is no resource."""
+        """Return the document at a path that is not a resource."""
         if self._edition.number != self._catalogue.edition:
             self._edition = _Edition(self._catalogue, self._release, self._address)
         found = self._edition.answer(request)
@@ -59,7 +59,7 @@ class ApiDocuments:
 
 
 class _Edition:
-    """All documents about what is served between two changes, each made when it is asked for."""
+    """All documents about one edition of the catalogue, each made at its first request."""
 
     def __init__(self, catalogue: ResourceCatalogue, release: str, address: str) -> None:
         self.number = catalogue.edition
@@ -167,7 +167,10 @@ class _Edition:
         return self._hashed(request, path, self._made[name])
 
     def _hashed(self, request: HttpRequest, path: str, body: bytes) -> HttpResponse:
-        """A document that is asked for by the hash of its content never changes."""
+        """Return an OpenAPI document; a request with its hash may be cached for ever.
+
+        A request with an old hash is redirected to the current one.
+        """
         asked, right = Query(request.query).text("hash"), self._openapi.hash(path)
         if asked and asked != right:
             location = ("location", f"/openapi/v3/{path}?hash={right}")
@@ -186,10 +189,10 @@ class _Edition:
 
 
 def _swagger_protobuf(release: str) -> bytes:
-    """A Swagger document without any path, in protobuf.
+    """Return a Swagger document without any path, in protobuf.
 
-    kubectl asks for this form when the kind that it is given is in no other document, and only to
-    see that it is not in here either.
+    kubectl requests this format when a kind is in no other document, only to find that it is not in
+    here either.
     """
     info = _field(1, b"Kubernetes") + _field(2, f"v{release}".encode())
     return _field(1, b"2.0") + _field(2, info) + _field(8, b"")
@@ -200,7 +203,7 @@ def _field(number: int, content: bytes) -> bytes:
 
 
 def _tagged(request: HttpRequest, body: bytes, media: str) -> HttpResponse:
-    """A document that clients keep: who has it already does not get it again."""
+    """Return a document with an ETag, or 304 if the client has it already."""
     tag = etag(body)
     headers = [("content-type", media), ("etag", tag), ("vary", "Accept")]
     if request.headers.get("if-none-match") == tag:
@@ -213,7 +216,7 @@ def _as_yaml(body: bytes) -> bytes:
 
 
 def unknown_path(*, builtin: bool) -> HttpResponse:
-    """What nobody serves: a Status below the groups of built-in kinds, elsewhere plain text."""
+    """Answer a path that is not served: a Status for groups of built-in kinds, else plain text."""
     if builtin:
         text = "the server could not find the requested resource"
         raise ApiError(404, "NotFound", text, details={})

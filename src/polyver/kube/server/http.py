@@ -1,4 +1,4 @@
-"""Requests and answers as the pipeline sees them, whether they came by a socket or not."""
+"""Requests and responses of the pipeline, with or without a socket."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["HttpRequest", "HttpResponse", "User"]
 
 @dataclass(slots=True)
 class HttpRequest:
-    """What is asked for."""
+    """A request to the pipeline."""
 
     method: str
     path: str
-    """Decoded, without the query."""
+    """The decoded path without the query."""
     query: str
     headers: Mapping[str, str]
-    """By their names in lower case."""
+    """Headers by their names in lower case."""
     body: bytes
     user: User
     remote: str = ""

@@ -1,7 +1,7 @@
-"""Who asks, and what they may do.
+"""Authentication and authorization: the user of a request, and what the user may do.
 
-There are no roles to edit here: a few groups have fixed rules, written the way RBAC writes them, so
-that one table answers requests and the reviews in which users ask about themselves.
+Roles cannot be edited: a few groups have fixed rules, in the form that RBAC uses, so that one table
+answers both requests and the reviews in which users ask for their own permissions.
 """
 
 from __future__ import annotations
@@ -52,22 +52,22 @@ ADMIN = User("kubernetes-admin", (MASTERS, AUTHENTICATED), "kubernetes-admin")
 VIEWER = User("polyver:viewer", (VIEWERS, AUTHENTICATED), "polyver:viewer")
 CONTROLLERS = User("system:kube-controller-manager", (MASTERS, AUTHENTICATED))
 FUNCTIONS = User("polyver:functions", (MASTERS, AUTHENTICATED))
-"""Functions that blueprints call: whoever may run actions may do what they do."""
+"""The user for blueprint functions; every user who may run actions gets its permissions."""
 SERVER = User("system:apiserver", (MASTERS,))
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
 AUDIENCE = ISSUER
-"""Whom a token has to be meant for, to be taken by this server."""
+"""The audience that a token needs for this server to accept it."""
 _ABOUT = "authentication.kubernetes.io/"
 _ACCOUNT = "system:serviceaccount:"
 
 
-# Who asks.
+# Authentication.
 
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationResult:
-    """What a token proves: whose it is and for which audiences, or why it proves nothing."""
+    """The user and the audiences that a token proves, or why it proves nothing."""
 
     user: User | None = None
     audiences: tuple[str, ...] = ()
@@ -75,26 +75,26 @@ class AuthenticationResult:
 
 
 Authenticate = Callable[[str, Sequence[str]], AuthenticationResult]
-"""What a token proves to some audiences; without any, to this server."""
+"""Check a token for some audiences; with none, for this server."""
 
 
 def shared_audiences(asked: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
-    """The audiences that are asked for, and that a token is meant for."""
+    """Return the requested audiences that a token is meant for."""
     return tuple(each for each in asked or (AUDIENCE,) if each in meant)
 
 
 class Identities:
-    """Tells users by their certificate or their token."""
+    """Finds the user of a client certificate or a token."""
 
     def __init__(self, tokens: Mapping[str, User]) -> None:
         self._tokens = [(token.encode(), user) for token, user in tokens.items() if token]
         self._lent: dict[bytes, User] = {}
         self.accounts: Authenticate = lambda token, audiences: AuthenticationResult()  # noqa: ARG005
-        """What tokens of service accounts prove."""
+        """Checks tokens of service accounts."""
 
     @contextmanager
     def lend(self, user: User) -> Iterator[str]:
-        """A token that is good for the body alone, and is written nowhere."""
+        """Yield a token that is valid only within the context and is written nowhere."""
         token = secrets.token_urlsafe(32)
         self._lent[token.encode()] = user
         try:
@@ -103,7 +103,7 @@ class Identities:
             del self._lent[token.encode()]
 
     def who(self, certificate: User | None, authorization: str) -> User:
-        """The user; raises when a token is given that nobody has.
+        """Return the user of a request; raise 401 for an unknown token.
 
         >>> Identities({}).who(None, "").name
         'system:anonymous'
@@ -120,7 +120,7 @@ class Identities:
         return owner
 
     def verify(self, token: str, audiences: Sequence[str] = ()) -> AuthenticationResult:
-        """Whose token it is, if it is anybody's and meant for one of the audiences."""
+        """Return the user of a token, if it is known and meant for one of the audiences."""
         owner = self._owner(token)
         if owner is None:
             return self.accounts(token, audiences)
@@ -129,7 +129,7 @@ class Identities:
 
     def _owner(self, text: str) -> User | None:
         token, owner = text.encode("utf-8", "surrogateescape"), None
-        # Every token is compared to its end, so that the time tells nothing about any.
+        # Compare every token to its end, so that the time taken reveals nothing about them.
         for known, user in (*self._tokens, *self._lent.items()):
             if hmac.compare_digest(known, token):
                 owner = user
@@ -137,7 +137,7 @@ class Identities:
 
 
 def certificate_user(subject: Iterable[Iterable[tuple[str, str]]], der: bytes) -> User | None:
-    """The user of a verified client certificate, from its subject as the ssl module shows it.
+    """Return the user of a verified client certificate, from its subject as `ssl` gives it.
 
     >>> subject = [[("organizationName", "devs")], [("commonName", "jane")]]
     >>> certificate_user(subject, b"").groups
@@ -155,14 +155,14 @@ def certificate_user(subject: Iterable[Iterable[tuple[str, str]]], der: bytes) -
 
 
 def account_user(namespace: str, name: str, uid: str, about: Mapping[str, str]) -> User:
-    """A service account as a user, with what its token says besides."""
+    """Return the user for a service account, with the extra fields from its token."""
     full = f"{_ACCOUNT}{namespace}:{name}"
     extra = {f"{_ABOUT}{key}": (value,) for key, value in about.items()}
     return User(full, _completed(full, ()), uid, extra)
 
 
 def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
-    """The user whom a request asks to be taken for, if it does and may."""
+    """Return the user that a request impersonates; raise an error if that is not allowed."""
     asked = [(k[12:], value) for k, value in headers if k.startswith("impersonate-")]
     if not asked:
         return user
@@ -182,7 +182,7 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
 
 
 def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """The groups with those that come by themselves."""
+    """Return the groups with those that every such user has."""
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups
     if name == ANONYMOUS.name:
@@ -193,22 +193,22 @@ def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
     return (*groups, AUTHENTICATED)
 
 
-# What they may do.
+# Authorization.
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationAttributes:
-    """What someone wants to do: with a resource, or with a path that is none."""
+    """A requested action: on a resource, or on a path that is not a resource."""
 
     verb: str
     group: str = ""
     resource: str = ""
     subresource: str = ""
     namespace: str = ""
-    """Of namespaces themselves: their own name, as the real server has it."""
+    """For namespaces themselves: their own name, as in kube-apiserver."""
     name: str = ""
     path: str = ""
-    """Of what is no resource; then the verb is the method in lower case."""
+    """For a path that is not a resource; then the verb is the method in lower case."""
 
     @property
     def part(self) -> str:
@@ -218,14 +218,14 @@ class AuthorizationAttributes:
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What one group of users may do."""
+    """Actions that the members of one group may do."""
 
     verbs: tuple[str, ...]
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     excepted: tuple[tuple[str, str], ...] = ()
-    """Groups and resources that the rule does not reach, which RBAC has no words for."""
+    """Groups and resources that the rule does not cover; RBAC cannot express this."""
 
     def allows(self, wanted: AuthorizationAttributes) -> bool:
         if not _among(wanted.verb, self.verbs):
@@ -276,7 +276,7 @@ def _rules_of(user: User) -> Iterator[_Rule]:
 
 
 def may(user: User, wanted: AuthorizationAttributes) -> bool:
-    """Whether a user may do something.
+    """Report whether a user may do something.
 
     >>> may(VIEWER, AuthorizationAttributes("list", resource="pods"))
     True
@@ -287,13 +287,13 @@ def may(user: User, wanted: AuthorizationAttributes) -> bool:
 
 
 def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
-    """What someone is told who may not.
+    """Return the error for a user who may not do something.
 
     >>> print(refusal(ANONYMOUS, AuthorizationAttributes("get", path="/metrics")))
     forbidden: User "system:anonymous" cannot get path "/metrics"
     """
     who = f'User "{user.name}" cannot {wanted.verb}'
-    # Texts with names that clients chose are never to be taken for a page.
+    # A browser must not read these messages as a page: clients chose the names in them.
     headers = {"X-Content-Type-Options": "nosniff"}
     if wanted.path:
         message = f'forbidden: {who} path "{wanted.path}"'
@@ -312,15 +312,15 @@ def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
     )
 
 
-# What users ask about themselves. Each function makes the status of one kind of review.
+# Reviews in which users ask about themselves. Each function returns the status of one kind.
 
 
 def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The status of a SelfSubjectAccessReview."""
+    """Return the status of a SelfSubjectAccessReview."""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) == (path is None):
         problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        # The real server does not say which kind it is.
+        # kube-apiserver leaves out the kind here.
         nameless = ResourceKind("authorization.k8s.io", "v1", "", "", "", namespaced=False)
         error = invalid(nameless, "", [invalid_field("spec", path, problem)])
         error.details = {k: v for k, v in (error.details or {}).items() if v}
@@ -332,7 +332,7 @@ def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rules_review(user: User, namespace: str) -> dict[str, Any]:
-    """The status of a SelfSubjectRulesReview; the rules are the same in every namespace."""
+    """Return the status of a SelfSubjectRulesReview; the rules are the same in all namespaces."""
     if not namespace:
         raise bad_request("no namespace on request")
     rules = list(_rules_of(user))
@@ -358,7 +358,7 @@ def rules_review(user: User, namespace: str) -> dict[str, Any]:
 
 
 def self_review(user: User) -> dict[str, Any]:
-    """The status of a SelfSubjectReview."""
+    """Return the status of a SelfSubjectReview."""
     about = {
         "username": user.name,
         "uid": user.uid,

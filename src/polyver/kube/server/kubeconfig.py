@@ -1,4 +1,4 @@
-"""How kubectl finds the server: our entries in a kubeconfig, next to everybody else's."""
+"""The entries for kubectl in a kubeconfig; entries of others stay."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Config = Mapping[str, Any]
 
 
 class CannotWriteKubeconfig(PolyverError):
-    """A kubeconfig that cannot be read or written; it is left as it is."""
+    """A kubeconfig that cannot be read or written, and is not changed."""
 
 
 def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> str:
-    """Put our entries into a kubeconfig; the context that kubectl uses by default is returned."""
+    """Write our entries into a kubeconfig and return its current context."""
     try:
-        # A link stays one: what it leads to is written.
+        # If the path is a symbolic link, its target is written and the link stays.
         path = path.resolve()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(path):
@@ -48,7 +48,7 @@ def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> str:
 
 
 def merged(config: Config, ours: Config) -> dict[str, Any]:
-    """A kubeconfig with our entries in the place of those of the same names.
+    """Return a kubeconfig in which our entries replace those with the same names.
 
     >>> merged({"clusters": [{"name": "a"}]}, {"clusters": [{"name": "b"}]})["clusters"]
     [{'name': 'a'}, {'name': 'b'}]
@@ -86,7 +86,7 @@ def _content(path: Path) -> bytes:
 
 
 def _encoded_like(before: bytes, config: Config) -> bytes:
-    """YAML where there was YAML; otherwise JSON, which kubectl takes for YAML too."""
+    """Encode as YAML if the file was YAML, otherwise as JSON, which kubectl reads too."""
     if before.lstrip()[:1] in (b"", b"{"):
         return encode_json(config, indent=2) + b"\n"
     from polyver.kube.objects import dump_yaml
@@ -99,7 +99,7 @@ def _encoded(file: Path) -> str:
 
 
 def _read(content: bytes, path: Path) -> Config:
-    """What is there; anything but a kubeconfig is refused rather than overwritten."""
+    """Decode a kubeconfig; anything else is refused rather than overwritten."""
     if not content.strip():
         return {}
     config = _decoded(content, path) if len(content) <= _LARGEST else None
@@ -112,7 +112,7 @@ def _read(content: bytes, path: Path) -> Config:
 
 def _decoded(content: bytes, path: Path) -> object:
     try:
-        # Our own files are JSON, which is also YAML, but quicker to read.
+        # Our own files are JSON, which is faster to read than YAML.
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
@@ -137,7 +137,7 @@ def _is_kubeconfig(config: object) -> bool:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """The lock that kubectl takes too, so that neither loses what the other writes."""
+    """Hold the lock file that kubectl uses too, so that neither loses the other's changes."""
     lock = path.with_name(f"{path.name}.lock")
     deadline = time.monotonic() + _LOCK_PATIENCE
     while True:

@@ -1,4 +1,4 @@
-"""Who owns which fields: managedFields in every write, as the kind is described."""
+"""Field ownership (metadata.managedFields) in every write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def scope_of(call: Call, part: ObjectView) -> Scope:
-    """Through what a request writes."""
+    """Return the scope of a request for field ownership: its version, shapes and subresource."""
     resource, kind = call.resource, call.resource.kind
     versions = [kind.api_version]
     if kind.custom and part.name == "status":
@@ -44,7 +44,7 @@ def scope_of(call: Call, part: ObjectView) -> Scope:
 
 
 class _Missing(Exception):
-    """An object that is needed in another version before a decision can be made."""
+    """An object that is needed in another version before ownership can be decided."""
 
     def __init__(self, obj: Object, api_version: str) -> None:
         super().__init__(api_version)
@@ -53,9 +53,9 @@ class _Missing(Exception):
 
 
 async def decided(call: Call, part: ObjectView, decide: Callable[[Scope], T]) -> T:
-    """Let a pure function decide on owners, which may be so in other versions of the object.
+    """Let a pure function decide on owners, whose entries may be in other versions.
 
-    It cannot wait for a conversion: so it is asked again, once for each that it lacked.
+    The function cannot await a conversion, so it runs again after each conversion that it lacked.
     """
     scope, resource = scope_of(call, part), call.resource
     known: dict[tuple[bytes, str], Object] = {}
@@ -81,7 +81,7 @@ async def _converted(resource: ServedResource, obj: Object, api_version: str) ->
 
 
 async def own(call: Call, part: ObjectView, obj: Object, old: Object | None, manager: str) -> None:
-    """Note in an object who wrote what, after a write that was no apply."""
+    """Record in an object which fields a write other than an apply changed."""
     if isinstance(part, ScaleView):
         entries = _scaled(call, part, obj, old or {}, manager)
     else:
@@ -105,7 +105,7 @@ def _scaled(call: Call, part: ScaleView, obj: Object, old: Object, manager: str)
 
 
 def set_entries(obj: Object, entries: Sequence[Entry]) -> None:
-    """Put managedFields into an object, or take them out."""
+    """Set managedFields of an object, or remove them if there are no entries."""
     obj["metadata"].pop("managedFields", None)
     if entries:
         obj["metadata"]["managedFields"] = list(entries)

@@ -1,4 +1,4 @@
-"""In which form an answer is wanted, and in which a body came."""
+"""Media types: the format that a client accepts, and the format of a body."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _SERVED = (JSON, YAML)
-# What refusals list: for bodies it is true, and of answers the real server says it of kinds that
-# have no such form either.
+# The media types listed in errors. They are true for bodies; for answers kube-apiserver lists them
+# too, even for kinds that have no such format.
 _KNOWN = (JSON, YAML, PROTOBUF)
 _META_VERSIONS = ("v1", "v1beta1")
 _OF_OBJECTS = frozenset(
@@ -29,7 +29,7 @@ _FORMS = {"objects": _OF_OBJECTS, "discovery": _OF_DISCOVERY, "documents": froze
 
 @dataclass(frozen=True, slots=True)
 class ResponseFormat:
-    """How to write an answer: JSON or YAML, the object itself or something made of it."""
+    """The format of an answer: JSON or YAML, the object itself or something made of it."""
 
     media: str = JSON
     kind: str = ""
@@ -38,7 +38,7 @@ class ResponseFormat:
 
     @property
     def api_version(self) -> str:
-        """Of Tables and PartialObjectMetadata."""
+        """The API version of a Table or a PartialObjectMetadata."""
         return f"meta.k8s.io/{self.version}"
 
 
@@ -52,7 +52,7 @@ def choose_form(
     of: Literal["objects", "discovery", "documents"] = "objects",
     custom: bool = True,
 ) -> ResponseFormat:
-    """The first form in an Accept header that there is."""
+    """Return the first available format in an Accept header."""
     if not accept:
         return PLAIN
     for clause in _by_weight(accept):
@@ -63,7 +63,7 @@ def choose_form(
 
 
 def error_form(accept: str) -> ResponseFormat:
-    """The form of a refusal: as asked for, and JSON where that does not exist."""
+    """Return the format of an error: JSON or YAML as requested, otherwise JSON."""
     try:
         form = choose_form(accept)
     except ApiError:
@@ -115,7 +115,7 @@ def _not_acceptable(*, custom: bool) -> ApiError:
 
 
 def body_type(header: str) -> str:
-    """The media type of a body: what is not said is JSON."""
+    """Return the media type of a body; the default is JSON."""
     media = header.partition(";")[0].strip().lower()
     if not media:
         return JSON

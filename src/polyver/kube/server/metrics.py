@@ -1,7 +1,7 @@
-"""Counts of what the server does, for Prometheus.
+"""Request metrics of the server for Prometheus.
 
-Counting is a few additions in plain dictionaries; the library that knows Prometheus' text is loaded
-with the first question for it.
+Counting adds to plain dictionaries; the Prometheus library is loaded at the first request for the
+metrics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LABELS = ("verb", "group", "resource", "code")
 
 
 class _Series(NamedTuple):
-    """What is counted apart from the rest; named as the real server names it."""
+    """The labels of one time series, named as in kube-apiserver."""
 
     verb: str
     group: str
@@ -38,7 +38,7 @@ _OTHER = _Series("OTHER", "", "", "")
 
 
 class _Counts:
-    """How many there were, and how long they took."""
+    """The number of requests and their durations."""
 
     __slots__ = ("count", "times")
 
@@ -48,7 +48,7 @@ class _Counts:
 
 
 class ApiServerMetrics:
-    """What one server has done since it started."""
+    """Metrics of one server since its start."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ApiServerMetrics:
         *,
         also: Sequence[Callable[[], Collector]] = (),
     ) -> None:
-        """`also` are those who count something else that is told in the same place."""
+        """`also` are functions that return further collectors for the same page."""
         self._revision = revision
         self._also = also
         self._series: dict[_Series, _Counts] = {}
@@ -65,7 +65,7 @@ class ApiServerMetrics:
     def observe(
         self, method: str, path: str, code: int, seconds: float | None, *, watch: bool = False
     ) -> None:
-        """Count a request; of one that lasts as long as its client likes, no time is given."""
+        """Count a request; `seconds` is None for one that lasts as long as its client wants."""
         counts = self._counts(_series(method, path, code, watch=watch))
         counts.count += 1
         if seconds is not None:
@@ -74,13 +74,13 @@ class ApiServerMetrics:
     def _counts(self, series: _Series) -> _Counts:
         counts = self._series.get(series)
         if counts is None:
-            # Clients choose the paths; they must not be able to fill the memory with them.
+            # Clients choose the paths, and must not be able to fill the memory with series.
             series = series if len(self._series) < _MOST_SERIES else _OTHER
             counts = self._series.setdefault(series, _Counts())
         return counts
 
     def response(self) -> HttpResponse:
-        """All of it in Prometheus' text."""
+        """Return all metrics in the Prometheus text format."""
         from prometheus_client import CollectorRegistry, generate_latest
         from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -91,7 +91,7 @@ class ApiServerMetrics:
         return HttpResponse(200, headers, generate_latest(registry))
 
     def series(self) -> Iterator[tuple[_Series, _Counts]]:
-        """Everything that was counted."""
+        """Yield every series with its counts."""
         yield from self._series.items()
 
     @property
@@ -101,7 +101,7 @@ class ApiServerMetrics:
 
 def _series(method: str, path: str, code: int, *, watch: bool) -> _Series:
     place = read_place(path)
-    # A refused request says nothing about which resources there are.
+    # A refused request may name a resource that does not exist.
     if place is None or not place.resource or code in (401, 403):
         return _Series(method, "", "", str(code))
     verb = verb_of(method, place, watch=watch)
@@ -119,7 +119,7 @@ def _collector(metrics: ApiServerMetrics) -> Collector:
     from prometheus_client.registry import Collector
 
     class Requests(Collector):
-        """Tells the library what was counted."""
+        """Passes the counts to the Prometheus library."""
 
         def collect(self) -> Iterator[Metric]:
             total = CounterMetricFamily("apiserver_request", "Requests answered.", labels=_LABELS)

@@ -1,7 +1,6 @@
-"""What may be sent to this server, as OpenAPI: one document for each group and version, and one
-in the older Swagger 2.0 for all of them.
+"""OpenAPI documents: one for each group and version, and one in Swagger 2.0 for all of them.
 
-`kubectl explain` prints these documents, and kubectl looks into them for what a server can do.
+`kubectl explain` prints these documents, and kubectl reads from them what a server supports.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from polyver.kube.server._openapi_v2 import in_v2, swagger_path
 __all__ = ["CustomSchema", "OpenApi", "SchemaOf"]
 
 SchemaOf = Callable[[str, str, str], Shape | CustomSchema | None]
-"""What describes a group, version and kind: a shape if it is built in."""
+"""Returns the schema of a group, version and kind: a shape if the kind is built in."""
 
 _SECURITY = {
     "BearerToken": {
@@ -31,12 +30,12 @@ _SECURITY = {
         "in": "header",
     }
 }
-# kube-apiserver has another part of itself describe custom kinds, and this is what it says.
+# In kube-apiserver another component describes custom kinds, with this title and version.
 _CUSTOM_INFO = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
 
 
 class OpenApi:
-    """The documents about these kinds, each made when it is asked for.
+    """The documents about these kinds, each made at its first request.
 
     >>> api = OpenApi([], schema_of=lambda group, version, kind: None)
     >>> api.index()
@@ -52,7 +51,7 @@ class OpenApi:
         self._release = release
 
     def index(self) -> dict[str, object]:
-        """What `/openapi/v3` answers: where each document is, with the hash of its content."""
+        """Return the answer of `/openapi/v3`: the address of each document, with its hash."""
         paths = {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self.hash(path)}"}
             for path in self._kinds
@@ -60,7 +59,10 @@ class OpenApi:
         return {"paths": paths}
 
     def hash(self, path: str) -> str:
-        """Changes with the document, and does not need it: clients want it of all at once."""
+        """Return a hash that changes with the document.
+
+        It is computed without the document, because the index contains the hashes of all documents.
+        """
         kinds = self._kinds[path]
         known = [self._schema_of(kind.group, kind.version, kind.kind) for kind in kinds]
         described = [each if isinstance(each, CustomSchema) else None for each in known]
@@ -68,7 +70,7 @@ class OpenApi:
         return digest(made_from).partition(":")[2].upper()
 
     def document(self, path: str) -> dict[str, object] | None:
-        """What `/openapi/v3/PATH` answers, such as `apis/apps/v1`; None if there is nothing."""
+        """Return the answer of `/openapi/v3/PATH`, such as `apis/apps/v1`; None if not served."""
         kinds = self._kinds.get(path)
         if kinds is None:
             return None
@@ -84,7 +86,7 @@ class OpenApi:
         }
 
     def swagger(self) -> dict[str, object]:
-        """What `/openapi/v2` answers: everything, in Swagger 2.0."""
+        """Return the answer of `/openapi/v2`: everything, in Swagger 2.0."""
         kinds = [kind for members in self._kinds.values() for kind in members]
         schemas = self._components(kinds).sorted()
         return {

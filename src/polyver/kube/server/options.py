@@ -1,4 +1,4 @@
-"""What the query of a request asks for, with the real server's words for what makes no sense."""
+"""Options in the query of a request, with the error messages of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def _options_kind(name: str) -> ResourceKind:
 
 
 class Query:
-    """The parameters of a request; of those that are there twice the first counts.
+    """The parameters of a request; of repeated ones the first counts.
 
-    Those that are not well written are left out, as the real server's library does.
+    Malformed parameters are left out, as Go's library does.
     """
 
     def __init__(self, text: str) -> None:
@@ -48,7 +48,7 @@ class Query:
         return values[0] if values else ""
 
     def flag(self, name: str) -> bool:
-        """Anything but nothing, 0 and false means yes."""
+        """Report whether a parameter is set to anything except an empty string, 0 or false."""
         return self.text(name).lower() not in ("false", "0", "")
 
     def number(self, name: str) -> int | None:
@@ -63,12 +63,12 @@ class Query:
 
 
 def _is_short(text: str) -> bool:
-    """Whether a number may have 64 bits; Python does not even read the very long ones."""
+    """Report whether an integer may fit into 64 bits; Python refuses to parse very long ones."""
     return len(text.lstrip("+-").lstrip("0")) <= 20
 
 
 def parse_revision(text: str) -> int:
-    """A resourceVersion as a number; raises ValueError with the words that Go has for it."""
+    """Parse a resourceVersion; raise ValueError with the message of Go."""
     if not text.isascii() or not text.isdecimal():
         raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
     if not _is_short(text) or int(text) >= 2**64:
@@ -77,7 +77,7 @@ def parse_revision(text: str) -> int:
 
 
 def read_revision(text: str) -> int:
-    """The resourceVersion of a get or a watch."""
+    """Return the resourceVersion of a get or a watch."""
     try:
         return parse_revision(text) if text else 0
     except ValueError as error:
@@ -87,7 +87,7 @@ def read_revision(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """What a list, a watch or the deletion of a collection asks for."""
+    """Options of a list, a watch or the deletion of a collection."""
 
     labels: str = ""
     fields: str = ""
@@ -168,7 +168,7 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a write asks for."""
+    """Options of a write."""
 
     dry_run: bool
     validation: str
@@ -179,9 +179,9 @@ class WriteOptions:
     def read(
         cls, query: Query, name: str, *, agent: str = "", applied: bool | None = None
     ) -> WriteOptions:
-        """Of a request; `name` is CreateOptions, UpdateOptions or PatchOptions.
+        """Read the options; `name` is CreateOptions, UpdateOptions or PatchOptions.
 
-        Whether a patch is an apply makes a difference: one must name its manager and may force.
+        `applied` is for patches: an apply must name its field manager, and only an apply may force.
         """
         manager = query.text("fieldManager")
         validation = query.text("fieldValidation")
@@ -206,13 +206,13 @@ class WriteOptions:
 
 
 def default_manager(agent: str) -> str:
-    """Who writes, when nobody says: the User-Agent up to its first slash."""
+    """Return the default field manager: the User-Agent up to its first slash."""
     name = agent.partition("/")[0].strip() or "unknown"
     return "".join(character for character in name if character.isprintable())[:128]
 
 
 def dry_run_problems(values: Sequence[str]) -> list[Cause]:
-    """A dry run knows only All."""
+    """Return a cause if `dryRun` has another value than All."""
     if all(value == "All" for value in values):
         return []
     return [unsupported("dryRun", list(values), ["All"])]
@@ -237,7 +237,7 @@ def _validation_problems(validation: str) -> list[Cause]:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """What a deletion asks for, in its body or in its query."""
+    """Options of a deletion, from its body or its query."""
 
     grace: int | None = None
     uid: str | None = None

@@ -1,4 +1,4 @@
-"""From the body of a PATCH to the object it makes of another."""
+"""Application of a PATCH body to an object."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GO_MAP = "Go value of type map[string]interface {}"
 
 
 def patch_type(call: Call) -> str:
-    """What kind of patch it is; each kind of resource takes its own."""
+    """Return the media type of a patch; raise 415 if the kind does not accept it."""
     media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if call.resource.kind.custom:
         if media not in _CUSTOM:
@@ -45,7 +45,7 @@ def patch_type(call: Call) -> str:
 
 
 def patched(call: Call, obj: Object, options: WriteOptions) -> Object:
-    """What a patch makes of an object, in the shape of its kind."""
+    """Apply a patch to an object and fit the result to the shape of its kind."""
     data, problems = _merged(call, obj)
     text = encode_sorted(data).decode()
     try:
@@ -62,7 +62,7 @@ def patched(call: Call, obj: Object, options: WriteOptions) -> Object:
 
 
 def _merged(call: Call, obj: Object) -> tuple[Any, Sequence[str]]:
-    """The patched data, and what of the patch is odd."""
+    """Return the patched data, and the duplicate or unknown fields of the patch."""
     match patch_type(call):
         case "application/json-patch+json":
             return _json_patched(call, obj)
@@ -74,7 +74,7 @@ def _merged(call: Call, obj: Object) -> tuple[Any, Sequence[str]]:
 
 
 def read_config(call: Call) -> Object:
-    """The body of an apply, which is YAML, or JSON, which is YAML too."""
+    """Read the body of an apply, which is YAML or JSON."""
     try:
         config, _ = read_yaml(call.request.body)
     except Undecodable as error:
@@ -88,7 +88,7 @@ def read_config(call: Call) -> Object:
 async def applied_to(
     call: Call, part: ObjectView, live: Object | None, config: Object, options: WriteOptions
 ) -> tuple[Object, Sequence[Entry]]:
-    """What an apply makes of an object, in the shape of its kind, and who owns what of it."""
+    """Apply a configuration; return the object in the shape of its kind, and its owners."""
     if part.name == "scale":
         raise _no_scale(config)
     now = call.server.timestamp()
@@ -168,7 +168,7 @@ def _odd_operations(operations: list[Any]) -> list[str]:
 
 
 def _invalid(value: str, problem: str) -> ApiError:
-    """A result that is no object of the kind; it is shown whole."""
+    """Return the error for a result that is not an object of the kind, with that result."""
     shown = encode_sorted(value).decode()
     cause = Cause("patch", f"Invalid value: {shown}: {problem}")
     message = f' "" is invalid: {cause.field}: {cause.message}'

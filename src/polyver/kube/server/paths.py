@@ -1,4 +1,4 @@
-"""What a path names: a group, a version, a resource, an object, a part of it; and the verb."""
+"""Parsing of API paths: group, version, resource, namespace, name, subresource; and the verb."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PARTS_OF_NAMESPACES = ("status", "finalize")
 
 @dataclass(frozen=True, slots=True)
 class ApiPath:
-    """Where in the API a path leads; empty texts are what the path does not say."""
+    """A parsed API path; a part that the path does not have is an empty string."""
 
     group: str
     version: str
@@ -21,14 +21,14 @@ class ApiPath:
     name: str = ""
     subresource: str = ""
     old_watch: bool = False
-    """Whether it is one of the deprecated paths below /watch/."""
+    """True for one of the deprecated paths below /watch/."""
     rest: bool = False
-    """Whether the path goes on after what this holds."""
+    """True if the path has more segments than these fields hold."""
 
 
-@lru_cache(maxsize=64)  # each path is read twice: to answer it, and to count it
+@lru_cache(maxsize=64)  # each path is read twice: to answer the request, and to count it
 def read_place(path: str) -> ApiPath | None:
-    """The place of a path in the API, if it is one below a version.
+    """Parse a path below a group version; None for other paths.
 
     >>> read_place("/api/v1/namespaces/a/configmaps/b").name
     'b'
@@ -60,7 +60,7 @@ VERBS = {
 
 
 def verb_of(method: str, place: ApiPath, *, watch: bool) -> str:
-    """The verb that permissions are about."""
+    """Return the verb of a request, as authorization uses it."""
     verb = VERBS.get(method, "")
     if verb == "get" and (watch or place.old_watch):
         return "watch"

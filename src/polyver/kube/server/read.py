@@ -1,4 +1,4 @@
-"""Reading: one object, or a list in pages."""
+"""Reading of one object, or of a list in pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - no secret
 
 
 async def get_object(call: Call) -> HttpResponse:
-    """One object."""
+    """Answer with one object."""
     revision = call.query.text("resourceVersion")
     if revision:
         refuse_future(call, read_revision(revision))
@@ -33,7 +33,7 @@ async def get_object(call: Call) -> HttpResponse:
 
 
 def find(call: Call) -> StoreEntry:
-    """The object that the path names."""
+    """Return the stored object that the path names; raise 404 if there is none."""
     entry = call.store.get(call.key)
     if entry is None:
         raise not_found(call.resource.kind, call.place.name)
@@ -41,7 +41,7 @@ def find(call: Call) -> StoreEntry:
 
 
 async def list_objects(call: Call, options: ListOptions) -> HttpResponse:
-    """All objects of a namespace or of all, or a page of them."""
+    """Answer with the objects of one namespace or of all, or with a page of them."""
     selection = read_selection(call.resource, options)
     cut = _start(call, options)
     limit = 0 if options.revision == "0" and not options.continued else options.limit
@@ -58,7 +58,7 @@ async def list_objects(call: Call, options: ListOptions) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """As of when, and behind which key."""
+    """The revision to read a list at, and the key after which it begins."""
 
     revision: int = 0
     after: str = ""
@@ -67,10 +67,10 @@ class _Cut:
 async def _collect(
     call: Call, selection: Selection, cut: _Cut, limit: int
 ) -> tuple[list[StoreEntry], StorePage]:
-    """Entries that match, at most so many, and the last page they are from.
+    """Return the matching entries, at most `limit`, and the last page that was read.
 
-    What remains is counted behind the last that matched; with a selector it is only known whether
-    there is more to look through.
+    `remaining` of that page counts the entries after the last match; with a selector it only shows
+    whether there are more entries to check.
     """
     prefix = call.resource.range(call.place.namespace)
     if call.place.namespace and selection.name:
@@ -82,7 +82,7 @@ async def _collect(
         page = call.store.page(prefix, after=cut.after, limit=size, revision=cut.revision)
         if selection.everything:
             return page.entries, page
-        await asyncio.sleep(0)  # others are answered between pages
+        await asyncio.sleep(0)  # other requests run between pages
         for number, entry in enumerate(page.entries):
             if turns.over:
                 await turns.next()
@@ -99,7 +99,7 @@ async def _collect(
 async def _only(
     call: Call, selection: Selection, cut: _Cut, prefix: str
 ) -> tuple[list[StoreEntry], StorePage]:
-    """A list that can hold one object only is a look-up."""
+    """Look up the one object that a list can contain."""
     key = f"{prefix}{selection.name}"
     page = call.store.page(key, limit=1, revision=cut.revision)
     found = [entry for entry in page.entries if entry.key == key and entry.key > cut.after]
@@ -132,7 +132,7 @@ def _continued(call: Call, text: str) -> _Cut:
     token = _read_token(text)
     after = call.resource.range(call.place.namespace) + token.start
     if token.revision < 0:
-        return _Cut(0, after)  # a token that was given out for the state of whenever it is used
+        return _Cut(0, after)  # a token for the state at the time of its use
     refuse_future(call, token.revision)
     if token.revision < call.store.compacted:
         fresh = _encode_token(-1, token.start)
@@ -162,7 +162,7 @@ def _token(call: Call, revision: int, key: str) -> str:
 
 
 def _encode_token(revision: int, start: str) -> str:
-    # The zero byte says what follows the key, not the key itself, as in the real server's tokens.
+    # The zero byte means "after this key", as in the tokens of kube-apiserver.
     token = {"v": _TOKEN_VERSION, "rv": revision, "start": f"{start}\0"}
     return base64.urlsafe_b64encode(encode_json(token)).decode().rstrip("=")
 
@@ -188,7 +188,7 @@ def _read_token(text: str) -> _Token:
         raise bad_request(f"{problem}encoded start key empty (version {_TOKEN_VERSION})")
     if start.startswith("/") or ".." in start.split("/"):
         raise bad_request(f"{problem}{start}")
-    # Half of a character, which JSON can write, is in no key.
+    # No key contains half of a surrogate pair, which JSON can express.
     whole = start.encode("utf-8", "replace").decode()
     return _Token(revision, whole.rstrip("\0"))
 
@@ -216,14 +216,14 @@ def _not_json(raw: bytes) -> str:
 
 
 def refuse_future(call: Call, revision: int) -> None:
-    """A revision that is yet to come cannot be read."""
+    """Raise an error for a revision that is in the future."""
     current = call.store.revision
     if revision > current:
         raise too_large_revision(revision, current)
 
 
 def too_large_revision(revision: int, current: int) -> ApiError:
-    """The refusal of a revision that is yet to come."""
+    """Return the error for a revision that is in the future."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details = {"causes": [cause], "retryAfterSeconds": 1}
     message = f"Timeout: Too large resource version: {revision}, current: {current}"

@@ -1,7 +1,7 @@
-"""Keeps an APIService for every version of a group that is served, as Kubernetes' aggregator does.
+"""Keeps an APIService for every served version of a group, as Kubernetes' aggregator does.
 
-Clients look there for what a server has. Those of built-in groups are made when the server starts;
-those of custom kinds come and go with their definitions.
+Clients read there what a server serves. APIServices of built-in groups are created when the server
+starts; those of custom kinds are created and deleted with their definitions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOOK_AGAIN = 1.0
 _CUSTOM = 1000, 100
 _MOST = 15
 _VERSIONS = {"v1": 1, "autoscaling/v2": 30}
-"""The priorities of versions that have another one than most."""
+"""The priorities of versions that differ from the usual one."""
 _GROUPS: Mapping[str, int] = {
     "": 18000,
     "admissionregistration.k8s.io": 16700,
@@ -50,14 +50,14 @@ _GROUPS: Mapping[str, int] = {
     "rbac.authorization.k8s.io": 17000,
     "storage.k8s.io": 16800,
 }
-"""The priorities of built-in groups. That of API services themselves is none of them."""
+"""The priorities of built-in groups; the group of APIServices has none."""
 
 _decoder = msgspec.json.Decoder()
 Handle = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 
 def builtin_registrations(kinds: Iterable[ResourceKind]) -> Iterator[Object]:
-    """One for each version of a built-in group."""
+    """Yield an APIService for each version of a built-in group."""
     for group, version in dict.fromkeys((kind.group, kind.version) for kind in kinds):
         if group in _GROUPS:
             own = f"{group}/{version}" if group else version
@@ -80,18 +80,18 @@ def _registration(group: str, version: str, place: tuple[int, int], *, managed: 
 
 
 class Registrations:
-    """Follows what is served and what is registered, and brings them together."""
+    """Watches the served and the registered versions, and registers the difference."""
 
     def __init__(self, server: ServerContext, handle: Handle) -> None:
         self._server = server
         self._handle = handle
         self._changed = asyncio.Event()
         self._stored: dict[str, Object] = {}
-        """What is registered, as far as it was read."""
+        """The stored APIServices, as far as they have been read."""
         server.catalogue.subscribe(self._changed.set)
 
     async def run(self) -> None:
-        """Go on until the store is closed."""
+        """Run until the store is closed."""
         keeping = asyncio.create_task(self._keep())
         try:
             while True:
@@ -128,7 +128,7 @@ class Registrations:
                 self._changed.set()
 
     def _requests(self) -> Iterator[HttpRequest]:
-        """What is to be done for everything to be registered that is served, and nothing else."""
+        """Yield the requests after which exactly the served versions are registered."""
         served = {
             f"{_PREFIX}{kind.version}.{kind.group}": _registration(
                 kind.group, kind.version, _CUSTOM, managed="true"
@@ -151,7 +151,7 @@ class Registrations:
                 yield _asked("PATCH", f"{name}/status", status)
 
     def _status(self, found: Object) -> Object | None:
-        """What is to be written to a status that does not say how it is."""
+        """Return the status to write if the Available condition is not current; else None."""
         wanted = availability(found["spec"], self._server.timestamp())
         known = found.get("status", {}).get("conditions") or []
         if any(each["type"] == "Available" and _same(each, wanted) for each in known):

@@ -1,4 +1,4 @@
-"""Kinds as the pipeline works with them, and the catalogue of all that are served."""
+"""Served resources (one kind in one version) and the catalogue of all of them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _decode = msgspec.json.Decoder()
 
 
 class Conform(Protocol):
-    """Changes data in place; the paths of the fields that it dropped are returned."""
+    """Change data in place and return the paths of the fields that were dropped."""
 
     def __call__(self, obj: Object, *, drop_nulls: bool = True) -> Sequence[str]: ...
 
 
 class EntryNotConverted(Exception):
-    """What is stored cannot be shown in the version that is asked for."""
+    """A stored object cannot be converted to the requested version."""
 
     def __init__(self, entry: StoreEntry, problem: ApiError) -> None:
         super().__init__(str(problem))
@@ -38,15 +38,15 @@ class EntryNotConverted(Exception):
 
 
 class StorageConversion(Protocol):
-    """Between the version that is stored and another one."""
+    """Conversion between the storage version and another version."""
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
-        """What is stored in this version; lists and watches take what was converted before."""
+        """Return a stored object in this version; with `kept`, an earlier result may be used."""
 
     async def stored(self, obj: Object) -> Object: ...
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """An object in any version that there is."""
+        """Return an object in any version of the kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,67 +58,67 @@ class ServedResource:
     printer: Printer
     shape: Shape = ANYTHING
     stored: ResourceKind | None = None
-    """The kind in the version that is stored, if it is another."""
+    """The kind in the storage version, if that is another version."""
     selectable: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
     """The fields that a field selector may name, besides the name and the namespace."""
     since: int = 0
-    """The revision from which on there is something to watch."""
+    """The revision from which the resource can be watched."""
     settled: int = 0
-    """The revision from which on what is stored is as the kind is described now."""
+    """The revision from which stored objects match the current schema of the kind."""
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     """The shapes of all versions of the kind, by API version."""
     conform: Conform | None = None
-    """Of custom kinds: brings data into the shape that the definition describes."""
+    """For custom kinds: changes data to fit the schema of the definition."""
     schema: Mapping[str, Any] | None = None
-    """Of custom kinds: the OpenAPI schema as the definition states it."""
+    """For custom kinds: the OpenAPI schema as the definition states it."""
     warning: str = ""
-    """What every request for it is warned of."""
+    """A warning for every request for this resource."""
     parts: Mapping[str, ObjectView] = field(default_factory=dict)
-    """Paths below an object that are more than its status."""
+    """Subresources other than status."""
     conversion: StorageConversion | None = None
-    """Between this version and the one that is stored, if that is another."""
+    """Conversion between this version and the storage version, if they differ."""
     watches: set[StoreWatch] = field(default_factory=set, compare=False)
-    """What is watching it now, to be ended when it is no longer served as it was."""
+    """Open watches of this resource, which end when the resource is no longer served as it was."""
     review: bool = False
-    """Whether it is a question that is answered and not stored."""
+    """True for reviews, which are answered and not stored."""
     prefix: str = field(init=False)
     head: bytes = field(init=False)
 
     def __post_init__(self) -> None:
         stored = self.stored or self.kind
-        # Built-in kinds keep out of the way of custom ones by their group, which is reserved.
+        # Groups of built-in kinds are reserved, so custom kinds cannot have the same prefix.
         object.__setattr__(self, "prefix", f"/{stored.group}/{stored.plural}/")
         object.__setattr__(self, "head", _head(self.kind))
 
     def key(self, namespace: str, name: str) -> str:
-        """Where an object is stored."""
+        """Return the store key of an object."""
         return f"{self.prefix}{namespace}/{name}" if namespace else f"{self.prefix}{name}"
 
     def range(self, namespace: str) -> str:
-        """Where the objects of a namespace, or of all, are stored."""
+        """Return the prefix of the store keys of one namespace, or of all."""
         return f"{self.prefix}{namespace}/" if namespace else self.prefix
 
     def encode(self, obj: Object) -> tuple[bytes, bytes]:
-        """An object in this version in two parts, between which its revision belongs."""
+        """Encode an object of this version in two parts; its revision belongs between them."""
         return _written(self.head, obj)
 
     async def stored_form(self, obj: Object) -> tuple[bytes, bytes]:
-        """An object as it is stored, in two parts, between which its revision belongs."""
+        """Encode an object for the store in two parts; its revision belongs between them."""
         if self.conversion is None:
             return _written(self.head, obj)
         return _written(_head(self.stored or self.kind), await self.conversion.stored(obj))
 
     def is_shown(self, entry: StoreEntry) -> bool:
-        """Whether what is stored is what is sent, as it is most of the time."""
+        """Return True if an entry can be sent as it is stored, which is the usual case."""
         return entry.revision >= self.settled and entry.value.startswith(self.head)
 
     def as_stored(self, entry: StoreEntry) -> Object:
-        """A stored object as data, in the version that it was written in."""
+        """Decode a stored object, in the version that it was written in."""
         obj: Object = _decode.decode(entry.value)
         return obj
 
     async def decode(self, entry: StoreEntry, *, kept: bool = False) -> Object:
-        """A stored object as data, in this version."""
+        """Decode a stored object and convert it to this version."""
         obj = self.as_stored(entry)
         if self.is_shown(entry) or not self.conversion:
             return obj
@@ -128,7 +128,7 @@ class ServedResource:
             raise EntryNotConverted(entry, error) from None
 
     async def shown(self, entry: StoreEntry, *, kept: bool = False) -> bytes:
-        """A stored object as it is sent, in this version."""
+        """Return a stored object as it is sent, in this version."""
         if self.is_shown(entry) or not self.conversion:
             return entry.value
         head, tail = _written(self.head, await self.decode(entry, kept=kept))
@@ -136,7 +136,7 @@ class ServedResource:
 
 
 def _head(kind: ResourceKind) -> bytes:
-    """How every object of a kind begins."""
+    """Return the first bytes of every object of a kind."""
     named = _sorted.encode({"apiVersion": kind.api_version, "kind": kind.kind})
     return named[:-1] + b","
 
@@ -151,7 +151,7 @@ def _written(head: bytes, obj: Object) -> tuple[bytes, bytes]:
 
 
 class _About(msgspec.Struct):
-    """What a stored object holds, of which its metadata stays as it is written."""
+    """A stored object, of which only the metadata is read, and not decoded."""
 
     metadata: msgspec.Raw
 
@@ -160,7 +160,7 @@ _about = msgspec.json.Decoder(_About)
 
 
 def metadata_alone(value: bytes, api_version: str) -> bytes:
-    """A stored object's metadata as an object of its own; nothing of it is decoded."""
+    """Return a stored object's metadata as an object of its own, without decoding it."""
     return b'{"kind":"PartialObjectMetadata","apiVersion":"%b","metadata":%b}' % (
         api_version.encode(),
         _about.decode(value).metadata,
@@ -168,14 +168,14 @@ def metadata_alone(value: bytes, api_version: str) -> bytes:
 
 
 def rewritten(value: bytes) -> tuple[bytes, bytes]:
-    """A stored object in two parts, between which another revision belongs."""
+    """Encode a stored object again in two parts; another revision belongs between them."""
     obj: Object = _decode.decode(value)
     named = _sorted.encode({"apiVersion": obj["apiVersion"], "kind": obj["kind"]})
     return _written(named[:-1] + b",", obj)
 
 
 def encode_sorted(value: object) -> bytes:
-    """Plain data as JSON with its keys in order: equal data is equal text."""
+    """Encode plain data as JSON with sorted keys, so that equal data gives equal bytes."""
     return _sorted.encode(value)
 
 
@@ -184,13 +184,13 @@ _NAMED = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class ResourceCatalogue:
-    """All that is served, by group, version and plural; it changes as definitions come and go."""
+    """All served resources by group, version and plural; definitions add and remove some."""
 
     def __init__(self, resources: Iterable[ServedResource] = ()) -> None:
         self._by_place: dict[tuple[str, str, str], ServedResource] = {}
         self._listeners: list[Callable[[], None]] = []
         self.edition = 0
-        """Grows with every change, so that documents made of it know when they are old."""
+        """Grows with every change, so that documents made from the catalogue can be renewed."""
         for resource in resources:
             self._by_place[_place(resource)] = resource
         self._builtin = frozenset(group for group, _, _ in self._by_place)
@@ -205,7 +205,7 @@ class ResourceCatalogue:
         return group in self._builtin
 
     def replace(self, gone: Sequence[ServedResource], new: Sequence[ServedResource]) -> None:
-        """Take some away and put others in their place, at once."""
+        """Remove some resources and add others in one step."""
         for resource in gone:
             if self._by_place.get(_place(resource)) is resource:
                 del self._by_place[_place(resource)]
@@ -216,7 +216,7 @@ class ResourceCatalogue:
             listener()
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call a function whenever something comes or goes."""
+        """Call a function after every change of the catalogue."""
         self._listeners.append(listener)
 
 

@@ -1,4 +1,4 @@
-"""Questions that are answered and not stored: what may I, who am I."""
+"""Reviews: requests that are answered and not stored, about permissions and identity."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from polyver.kube.server.subresources import WholeObjectView
 __all__ = ["review"]
 
 _OWNED = ("SelfSubjectAccessReview", "TokenReview")
-"""The questions that are answered with who asked them."""
+"""The reviews whose answers contain managed fields."""
 
 
 async def review(call: Call) -> HttpResponse:
-    """The question with its answer as the status."""
+    """Return the review with its answer as the status."""
     agent = call.request.headers.get("user-agent", "")
     options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
     asked = await call.run(lambda: read_object(call, options.validation))
@@ -49,7 +49,7 @@ def _answered(call: Call, asked: Object) -> Object:
 
 
 def _authenticated(call: Call, spec: Object) -> Object:
-    """Whose token it is."""
+    """Return the status of a TokenReview: the user of a token."""
     token = spec.get("token") or ""
     if not token:
         raise bad_request("token is required for TokenReview in authentication")

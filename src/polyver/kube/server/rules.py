@@ -1,4 +1,4 @@
-"""What kinds and their parts add to the way that every write goes."""
+"""Interfaces for the rules of a kind and for the views of its subresources."""
 
 from __future__ import annotations
 
@@ -13,97 +13,100 @@ __all__ = ["KindRules", "ObjectView"]
 
 
 class KindRules:
-    """What a kind adds to the way of every write; this adds nothing."""
+    """The rules that a kind adds to every write; this base class adds none."""
 
     name_problems: Callable[[str], list[str]] = staticmethod(dns_subdomain_problems)
     unconditional = True
-    """Whether an update may leave out the resourceVersion."""
+    """True if an update may leave out the resourceVersion."""
     creates_on_update = False
     counts = False
-    """Whether generation counts the changes."""
+    """True if metadata.generation counts the changes."""
     answers_deletion = False
-    """Whether a DELETE answers with the object that is gone."""
+    """True if a DELETE answers with the deleted object."""
     has_status = False
-    """Whether the status has a path of its own, so that other writes leave it alone."""
+    """True if the status is a subresource, so that other writes do not change it."""
     status_keeps: tuple[str, ...] | None = None
-    """What a write to that path leaves of metadata; all of it, if nobody says."""
+    """Metadata fields that a write to the status leaves unchanged; None for all."""
     costly = False
-    """Whether the work on its objects takes long even if they are small."""
+    """True if the work on its objects takes long even if they are small."""
     brings_status = False
-    """Whether a new object may bring its status along all the same."""
+    """True if a new object may contain its status although the status is a subresource."""
 
     def default(self, obj: Object) -> None:
-        """Fill in what a request left out; it counts as written by whoever sent the request."""
+        """Set defaults; they count as written by the sender of the request."""
 
     def settle(self, obj: Object, *, applied: bool) -> None:
-        """Change a valid object into what kube-apiserver stores, or reads from its store."""
+        """Change a valid object into what kube-apiserver stores or reads back."""
 
     def prepare_create(self, obj: Object) -> None:
-        """Set what the server sets, and clear what only it may set."""
+        """Set the fields that the server sets, and clear those that only it may set."""
 
     def prepare_update(self, obj: Object, old: Object) -> None:
-        """The same, when there was something before."""
+        """Do the same for an update."""
 
     def prepare_status(self, obj: Object, old: Object) -> Object:
-        """What a write to /status makes of the object: only the status is new."""
+        """Return the object after a write to /status: only the status is new."""
         kept = {key: value for key, value in old.items() if key != "status"}
         if "status" in obj:
             kept["status"] = obj["status"]
         return kept
 
     def check_create(self, obj: Object) -> list[Cause]:
-        """All that is wrong with a new object, but for its metadata."""
+        """Return all problems of a new object, except of its metadata."""
         del obj
         return []
 
     def check_update(self, obj: Object, old: Object) -> list[Cause]:
-        """All that is wrong with a change, but for metadata."""
+        """Return all problems of a change, except of metadata."""
         del old
         return self.check_create(obj)
 
     def check_status(self, obj: Object, old: Object) -> list[Cause]:
-        """All that is wrong with a new status."""
+        """Return all problems of a new status."""
         del obj, old
         return []
 
     def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
-        """What is wrong with an object and was so before; it is told even if others refuse it."""
+        """Return problems that the old object had too.
+
+        They become warnings, even if the write is refused for another reason.
+        """
         del obj, old
         return ()
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
-        """What the user should know of a write that is done all the same."""
+        """Return warnings for a write that succeeds."""
         del obj, old
         return ()
 
     def held(self, obj: Object) -> bool:
-        """Whether something keeps an object that is being deleted."""
+        """Report whether a finalizer keeps an object that is being deleted."""
         return bool(obj["metadata"].get("finalizers"))
 
     def begin_deletion(self, obj: Object, now: str) -> None:
-        """What changes when a deletion begins that has to wait."""
+        """Set the metadata of an object whose deletion begins but has to wait."""
         metadata = obj["metadata"]
         metadata |= {"deletionTimestamp": now, "deletionGracePeriodSeconds": 0}
         if metadata.get("generation"):
             metadata["generation"] += 1
 
     def ended(self, obj: Object, now: str) -> Object:
-        """How an object that is gone is answered."""
+        """Return the object that the answer to its deletion shows."""
         del now
         return obj
 
 
 class ObjectView(Protocol):
-    """What a path shows of an object, and what a write there makes of the object."""
+    """The part of an object that a path shows, and how a write there changes the object."""
 
     @property
     def name(self) -> str: ...
 
     def show(self, obj: Object) -> Object:
-        """What a GET answers with."""
+        """Return the answer to a GET."""
 
     def base(self, obj: Object) -> Object:
-        """What a patch begins with."""
+        """Return the object that a patch is applied to."""
 
     def merge(self, shown: Object, old: Object) -> Object: ...
 

@@ -1,4 +1,4 @@
-"""Which objects a list or a watch is about, decided on stored bytes with little decoding."""
+"""Label and field selection of a list or a watch, on stored bytes with little decoding."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NAMES = ("metadata.name", "metadata.namespace")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What labels and fields must be; without any, everything matches."""
+    """The labels and fields that objects must have; without any, everything matches."""
 
     resource: ServedResource
     labels: Sequence[LabelRequirement]
@@ -51,12 +51,12 @@ class Selection:
 
     @property
     def name(self) -> str:
-        """The one name that can match, if there is one."""
+        """The only name that can match, if the fields require one."""
         names = [each.value for each in self.fields if each.equal and each.field == _NAMES[0]]
         return names[0] if names else ""
 
     async def matches(self, entry: StoreEntry) -> bool:
-        """Whether a stored object is one of those."""
+        """Report whether a stored object matches."""
         if self.everything:
             return True
         metadata = _header.decode(entry.value).metadata
@@ -77,7 +77,7 @@ class Selection:
 
 
 def read_selection(resource: ServedResource, options: ListOptions) -> Selection:
-    """The selectors of a request; fields that cannot be selected by are refused."""
+    """Parse the selectors of a request; raise an error for fields that cannot be selected by."""
     try:
         labels = parse_label_selector(options.labels) if options.labels else ()
         fields = parse_field_selector(options.fields) if options.fields else ()

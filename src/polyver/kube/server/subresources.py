@@ -1,4 +1,4 @@
-"""Parts of an object with paths of their own, and how a write to one of them changes the whole."""
+"""Views of an object by path (whole, status, finalize, scale), and how a write there changes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCALE = ResourceKind("autoscaling", "v1", "Scale", "scales", "scale", namespaced
 
 
 class _ShownWhole:
-    """A part whose path shows the whole object."""
+    """A view that shows the whole object."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class _ShownWhole:
 
 @dataclass(frozen=True, slots=True)
 class WholeObjectView(_ShownWhole):
-    """The object itself; a status that has its own path stays as it is."""
+    """The object itself; a write leaves a status with its own path as it is."""
 
     rules: KindRules
     name: str = ""
@@ -50,7 +50,7 @@ class WholeObjectView(_ShownWhole):
 
 @dataclass(frozen=True, slots=True)
 class StatusView(_ShownWhole):
-    """The status alone: nothing else changes here, but in built-in kinds metadata."""
+    """The status: a write changes nothing else, except metadata of built-in kinds."""
 
     rules: KindRules
     name: str = "status"
@@ -62,13 +62,13 @@ class StatusView(_ShownWhole):
             changed = {key: value for key, value in given.items() if key not in left}
             same = {key: value for key, value in old["metadata"].items() if key in left}
             return merged | {"metadata": changed | same}
-        # The revision that the request was made for is still to be compared.
+        # The revision in the request is still to be compared.
         names = {key: given[key] for key in ("resourceVersion", "uid") if key in given}
         kept = {key: value for key, value in old["metadata"].items() if key != "resourceVersion"}
         return merged | {"metadata": kept | names}
 
     def prepare(self, obj: Object, old: Object) -> None:
-        """Nothing else changes."""
+        """Do nothing."""
 
     def check(self, obj: Object, old: Object) -> list[Cause]:
         return self.rules.check_status(obj, old)
@@ -76,7 +76,7 @@ class StatusView(_ShownWhole):
 
 @dataclass(frozen=True, slots=True)
 class FinalizeView(_ShownWhole):
-    """What keeps a namespace, which only its own path may take away."""
+    """The finalizers in the spec of a namespace, which only this path can change."""
 
     rules: KindRules
     name: str = "finalize"
@@ -89,7 +89,7 @@ class FinalizeView(_ShownWhole):
         return old | {"spec": spec, "metadata": shown["metadata"]}
 
     def prepare(self, obj: Object, old: Object) -> None:
-        """Nothing else changes."""
+        """Do nothing."""
 
     def check(self, obj: Object, old: Object) -> list[Cause]:
         return self.rules.check_update(obj, old)
@@ -97,7 +97,7 @@ class FinalizeView(_ShownWhole):
 
 @dataclass(frozen=True, slots=True)
 class ScaleView:
-    """Replicas and their selector, wherever the kind keeps them."""
+    """Replicas and their selector, from the fields where the kind has them."""
 
     rules: KindRules
     replicas: Names = ("spec", "replicas")
@@ -105,7 +105,7 @@ class ScaleView:
     selector: Names = ()
     name: str = "scale"
     strict: bool = True
-    """Whether an object that does not say its replicas has no scale."""
+    """True if an object without the replicas field has no scale."""
 
     def show(self, obj: Object) -> Object:
         if self.strict and dig(obj, self.replicas) is None:
@@ -139,7 +139,7 @@ class ScaleView:
         replicas = dig(obj, self.replicas)
         negative = isinstance(replicas, int) and replicas < 0
         if negative and not self.strict:
-            # Built-in kinds check the scale, and not what it would make of the object.
+            # For built-in kinds the Scale is checked, not the changed object.
             text = "must be greater than or equal to 0"
             wrong = invalid_field(dotted(self.replicas)[1:], replicas, text)
             raise invalid(SCALE, obj["metadata"].get("name", ""), [wrong])
@@ -147,12 +147,12 @@ class ScaleView:
 
 
 def dotted(names: Names) -> str:
-    """A path as errors write it."""
+    """Return a path as errors write it."""
     return "".join(f".{name}" for name in names)
 
 
 def dig(obj: object, names: Names) -> Any:
-    """What is at a path, or None."""
+    """Return the value at a path, or None."""
     for name in names:
         if not isinstance(obj, dict) or name not in obj:
             return None
@@ -167,7 +167,7 @@ def _put(obj: Object, names: Names, value: object) -> None:
 
 
 def _selector(found: object) -> str:
-    """A selector as text: custom kinds keep it so, built-in ones as labels."""
+    """Return a selector as a string; custom kinds store a string, built-in kinds labels."""
     match found:
         case str():
             return found

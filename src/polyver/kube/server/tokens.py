@@ -1,6 +1,6 @@
-"""Tokens of service accounts as text: claims that are signed, and read back.
+"""Signed tokens of service accounts: JSON Web Tokens with one algorithm and one key.
 
-JSON Web Tokens with one algorithm and one key: what a token says of its own algorithm is not read.
+The algorithm that a token names is never read.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _REMEMBERED = 1024
 
 
 class BadToken(Exception):
-    """A token that proves nothing; without a text it is none of ours at all."""
+    """A token that is not valid; without a message, the token has another issuer or format."""
 
 
 class ClaimReference(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An object that a token is about."""
+    """The name and uid of an object in a token."""
 
     name: str
     uid: str = ""
 
 
 class PrivateClaims(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Whose token it is, and which object has to be there for as long as it is used."""
+    """The service account of a token, and the objects that must exist while it is used."""
 
     namespace: str
     node: ClaimReference | None = None
@@ -46,7 +46,7 @@ class PrivateClaims(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a token says; times are in seconds."""
+    """The claims of a token; times are in seconds."""
 
     aud: tuple[str, ...]
     exp: int
@@ -67,14 +67,14 @@ _issued = msgspec.json.Decoder(_Issued)
 
 
 class TokenSigner:
-    """Signs claims with a private key (PEM), which is asked for when it is first needed."""
+    """Signs claims with a private key (PEM), which is loaded when it is first needed."""
 
     def __init__(self, key: Callable[[], bytes]) -> None:
         self._pem = key
         self._read = lru_cache(_REMEMBERED)(self._verified)
 
     def sign(self, claims: Claims) -> str:
-        """The token with these claims."""
+        """Return the token with these claims."""
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import ec, utils
 
@@ -85,7 +85,7 @@ class TokenSigner:
         return f"{text}.{_encoded(b''.join(halves))}"
 
     def read(self, token: str) -> Claims:
-        """What a token says, if it was signed here; whether it still holds is another question."""
+        """Return the claims of a token that was signed here; the caller checks them."""
         try:
             _, content, _ = token.split(".")
             issuer = _issued.decode(_decoded(content)).iss

@@ -1,4 +1,4 @@
-"""Watches: what was there, then every change, each as one line."""
+"""Watches: the existing objects, then every change, each as one line."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
 def watch_objects(call: Call, options: ListOptions) -> HttpResponse:
-    """A stream of events; what is wrong with the request is told before it begins."""
-    if call.place.name:  # one of the old paths, which name the object
+    """Return a stream of events; errors in the request are raised before it begins."""
+    if call.place.name:  # one of the deprecated paths, which name the object
         named = f"metadata.name={call.place.name}"
         options = replace(options, fields=",".join(filter(None, [options.fields, named])))
     selection = read_selection(call.resource, options)
     revision = read_revision(options.revision)
     if call.form.kind == "Table":
-        table_of(call, [])  # tells what is wrong with the query, if something is
+        table_of(call, [])  # raises if the query is wrong
     return call.stream(_Watching(call, options, selection).lines(revision))
 
 
 class _Watching:
-    """One watch: its beginning, its events in the form asked for, its end."""
+    """One watch, from the initial events to its end, in the requested format."""
 
     def __init__(self, call: Call, options: ListOptions, selection: Selection) -> None:
         self._call = call
@@ -54,7 +54,7 @@ class _Watching:
         self._selection = selection
         self._prefix = self._narrowed()
         self._columns_told = False
-        # What most watchers want, and what is the same for all of them.
+        # The case of most watchers, in which all of them get the same lines.
         self._as_stored = selection.everything and call.form.kind != "Table"
         seconds = options.timeout or _LONGEST
         self._end = time.monotonic() + seconds
@@ -62,7 +62,7 @@ class _Watching:
     def _narrowed(self) -> str:
         resource, place = self._call.resource, self._call.place
         prefix = resource.range(place.namespace)
-        # Names that go on after this one are sorted out by the selection.
+        # The selection filters out longer names with the same beginning.
         return prefix + self._selection.name if place.namespace else prefix
 
     async def lines(self, revision: int) -> AsyncIterator[bytes]:
@@ -99,7 +99,7 @@ class _Watching:
             watch.close()
 
     def _is_served(self) -> bool:
-        """Whether the kind is still served as it was when the request came."""
+        """Report whether the kind is still served as it was when the request came."""
         kind, catalogue = self._call.resource.kind, self._call.server.catalogue
         now = catalogue.get(kind.group, kind.version, kind.plural)
         return now is not None and now.watches is self._call.resource.watches
@@ -110,14 +110,15 @@ class _Watching:
         return self._call.store.watch(self._prefix, revision)
 
     async def _follow(self, watch: StoreWatch, revision: int) -> AsyncIterator[bytes]:
-        """Events that come after a revision, which may itself be yet to come."""
+        """Yield events after a revision, which may lie in the future."""
         bookmark = time.monotonic() + _BOOKMARK_EVERY
         while (left := self._end - time.monotonic()) > 0:
             try:
                 events = await watch.batch(min(left, _BOOKMARK_EVERY))
             except (Lagging, StoreClosed):
                 return
-            reached = watch.revision  # before anything is waited for: what comes then is not told
+            # Read before any await: events that arrive later are not in this batch.
+            reached = watch.revision
             lines = []
             turns = Turns()
             for event in events:
@@ -142,7 +143,7 @@ class _Watching:
         return lines
 
     async def _told(self, event: StoreEvent) -> bytes:
-        """The line for an event; empty for one that cannot be converted, as on the real server."""
+        """Return the line for an event; empty if conversion fails, as in kube-apiserver."""
         if self._as_stored and self._call.resource.is_shown(event.entry):
             return _stored_line(event, self._call.form)
         try:
@@ -151,7 +152,7 @@ class _Watching:
             return b""
 
     async def _selected(self, event: StoreEvent) -> bytes:
-        """The line for an event; empty for what is not, and was not, selected."""
+        """Return the line for an event; empty if the object is not and was not selected."""
         entry, before = event.entry, event.previous
         was = before is not None and await self._selection.matches(before)
         if event.deleted:
@@ -174,7 +175,7 @@ class _Watching:
         return _plain_line(kind, value)
 
     def _table(self, obj: Object) -> Object:
-        """A Table of one row; only the first has the columns."""
+        """Return a Table of one row; only the first one has the columns."""
         columns, self._columns_told = not self._columns_told, True
         return table_of(self._call, [obj], columns=columns)
 
@@ -196,20 +197,20 @@ class _Watching:
 
 
 def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
-    """An object that left the selection, with the revision that made it leave."""
+    """Return an object that left the selection, with the revision at which it left."""
     head, tail = rewritten(before.value)
     return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
 
 
 def _stored_line(event: StoreEvent, form: ResponseFormat) -> bytes:
-    """The line for an event that is selected, as everything is, and sent as it is stored."""
+    """Return the line for an event of a watch without selectors, with the stored bytes."""
     kind = "DELETED" if event.deleted else "ADDED" if event.previous is None else "MODIFIED"
     if form.kind:
         return _metadata_line(kind, event.entry.value, form.api_version)
     return _plain_line(kind, event.entry.value)
 
 
-# Many watchers get the same line, one after the other.
+# Many watchers request the same line one after the other.
 @lru_cache(maxsize=4)
 def _plain_line(kind: str, value: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (kind.encode(), value)

@@ -1,7 +1,7 @@
-"""The place of admission webhooks in a write: what they are told, and what is taken from them.
+"""The calls of admission webhooks in a write: what they receive, and what is used of their changes.
 
-They are asked after all that this process has to say itself, and what they change has to be right
-in all that a request has to be right in.
+They are called after the admission chain of this process. Changes by a webhook must be as valid as
+a request.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def subject_of(
     other_kind: ResourceKind | None = None,
     deletion: DeleteOptions | None = None,
 ) -> AdmissionAttributes | None:
-    """What webhooks are told of a write; None if there is nobody to tell."""
+    """Return the attributes of a write for webhooks; None if there are no webhooks."""
     webhooks = call.server.webhooks
     if webhooks.idle or not await webhooks.any():
         return None
@@ -58,7 +58,7 @@ async def subject_of(
     return AdmissionAttributes(
         resource=call.resource,
         operation=operation,
-        # A namespace is in itself.
+        # A namespace counts as being in itself.
         namespace=name if kind.resource == "namespaces" else call.place.namespace,
         name=name,
         object=None,
@@ -95,7 +95,7 @@ def _delete_options(options: DeleteOptions) -> Object:
 
 
 async def mutate_create(call: Call, subject: AdmissionAttributes, obj: Object) -> Object:
-    """What mutating webhooks make of a new object."""
+    """Return a new object after mutating webhooks."""
     subject.object = obj
     await call.server.webhooks.mutate(subject)
     changed = subject.object
@@ -106,7 +106,7 @@ async def mutate_create(call: Call, subject: AdmissionAttributes, obj: Object) -
 
 
 class PendingUpdate(NamedTuple):
-    """A change: what the request says of its part, what that makes of the object, what was."""
+    """A change: the object in the request, the object to store, and the old object."""
 
     shown: Object
     obj: Object
@@ -116,10 +116,10 @@ class PendingUpdate(NamedTuple):
 async def mutate_update(
     call: Call, subject: AdmissionAttributes, part: ObjectView, change: PendingUpdate
 ) -> Object | None:
-    """What mutating webhooks make of an object as it is to be stored; None if they leave it.
+    """Return an object to store after mutating webhooks; None if they leave it as it is.
 
-    They see all that the request says; of what they make of it as much is taken as of a request to
-    the same path.
+    They see all of the request. Of their changes, the same parts are used as of a request to the
+    same path.
     """
     shown, obj, old = change
     seen = _seen(call, part, shown, obj)
@@ -141,7 +141,7 @@ async def mutate_update(
 
 
 def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
-    """What the request says, with its owners."""
+    """Return the object of the request, with its managed fields."""
     if isinstance(part, ScaleView):
         seen = shown | {"metadata": dict(shown["metadata"])}
         set_entries(seen, _scale_entries(call, part, obj))
@@ -155,7 +155,7 @@ def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
 
 
 def _scale_entries(call: Call, part: ScaleView, obj: Object) -> list[Entry]:
-    """Who owns the replicas, told as owners of the replicas of a Scale."""
+    """Return the entries that own the replicas, as entries for the replicas of a Scale."""
     fields: Object = {"f:spec": {"f:replicas": {}}}
     about = {"apiVersion": SCALE.api_version, "fieldsType": "FieldsV1", "fieldsV1": fields}
     path = tuple(f"f:{name}" for name in part.replicas)
@@ -169,21 +169,21 @@ def _scale_entries(call: Call, part: ScaleView, obj: Object) -> list[Entry]:
 async def validate(
     call: Call, subject: AdmissionAttributes, part: ObjectView, obj: Object, old: Object | None
 ) -> None:
-    """Ask validating webhooks about an object as it will be stored."""
+    """Call the validating webhooks for an object as it will be stored."""
     subject.object = part.base(obj)
     subject.old = None if old is None else part.base(old)
     await call.server.webhooks.validate(subject)
 
 
 async def deleted(call: Call, subject: AdmissionAttributes, old: Object) -> None:
-    """Ask all webhooks about an object that is to be deleted."""
+    """Call all webhooks for an object that is to be deleted."""
     subject.old = old
     await call.server.webhooks.mutate(subject)
     await call.server.webhooks.validate(subject)
 
 
 def pruned(call: Call, obj: Object) -> None:
-    """Take away what a webhook put into an object that its kind does not know."""
+    """Remove fields that a webhook added and the kind does not have."""
     if call.resource.conform is not None:
         obj["metadata"] = decode_typed(obj["metadata"], metadata_shape()).value
         call.resource.conform(obj)
@@ -204,7 +204,7 @@ def _check_kind(call: Call, changed: Object) -> None:
 
 
 def _keep_entries(call: Call, changed: Object, before: Any) -> None:
-    """Owners that a webhook made unreadable are put back."""
+    """Restore managedFields if a webhook made them invalid."""
     metadata: Mapping[str, Any] = changed["metadata"]
     entries = metadata.get("managedFields") or ()
     if entries == (before or ()):
@@ -217,5 +217,5 @@ def _keep_entries(call: Call, changed: Object, before: Any) -> None:
 
 
 def shown_kind(part: ObjectView) -> ResourceKind | None:
-    """The kind of what a part shows, if it is another than that of the object."""
+    """Return the kind that a view shows, if it is not the kind of the object."""
     return SCALE if isinstance(part, ScaleView) else None

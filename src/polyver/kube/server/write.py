@@ -1,4 +1,4 @@
-"""Creating, replacing and patching: one way for every kind, from the request to the store."""
+"""Create, update, patch and apply requests for all kinds, from the request to the store."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from polyver.languages.values.strings import same
 
 __all__ = ["create_object", "patch_object", "update_object"]
 
-# Without a revision a write is tried until it wins; this many others cannot all be faster.
+# A write without a resourceVersion is repeated after each conflict, at most this often.
 _MOST_TRIES = 1000
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 _SET_BY_SERVER = (
@@ -60,18 +60,18 @@ _SET_BY_SERVER = (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An object on its way to the store, and its owners if an apply has already found them."""
+    """An object on its way to the store, and its managed-fields entries if an apply set them."""
 
     obj: Object
     owners: Sequence[Managed] | None = None
     shown: Object | None = None
-    """Of a change: what the path is to show, before it was merged into what is there."""
+    """For a change: the object as the request path shows it, before it is merged."""
     entry: StoreEntry | None = None
-    """Of a change: what is there."""
+    """For a change: the stored entry."""
 
 
 async def create_object(call: Call) -> HttpResponse:
-    """A new object."""
+    """Create an object (POST)."""
     options = _options(call, "CreateOptions")
     obj = await call.run(lambda: read_object(call, options.validation))
     match_namespace(call, obj)
@@ -93,18 +93,18 @@ async def _create(call: Call, draft: Draft, options: WriteOptions) -> HttpRespon
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A new object that everybody who may change it has seen, and what is still to be asked."""
+    """A new object after all mutating admission, and what validating admission needs."""
 
     obj: Object
     review: AdmissionRequest
     subject: AdmissionAttributes | None
     pruned: bool
     applied: bool
-    """Whether it comes from a server-side apply."""
+    """True if the object comes from a server-side apply."""
 
 
 async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
-    """Let everybody who may change a new object do so, before the server sets what it sets."""
+    """Run mutating admission on a new object, before the server sets its own metadata."""
     obj = draft.obj
     await call.run(lambda: _dedupe_owners(call, obj))
     _wipe(call, obj)
@@ -170,7 +170,7 @@ def _check_new(call: Call, obj: Object) -> None:
 async def _own(
     call: Call, part: ObjectView, draft: Draft, old: Object | None, options: WriteOptions
 ) -> None:
-    """Note who owns what: before anyone in the chain of admission changes the object."""
+    """Record the field owners, before admission can change the object."""
     if draft.owners is not None:
         set_entries(draft.obj, draft.owners)
     else:
@@ -178,7 +178,10 @@ async def _own(
 
 
 def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
-    """Built-in kinds insist on a domain; custom ones warn, for what was there before the rule."""
+    """Return a cause for each finalizer without a domain.
+
+    Custom kinds get none (they only get a warning), because objects older than this rule exist.
+    """
     if call.resource.kind.custom or call.resource.kind.group == "apiextensions.k8s.io":
         return []
     text = "name is neither a standard finalizer name nor is it fully qualified"
@@ -201,7 +204,7 @@ def _check_unstored(obj: Object) -> None:
 
 
 def _wipe(call: Call, obj: Object) -> None:
-    """Take away what only the server sets, whatever was there."""
+    """Remove the metadata that only the server sets."""
     _check_unstored(obj)
     metadata = obj["metadata"]
     for name in _SET_BY_SERVER:
@@ -211,7 +214,7 @@ def _wipe(call: Call, obj: Object) -> None:
 
 
 def _stamp(call: Call, obj: Object) -> None:
-    """Metadata of a new object, as only the server sets it."""
+    """Set the metadata of a new object that only the server sets."""
     metadata = obj["metadata"]
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][:248] + call.server.new_suffix()
@@ -223,7 +226,7 @@ def _stamp(call: Call, obj: Object) -> None:
 
 
 async def update_object(call: Call, part: ObjectView) -> HttpResponse:
-    """An object, or a part of it, in place of what is there."""
+    """Replace an object or a part of it (PUT)."""
     options = _options(call, "UpdateOptions")
     obj = await call.run(lambda: read_object(call, options.validation))
     match_name(call, obj)
@@ -241,14 +244,15 @@ async def update_object(call: Call, part: ObjectView) -> HttpResponse:
 
 
 async def patch_object(call: Call, part: ObjectView) -> HttpResponse:
-    """A change to what is there; without a revision in it, it is tried again if need be."""
+    """Patch an object; on a conflict, repeat unless the patch names a resourceVersion."""
     applied = patch_type(call) == APPLY
     options = _options(call, "PatchOptions", applied=applied)
     if applied:
         return await _apply(call, part, options)
 
     async def change(entry: StoreEntry, old: Object) -> Draft:
-        # A patch shares what it does not touch with what it was made of, so that is its own.
+        # The patched object shares its unchanged parts with the object that it was made from, so
+        # that object is decoded for this request only.
         base = part.base(await call.resource.decode(entry, kept=True))
         shown = await call.run(lambda: patched(call, base, options))
         match_name(call, shown)
@@ -259,7 +263,7 @@ async def patch_object(call: Call, part: ObjectView) -> HttpResponse:
 
 
 async def _apply(call: Call, part: ObjectView, options: WriteOptions) -> HttpResponse:
-    """What someone wants an object to be, merged into what it is; or the object itself."""
+    """Merge an applied configuration into the stored object, or create the object."""
     config = await call.run(lambda: read_config(call))
 
     async def change(entry: StoreEntry, old: Object) -> Draft:
@@ -297,7 +301,7 @@ async def _change(
         if entry is None:
             raise not_found(call.resource.kind, call.place.name)
         call.weight = max(call.weight, len(entry.value))
-        # Patches are content with what was converted before.
+        # Patches may use a cached conversion.
         old = await call.resource.decode(entry, kept=kept)
         draft = await change(entry, old)
         update = await _updated(call, part, draft, old, options)
@@ -312,7 +316,7 @@ async def _change(
 async def _updated(
     call: Call, part: ObjectView, draft: Draft, old: Object, options: WriteOptions
 ) -> Object:
-    """The object as it will be stored: owned, admitted, prepared, validated."""
+    """Return the object as it will be stored: owned, admitted, prepared and validated."""
     obj = draft.obj | {"metadata": dict(draft.obj["metadata"])}
     await call.run(lambda: _dedupe_owners(call, obj))
     draft = Draft(obj, draft.owners, draft.shown, draft.entry)
@@ -369,7 +373,7 @@ def _check_change(call: Call, part: ObjectView, obj: Object, old: Object) -> Non
 async def _mutated(
     call: Call, part: ObjectView, draft: Draft, old: Object, subject: AdmissionAttributes
 ) -> Object | None:
-    """What mutating webhooks make of a change; None if they leave it as it is."""
+    """Return the change after mutating webhooks; None if they leave it as it is."""
     assert draft.shown is not None
     made = await mutate_update(call, subject, part, PendingUpdate(draft.shown, draft.obj, old))
     if made is not None:
@@ -378,7 +382,11 @@ async def _mutated(
 
 
 def _keep_metadata(obj: Object, old: Object) -> None:
-    """What only the server sets stays, but for what a request may not even try to change."""
+    """Restore the metadata that only the server sets.
+
+    A uid, deletionTimestamp or deletionGracePeriodSeconds in the request stays, so that the checks
+    can reject a changed value.
+    """
     metadata, before = obj["metadata"], old["metadata"]
     metadata.pop("selfLink", None)
     for name in ("creationTimestamp", "generation"):
@@ -392,7 +400,7 @@ def _keep_metadata(obj: Object, old: Object) -> None:
 
 
 def _count(call: Call, obj: Object, old: Object) -> None:
-    """Anything but metadata counts, and but a status that has its own path."""
+    """Increase the generation if more changed than metadata and a status with its own path."""
     aside = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
     new = {key: value for key, value in obj.items() if key not in aside}
     before = {key: value for key, value in old.items() if key not in aside}
@@ -404,14 +412,14 @@ async def _store(
     call: Call, part: ObjectView, entry: StoreEntry, obj: Object, options: WriteOptions
 ) -> HttpResponse:
     head, tail = await call.resource.stored_form(obj)
-    # A write that changes nothing is none: the revision stays, nobody hears of it.
+    # A write that changes nothing is not stored: the revision stays, and watchers get no event.
     if b"%b%d%b" % (head, entry.revision, tail) == entry.value:
         return await _answer(call, part, entry)
     if options.dry_run:
         return await data_answer(call, part.show(obj))
     if obj["metadata"].get("deletionTimestamp") and not call.resource.rules.held(obj):
-        # The last finalizer is gone, and with it the object. Watchers see it as it was before,
-        # and the answer has the revision of before.
+        # Removing the last finalizer deletes the object. Watchers get the object as it was before,
+        # and the answer has the old revision.
         last = rewritten(entry.value)
         await call.store.write(StoreWrite(entry.key, *last, entry.revision, delete=True))
         return await data_answer(call, part.show(obj))
@@ -442,7 +450,7 @@ def _check_revision(call: Call, obj: Object, entry: StoreEntry) -> None:
 
 
 def _must_be_specified(call: Call) -> ApiError:
-    """Of all the 422s the one that names the resource and not the kind."""
+    """Return the only 422 error that names the resource instead of the kind."""
     kind, name = call.resource.kind, call.place.name
     cause = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
     group = {"group": kind.group} if kind.group else {}
@@ -464,7 +472,7 @@ def _check_uid(call: Call, obj: Object, old: Object) -> None:
 
 
 def registry_key(call: Call) -> str:
-    """Where the real server would keep the object."""
+    """Return the etcd key under which kube-apiserver would store the object."""
     kind, place = call.resource.kind, call.place
     group = [kind.group] if kind.custom else []
     return "/".join(
@@ -473,7 +481,7 @@ def registry_key(call: Call) -> str:
 
 
 def match_name(call: Call, obj: Object) -> None:
-    """The name in a body must be that of the path."""
+    """Raise an error unless the name in the body is the name in the path."""
     name, wanted = obj["metadata"].get("name") or "", call.place.name
     if not name:
         text = f"the name of the object ({wanted} based on URL) was undeterminable: "

@@ -1,4 +1,4 @@
-"""Where the embedded server keeps its objects; nobody else opens it."""
+"""Stores of objects for the embedded server; nothing else opens one."""
 
 from polyver.kube.store.interface import (
     Compacted,

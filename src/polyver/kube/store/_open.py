@@ -1,7 +1,7 @@
-"""Open the file of a store: the lock, the checks, the format.
+"""Opens the file of a store: the lock, the checks, the format.
 
 Nothing is written to a file that is damaged, that polyver did not write, or that a newer polyver
-wrote: what can still be read from it stays as it is.
+wrote, so that its readable content is kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from polyver.kube.store.interface import StoreDamaged, StoreFailed, StoreLocked,
 __all__ = ["lock_folder", "open_database", "prepare_file"]
 
 FORMAT = 1
-"""The version of the schema below, which the file has as its `user_version`."""
+"""The version of the schema below, stored in the file as its `user_version`."""
 _MODE = 0o600
 _MOST_PROBLEMS = 5
 _REPAIR = (
@@ -52,7 +52,7 @@ having max(revision) > (select value from facts where name = 'newest')
 
 
 def lock_folder(folder: Path) -> IO[bytes]:
-    """Take a folder for this process alone; the lock ends with the process."""
+    """Lock a folder for this process; the lock ends with the process."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = (folder / "lock").open("ab")
@@ -70,10 +70,10 @@ def lock_folder(folder: Path) -> IO[bytes]:
 
 
 def prepare_file(path: Path, *, new: bool, verify: bool) -> None:
-    """Have a whole store in a file that only its owner reads.
+    """Make sure that a file is an intact store that only its owner can read.
 
-    `new` allows an empty store to be made. `verify` compares the indexes with the tables, too,
-    which takes several times as long.
+    `new` allows creating an empty store. `verify` also compares the indexes with the tables, which
+    takes several times as long.
     """
     missing = StoreMissing(f"{path} is missing or empty")
     if not path.exists() and not new:

@@ -1,4 +1,4 @@
-"""Entries that were read or written lately, so that most reads of one entry ask no database."""
+"""Cache of recently used entries, so that most reads of one entry do not query the database."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ _MOST = 8 * 1024 * 1024
 
 
 class Recent:
-    """Entries as they are now, as many as fit; those that nobody asked for go first.
+    """Current entries up to a total size; the least recently used are dropped first.
 
-    One is not kept while it is being changed: until that is told, only the database knows.
+    An entry is not cached while it is being changed: until the outcome is known, only the database
+    is right.
     """
 
     def __init__(self, most: int = _MOST) -> None:
@@ -28,7 +29,7 @@ class Recent:
         return entry
 
     def keep(self, entry: StoreEntry) -> None:
-        """Remember what was read, unless it is about to be another."""
+        """Cache an entry, unless it is being changed."""
         if entry.key in self._changing:
             return
         self._forget(entry.key)
@@ -38,12 +39,12 @@ class Recent:
             self._forget(next(iter(self._entries)))
 
     def begin(self, key: str) -> None:
-        """An entry is being changed; several changes may be under way."""
+        """Drop an entry that is being changed; several changes may be in progress."""
         self._forget(key)
         self._changing[key] = self._changing.get(key, 0) + 1
 
     def end(self, key: str) -> None:
-        """A change is done, or has failed."""
+        """Record that a change succeeded or failed."""
         left = self._changing.pop(key) - 1
         if left:
             self._changing[key] = left

@@ -1,4 +1,4 @@
-"""Hands every change to those who watch, without waiting for any of them."""
+"""Delivers every change to the watchers without waiting for any of them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MOST_WAITING = 10_000
 
 
 class Watcher:
-    """Events for one watcher: first those of the log, then those that come."""
+    """Events for one watcher: first those from the log, then new ones."""
 
     def __init__(self, prefix: str, past: Iterable[StoreEvent], newest: int, hub: Hub) -> None:
         self.prefix = prefix
-        self._newest = newest  # what the past already holds
+        self._newest = newest  # the past events cover up to this revision
         self._waiting: deque[StoreEvent] = deque(past)
         self._most = len(self._waiting) + MOST_WAITING
         self._hub = hub
@@ -43,7 +43,7 @@ class Watcher:
         return bool(self._waiting) or self._end is not None
 
     async def batch(self, patience: float) -> list[StoreEvent]:
-        """All events that wait, or none if none comes in time."""
+        """Return all pending events, or none if none comes within the timeout."""
         if not self._waiting and self._end is None:
             await self._sleep(patience)
         if not self._waiting and self._end is not None:
@@ -53,9 +53,9 @@ class Watcher:
         return events
 
     async def _sleep(self, patience: float | None) -> None:
-        """Until there is something, or for so many seconds.
+        """Wait for an event, at most for the timeout.
 
-        With a timer of its own: asyncio's timeouts cost more than telling an event.
+        It has its own timer: asyncio's timeouts cost more than the delivery of an event.
         """
         loop = asyncio.get_running_loop()
         self._sleeping = loop.create_future()
@@ -72,7 +72,7 @@ class Watcher:
             self._sleeping.set_result(None)
 
     def close(self) -> None:
-        """Want no more; whoever waits is woken."""
+        """Stop the watch and wake its reader."""
         self.end(StoreClosed("the watch was closed"))
 
     def offer(self, event: StoreEvent) -> None:
@@ -91,12 +91,12 @@ class Watcher:
 
 
 class Hub:
-    """All watchers of a store, by the beginning of what they watch, so that few are asked."""
+    """All watchers of a store by collection, so that an event is offered to few of them."""
 
     def __init__(self) -> None:
         self._watchers: dict[str, dict[int, Watcher]] = {}
         self.revision = 0
-        """The newest that was told."""
+        """The newest published revision."""
 
     def __len__(self) -> int:
         return sum(map(len, self._watchers.values()))
@@ -107,7 +107,7 @@ class Hub:
         return watcher
 
     def leave(self, watcher: Watcher) -> None:
-        """Tell a watcher nothing more."""
+        """Send a watcher no more events."""
         name = _collection(watcher.prefix)
         there = self._watchers.get(name, {})
         there.pop(id(watcher), None)
@@ -129,7 +129,7 @@ _ANY = ""
 
 
 def _collection(key: str) -> str:
-    """What a key, or a prefix of keys, begins with, if that is a whole collection.
+    """Return the collection of a key or prefix; empty if a prefix spans several collections.
 
     >>> _collection("/apps/deployments/default/web"), _collection("/apps/dep")
     ('/apps/deployments', '')

@@ -1,7 +1,7 @@
-"""What the server needs of a store: bytes under keys, revisions, compare-and-swap, a log to watch.
+"""Interface of a store: bytes under keys, revisions, compare-and-swap, a log to watch.
 
-A revision is one change anywhere in the store; revisions only grow. A value is kept as it will be
-sent, with its own revision already in it, so that reading never encodes.
+A revision is one change anywhere in the store; revisions only grow. A value is stored as it is sent
+to clients, with its own revision in it, so that reading never encodes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class StoreEntry(NamedTuple):
-    """What is under a key: the value, the revision that wrote it, and the one that created it."""
+    """A key and its value, the revision that wrote it, and the revision that created it."""
 
     key: str
     value: bytes
@@ -42,7 +42,7 @@ class StoreEntry(NamedTuple):
 
 
 class StorePage(NamedTuple):
-    """Some entries in the order of their keys, as of a revision, and how many come after them."""
+    """Entries sorted by key as of a revision, and the number of entries after them."""
 
     entries: list[StoreEntry]
     revision: int
@@ -50,7 +50,7 @@ class StorePage(NamedTuple):
 
 
 class StoreEvent(NamedTuple):
-    """One change: what is under the key now, or was when it was deleted, and what was before."""
+    """One change: the new entry, or the last one if it was deleted, and the entry before."""
 
     entry: StoreEntry
     previous: StoreEntry | None
@@ -59,21 +59,21 @@ class StoreEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoreWrite:
-    """A write that happens only if the key is as it was read.
+    """A write that happens only if the key is unchanged since it was read.
 
-    The value is in two parts, between which the store puts the revision that it assigns.
+    The value has two parts; the store inserts the revision that it assigns between them.
     """
 
     key: str
     head: bytes
     tail: bytes
     expected: int
-    """The revision that must be there now; 0 means that nothing may be there."""
+    """The revision that the key must have now; 0 if the key must not exist."""
     delete: bool = False
-    """Whether to take the key away; watchers get the value as the last state."""
+    """True to delete the key; watchers get the value as the last state."""
 
     def made(self, current: StoreEntry | None, revision: int) -> StoreEvent:
-        """What the change does to what is there now, if that is what it expects."""
+        """Return the event of this write; raise `Conflict` if the current entry differs."""
         if (current.revision if current else 0) != self.expected:
             raise Conflict(self, current)
         value = b"%b%d%b" % (self.head, revision, self.tail)
@@ -82,7 +82,7 @@ class StoreWrite:
 
 
 class Conflict(PolyverError):
-    """The key is not as it was read."""
+    """The key has changed since it was read."""
 
     def __init__(self, change: StoreWrite, current: StoreEntry | None) -> None:
         found = f"revision {current.revision}" if current else "nothing"
@@ -93,7 +93,7 @@ class Conflict(PolyverError):
 
 
 class Compacted(PolyverError):
-    """A revision that the log no longer reaches."""
+    """A revision that is no longer in the log."""
 
     def __init__(self, revision: int, oldest: int) -> None:
         super().__init__(f"revision {revision} is compacted", hint=f"the oldest is {oldest}")
@@ -111,7 +111,7 @@ class FutureRevision(PolyverError):
 
 
 def check_revision(revision: int, *, newest: int, compacted: int) -> None:
-    """Refuse a revision that is yet to come, or that the log no longer reaches."""
+    """Raise `FutureRevision` or `Compacted` if a revision cannot be read."""
     if revision > newest:
         raise FutureRevision(revision, newest)
     if revision < compacted:
@@ -119,7 +119,7 @@ def check_revision(revision: int, *, newest: int, compacted: int) -> None:
 
 
 class Lagging(PolyverError):
-    """A watcher that takes events more slowly than they come, and was let go."""
+    """A watcher that reads more slowly than events come, and was stopped."""
 
 
 class StoreClosed(PolyverError):
@@ -127,23 +127,23 @@ class StoreClosed(PolyverError):
 
 
 class StoreFailed(PolyverError):
-    """The disk refused; nothing of what was asked has happened."""
+    """The disk refused the request; nothing of it was done."""
 
 
 class StoreDamaged(StoreFailed):
-    """A file that is no longer a whole store."""
+    """A file that is not an intact store."""
 
 
 class StoreMissing(StoreFailed):
-    """A store that was expected to hold something, and is missing or empty."""
+    """A store that should have content, but is missing or empty."""
 
 
 class StoreLocked(PolyverError):
-    """Another process has the data open."""
+    """Another process uses the data."""
 
 
 class StoreWatch(Protocol):
-    """Events under a prefix in the order of their revisions, each once, none left out."""
+    """Events under a prefix in the order of their revisions, each exactly once."""
 
     def __aiter__(self) -> AsyncIterator[StoreEvent]: ...
 
@@ -151,24 +151,24 @@ class StoreWatch(Protocol):
 
     @property
     def revision(self) -> int:
-        """Up to where everything was handed over, or waits to be."""
+        """The revision up to which all events were delivered or are pending."""
 
     @property
     def waiting(self) -> bool:
-        """Whether there is something to hand over, if only that it has ended."""
+        """True if an event, or the end of the watch, is pending."""
 
     async def batch(self, patience: float) -> list[StoreEvent]:
-        """All events that wait; none if none comes within so many seconds."""
+        """Return all pending events; none if none comes within the timeout in seconds."""
 
     def close(self) -> None: ...
 
 
 class Store(Protocol):
-    """Memory and SQLite; the server alone opens one."""
+    """A store in memory or in SQLite; only the server opens one."""
 
     @property
     def problem(self) -> str:
-        """Why the disk cannot be relied upon now; nothing if the last write went well."""
+        """The reason why the disk is not reliable now; empty if the last write succeeded."""
 
     @property
     def revision(self) -> int:
@@ -176,25 +176,25 @@ class Store(Protocol):
 
     @property
     def compacted(self) -> int:
-        """The newest revision whose predecessors may be gone."""
+        """The compacted revision; older ones may be gone."""
 
     def get(self, key: str) -> StoreEntry | None:
-        """What is under a key now."""
+        """Return the current entry of a key, or None."""
 
     def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> StorePage:
-        """Entries under a prefix; behind a key; at most so many; now, or as of a revision."""
+        """Return entries under a prefix, after a key, up to a limit, now or as of a revision."""
 
     async def write(self, change: StoreWrite) -> StoreEntry:
-        """Make a change; when this returns it is durable. A deletion returns the last state."""
+        """Write a change, which is durable when this returns; a deletion returns the last state."""
 
     def watch(self, prefix: str, revision: int) -> StoreWatch:
-        """Every change under a prefix that comes after a revision."""
+        """Watch every change under a prefix after a revision."""
 
     async def compact(self, revision: int) -> None:
-        """Forget what was replaced up to a revision."""
+        """Delete entries that were replaced up to a revision."""
 
     async def close(self) -> None:
-        """Finish what was asked, and let go of the data."""
+        """Finish pending writes and close the store."""
 
     async def __aenter__(self) -> Self: ...
 

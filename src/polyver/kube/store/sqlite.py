@@ -1,6 +1,6 @@
-"""A store in one SQLite file: an acknowledged write survives the end of the process and the power.
+"""A store in one SQLite file: an acknowledged write survives a crash and a power failure.
 
-One thread writes. Whatever waits when it begins a transaction goes into that transaction, so many
+One thread writes. Each transaction takes all writes that are pending when it begins, so many
 writers share one flush to the disk. Reads never wait for it.
 """
 
@@ -40,8 +40,8 @@ __all__ = ["SqliteStore"]
 _MOST_AT_ONCE = 256
 _CLEANED_AT_ONCE = 500
 _PROBE_EVERY = 1.0
-"""How often a disk that refused a write is tried again, in seconds."""
-_LAST = "\U0010ffff"  # comes after every character that a key has
+"""The interval of test writes while the disk refuses writes, in seconds."""
+_LAST = "\U0010ffff"  # sorts after every character in a key
 
 _RANGE = "one.key > :after and one.key >= :start and one.key < :end"
 # The range is looked up in `current`, which is small, and each value by its revision.
@@ -50,7 +50,7 @@ select one.key, value, one.revision, created
 from current as one cross join log on log.revision = one.revision where {_RANGE}
 """
 _COUNT = f"select count(*) from current as one where {_RANGE}"
-# Of what was there at a revision, most is there still; the rest is among what has changed since.
+# Most entries as of a revision still exist; the others are among those that changed since.
 _KEPT = "and one.revision <= :at"
 _SINCE = f"""
 select one.key, was.revision from (
@@ -72,8 +72,8 @@ from log as one left join log as before on before.revision = (
 )
 where one.revision > :since and one.key >= :start and one.key < :end order by one.revision
 """
-# What each change in a range of revisions has replaced, and then the tombstones among them: without
-# a tombstone, what it buried would be there again.
+# Delete the entries that changes in a range of revisions replaced, and then the tombstones in that
+# range. If tombstones went first, the entries that they delete would reappear.
 _REPLACED = """
 delete from log where revision in (
     select older.revision from log as one cross join log as older
@@ -88,7 +88,7 @@ _Values = dict[str, str | int]
 
 @dataclass(slots=True)
 class _Writing:
-    """One transaction: its connection, and the newest revision in it."""
+    """One transaction: its connection and its newest revision."""
 
     database: apsw.Connection
     newest: int
@@ -99,16 +99,16 @@ _Outcome = StoreEvent | PolyverError | None
 
 
 class _Work(NamedTuple):
-    """Something for the writing thread to do, and whom to tell how it went."""
+    """A task for the writer thread, and the future for its outcome."""
 
     do: _Do
     done: asyncio.Future[StoreEvent | None]
     key: str = ""
-    """What it changes, if it is one entry."""
+    """The key that it changes, or an empty string."""
 
 
 class SqliteStore:
-    """Opened in a folder of its own, by one process at a time, in a running event loop."""
+    """A store in a folder, opened by one process at a time in a running event loop."""
 
     def __init__(
         self,
@@ -118,10 +118,11 @@ class SqliteStore:
         verify: bool = False,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Open what is in a folder; without `new`, an empty store is refused.
+        """Open the store in a folder; without `new`, refuse an empty one.
 
-        The file is checked, more thoroughly with `verify`, and StoreDamaged raised if it is not
-        whole. `report` is called on the event loop with each new problem, and with "" at its end.
+        The file is checked, more thoroughly with `verify`; StoreDamaged is raised if it is not
+        intact. `report` is called on the event loop with each new problem, and with "" when it is
+        over.
         """
         self._lock = lock_folder(folder)
         self._file = folder / "store.db"
@@ -137,7 +138,7 @@ class SqliteStore:
         self._refused = ""
         self._hub = Hub()
         self._recent = Recent()
-        self._newest = _fact(self._writer, "newest")  # the writing thread's own
+        self._newest = _fact(self._writer, "newest")  # only the writer thread uses it
         self._loop = asyncio.get_running_loop()
         self._asked: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._open = True
@@ -150,7 +151,7 @@ class SqliteStore:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # Reading, on the event loop: a few microseconds from SQLite's cache, less from our own.
+    # Reads run on the event loop: a few microseconds from SQLite's cache, less from `Recent`.
 
     @property
     def problem(self) -> str:
@@ -198,7 +199,7 @@ class SqliteStore:
         return StorePage(entries, at, remaining)
 
     def _since(self, asked: _Values) -> list[int]:
-        """The revisions of what is no longer as it was, or not there, in the order of the keys."""
+        """Return the revisions of entries that changed or were deleted since, sorted by key."""
         return [int(revision) for _, revision in self._reader.execute(_SINCE, asked)]
 
     def _written(self, revisions: Sequence[int]) -> Iterator[StoreEntry]:
@@ -220,7 +221,7 @@ class SqliteStore:
 
     @contextmanager
     def _snapshot(self, revision: int | None) -> Iterator[int]:
-        """One state for several queries; a revision must be within what there is."""
+        """Run several queries on one state; raise an error if the revision cannot be read."""
         self._check_open()
         try:
             self._reader.execute("begin")
@@ -234,13 +235,13 @@ class SqliteStore:
             _end(self._reader, "commit")
 
     def _unreadable(self, error: apsw.Error) -> StoreFailed:
-        """Note that the disk refused a read."""
+        """Record that the disk refused a read, and return the error."""
         text = f"{self._file} cannot be read: {error}"
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
             self._note(damage=text)
             return StoreDamaged(text)
         self._note(refused=text)
-        # A write finds out when the disk is well again.
+        # A test write finds out when the disk works again.
         self._ask(_probe).add_done_callback(asyncio.Future.exception)
         return StoreFailed(text)
 
@@ -251,7 +252,7 @@ class SqliteStore:
         if self.problem != before:
             self._report(self.problem)
 
-    # Writing, in the one thread that does.
+    # Writes run in the writer thread.
 
     async def write(self, change: StoreWrite) -> StoreEntry:
         event = await self._ask(partial(_apply, change), change.key)
@@ -262,8 +263,8 @@ class SqliteStore:
         if revision > self.revision:
             raise FutureRevision(revision, self.revision)
         await self._ask(lambda writing: _set_fact(writing.database, "compacted", revision))
-        # In small pieces, so that writers do not wait for all of it; the cost is that of what has
-        # changed since the last time.
+        # In small steps, so that writers do not wait for all of it; the cost depends on the changes
+        # since the last compaction.
         while (start := _fact(self._reader, "cleaned")) < revision:
             await self._ask(partial(_clean, start, min(start + _CLEANED_AT_ONCE, revision)))
 
@@ -283,10 +284,10 @@ class SqliteStore:
             self._loop.call_soon_threadsafe(self._tell, told, refused)
 
     def _batch(self, *, failing: bool) -> list[_Work] | None:
-        """Return the work that waits now, at least one piece; None at the end.
+        """Return the pending tasks, at least one; None at the end.
 
-        While the disk refuses writes, an empty batch after a while: something is to be written
-        to find out whether it still does.
+        While the disk refuses writes, return an empty batch after a while, so that a test write is
+        made.
         """
         batch: list[_Work] = []
         try:
@@ -304,7 +305,7 @@ class SqliteStore:
         return batch
 
     def _commit(self, all_work: list[_Do]) -> tuple[list[_Outcome], str]:
-        """Return how each piece of work went, and why the disk refused all of it, if it did."""
+        """Return the outcome of each task, and the reason if the disk refused all of them."""
         outcomes: list[_Outcome] = []
         writing = _Writing(self._writer, self._newest)
         try:
@@ -319,7 +320,7 @@ class SqliteStore:
             self._writer.execute("commit")
             self._newest = writing.newest
         except Exception as error:
-            # Whatever it was, the thread goes on: without it nobody would be answered any more.
+            # The thread continues after any error: without it no write would be answered.
             if self._writer.in_transaction:
                 _end(self._writer, "rollback")
             text = f"the disk refused a write: {error}"
@@ -352,7 +353,7 @@ class SqliteStore:
         self._open = False
         self._asked.put(None)
         await asyncio.to_thread(self._thread.join)
-        await asyncio.sleep(0)  # what the thread told last is told
+        await asyncio.sleep(0)  # deliver the last outcomes of the thread
         self._hub.close()
         self._reader.close()
         self._writer.close()
@@ -360,13 +361,13 @@ class SqliteStore:
 
 
 def _end(database: apsw.Connection, how: str) -> None:
-    """End a transaction; one that the disk has ended before is over."""
+    """End a transaction; ignore the error if the disk has already ended it."""
     with suppress(apsw.Error):
         database.execute(how)
 
 
 def _probe(writing: _Writing) -> None:
-    """Write something that nobody reads."""
+    """Make a test write, which nobody reads."""
     writing.database.execute(
         "insert into facts values ('probed', 1) on conflict do update set value = value + 1"
     )

@@ -1,8 +1,8 @@
-"""Rules in CEL: expressions that a schema has for the values at its places; and conditions.
+"""CEL: validation rules of schemas, and match conditions of webhooks.
 
-They are read, typed by the schema, bounded in what they may cost, and evaluated, with the texts
-of the real server for all that may be wrong with them. Most servers have no rule in any schema, so
-all of it is loaded with the first one.
+An expression is parsed, type-checked against a schema, bounded in cost and evaluated; errors have
+kube-apiserver's messages. Most servers have no rule in any schema, so the modules are imported on
+first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""What an expression may ask about the rights of a user, where there is somebody to answer.
+"""The variable `authorizer`: checks of the permissions of a user.
 
-Rules of custom kinds have no such variable; conditions of webhooks do.
+Match conditions of webhooks have this variable; rules of custom resources do not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RESOURCE = read_type(f"{_NAMES}ResourceCheck")
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationQuery:
-    """What somebody wants to do: with a resource, or with a path that is none."""
+    """An action to authorize: on a resource, or on a path that is not a resource."""
 
     verb: str = ""
     group: str = ""
@@ -38,7 +38,7 @@ class AuthorizationQuery:
     name: str = ""
     path: str = ""
     account: tuple[str, str] | None = None
-    """Of a service account, its namespace and name; of none, it is who sent the request."""
+    """The namespace and name of a service account; None stands for the user of the request."""
 
 
 Answers = Callable[[AuthorizationQuery], bool]
@@ -46,7 +46,7 @@ Answers = Callable[[AuthorizationQuery], bool]
 
 @dataclass(frozen=True, slots=True)
 class _AuthorizationValue(Opaque):
-    """A question on its way to its verb."""
+    """An authorization query that still lacks its verb."""
 
     answers: Answers
     question: AuthorizationQuery = AuthorizationQuery()
@@ -59,7 +59,7 @@ class _AuthorizationValue(Opaque):
 
 
 class Authorizer(_AuthorizationValue):
-    """The rights of one user."""
+    """The permissions of one user."""
 
     __slots__ = ()
     type_name = AUTHORIZER.name
@@ -76,7 +76,7 @@ class _PathCheck(_AuthorizationValue):
 
 
 class ResourceCheck(_AuthorizationValue):
-    """The rights of one user in one resource."""
+    """The permissions of one user on one resource."""
 
     __slots__ = ()
     type_name = RESOURCE.name
@@ -105,7 +105,7 @@ AUTHORIZATION: dict[str, Callable[..., Any]] = {
         Authorizer, account=(namespace, name)
     ),
     "groupcheck_resource": lambda asking, name: asking.about(ResourceCheck, resource=name),
-    # Rights here are never for some objects of a kind only, so that selectors narrow nothing.
+    # Permissions here are never limited to some objects of a kind, so selectors change nothing.
     "authorizer_fieldselector": lambda asking, _: asking,
     "authorizer_labelselector": lambda asking, _: asking,
     "resourcecheck_name": lambda asking, name: asking.about(ResourceCheck, name=name),

@@ -1,4 +1,4 @@
-"""Estimates with a least and a most, which end at the largest number of 64 bits."""
+"""Estimates with a minimum and a maximum, capped at the largest unsigned 64-bit integer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENDLESS: Final = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the most that something costs, or that is in something."""
+    """The minimum and maximum of a cost or of a size."""
 
     least: int
     most: int
@@ -32,7 +32,7 @@ class Bounds:
 
 
 def cut(number: int) -> int:
-    """A number, or the largest that there is."""
+    """Return a number, capped at the largest unsigned 64-bit integer."""
     return min(number, ENDLESS)
 
 
@@ -41,7 +41,7 @@ def _scaled(number: int, factor: float) -> int:
 
 
 def fixed(number: int) -> Bounds:
-    """Bounds that meet."""
+    """Return bounds whose minimum and maximum are equal."""
     return Bounds(number, number)
 
 
@@ -52,7 +52,7 @@ NOTHING: Final = Bounds(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """What a call costs, and how large its result is, if that is known."""
+    """The cost of a call, and the size of its result if known."""
 
     cost: Bounds
     size: Bounds | None = None

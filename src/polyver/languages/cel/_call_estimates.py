@@ -1,4 +1,4 @@
-"""What calls may cost at worst, function by function, from the sizes of what they are given."""
+"""Estimated costs of calls, by function, from the sizes of their arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Estimate = Callable[[CelCall, Sizes], Called]
 
 
 def call_estimate(node: CelCall, overload: str, sizes: Sizes) -> Called:
-    """What a call costs besides its arguments; a target counts as the first of them."""
+    """Return the cost of a call without that of its arguments; a target counts as the first one."""
     known = _BY_FUNCTION.get(node.function.removeprefix(".")) or _BY_OVERLOAD.get(overload)
     if known is not None:
         return known(node, sizes)

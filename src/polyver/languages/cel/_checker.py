@@ -1,4 +1,4 @@
-"""The types of an expression, found before it ever runs; most mistakes in rules are found here."""
+"""Type checker of expressions; it finds most mistakes in rules before they run."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ _LITERALS: dict[type, CelType] = {
 
 
 class ExpressionTooLarge(PolyverError):
-    """An expression that becomes endless once its macros are written out."""
+    """An expression that is too large after its macros are expanded."""
 
 
 class Checker:
-    """Types an expression; what is wrong is in `problems`."""
+    """Assigns types to an expression and collects errors in `problems`."""
 
     def __init__(
         self, variables: Known[str, CelType], structs: Known[str, Known[str, CelType]]
     ) -> None:
         self.problems: list[CelProblem] = []
         self.uses: set[str] = set()
-        """The variables that the expression asks for."""
+        """The variables that the expression uses."""
         self._variables = variables
         self._structs = structs
         self._local: list[dict[str, CelType]] = []
@@ -75,7 +75,7 @@ class Checker:
         self._steps = 0
 
     def run(self, tree: CelNode) -> CelType:
-        """Type a whole expression; types that stay open become dynamic."""
+        """Return the type of an expression; unresolved type parameters become dynamic."""
         self._check(tree)
         self._settle(tree)
         return tree.type or types.ERROR
@@ -247,7 +247,7 @@ class Checker:
         return types.BOOL if right else types.ERROR
 
     def _fits(self, overload: Overload, args: Sequence[CelType]) -> CelType | None:
-        """What a function gives if its arguments may be these."""
+        """Return the result type of an overload if it accepts the arguments, else None."""
         if len(args) != len(overload.args):
             return None
         wanted, result = list(overload.args), overload.result
@@ -262,7 +262,7 @@ class Checker:
         self._fresh += 1
         return types.param(f"_var{self._fresh - 1}")
 
-    # What is written out
+    # Lists, maps and comprehensions
 
     def _list(self, node: ListNode) -> CelType:
         found: CelType | None = None
@@ -300,7 +300,7 @@ class Checker:
         return types.DYN
 
     def _struct(self, node: CelStruct) -> CelType:
-        """There is nothing in Kubernetes that could be made by its name."""
+        """Report an error: Kubernetes has no types that an expression could construct by name."""
         self._undeclared(node, node.name)
         return types.ERROR
 
@@ -321,7 +321,7 @@ class Checker:
         return self._mapping.substitute(result)
 
     def _iterated(self, node: CelComprehension, over: CelType) -> tuple[CelType, CelType]:
-        """The types of the variables of a loop."""
+        """Return the types of the loop variables."""
         match over.kind:
             case "list":
                 item = over.params[0]
@@ -347,7 +347,7 @@ def _signature(args: Sequence[CelType], target: CelNode | None) -> str:
 
 
 def dotted_name(node: CelNode) -> str | None:
-    """Names with dots between them, if that is all that there is."""
+    """Return the dotted name of a node that consists of names only, else None."""
     parts: list[str] = []
     while isinstance(node, CelSelect) and not node.test:
         parts.append(node.field)

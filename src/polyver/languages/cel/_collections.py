@@ -1,4 +1,4 @@
-"""Functions for lists, sets and values that may not be there."""
+"""Functions for lists, sets and optional values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _is_sorted(found: List) -> bool:
 
 
 def _compared(one: Any, other: Any) -> int:
-    """What cannot be compared is in any order."""
+    """Compare two values; values that cannot be compared count as equal."""
     try:
         return compare(one, other)
     except CelEvaluationError:
@@ -168,7 +168,7 @@ def _unwrap(found: List) -> List:
 
 
 def value_of(found: Optional) -> Any:
-    """What is in it, if it is there."""
+    """Return the value of an optional; raise `CelEvaluationError` if it has none."""
     if not found.present:
         raise CelEvaluationError("optional.none() dereference")
     return found.value

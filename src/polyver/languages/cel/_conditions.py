@@ -1,6 +1,6 @@
-"""Conditions about requests: whether a webhook is to be asked about one at all.
+"""Match conditions of webhooks: expressions that decide if a webhook is called for a request.
 
-They know the object, the one before it, the request, and what the user may do.
+They see the object, the old object, the request and the permissions of the user.
 """
 
 from __future__ import annotations
@@ -74,16 +74,16 @@ class ConditionFailed(PolyverError):
 
 
 class ConditionVariables:
-    """What conditions may know of one request."""
+    """The variables that conditions see for one request."""
 
     def __init__(
         self, request: Mapping[str, Any], answers: Answers, asked: AuthorizationQuery
     ) -> None:
-        """`asked` is what the request itself is about, as a question without a verb."""
+        """Read an AdmissionRequest; `asked` is its resource as a query without a verb."""
         self.values = {
             "object": _untyped(request.get("object")),
             "oldObject": _untyped(request.get("oldObject")),
-            "namespaceObject": None,  # known by its name, but never told to webhooks
+            "namespaceObject": None,  # a known name, but always null for webhooks
             "request": _untyped(
                 {key: each for key, each in request.items() if key not in ("object", "oldObject")}
             ),
@@ -93,7 +93,7 @@ class ConditionVariables:
 
 
 def _untyped(data: Any) -> Any:
-    """Plain data as an expression sees it, without any schema."""
+    """Return plain data as an expression sees it without a schema."""
     match data:
         case dict():
             return Dictionary((key, _untyped(each)) for key, each in data.items())
@@ -104,7 +104,7 @@ def _untyped(data: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class MatchCondition:
-    """One condition, ready to be asked.
+    """A compiled match condition.
 
     >>> request = {"object": {"a": 1}, "operation": "CREATE"}
     >>> facts = ConditionVariables(request, lambda question: False, AuthorizationQuery())
@@ -117,7 +117,7 @@ class MatchCondition:
 
     @classmethod
     def compile(cls, text: str) -> MatchCondition:
-        """Read and check a condition; mistakes raise `Uncompilable`."""
+        """Parse and check a condition; raise `Uncompilable` if it is invalid."""
         tree, problems = parse(text)
         if problems or tree is None:
             raise _wrong(text, problems)
@@ -137,7 +137,7 @@ class MatchCondition:
             raise Uncompilable(f"program instantiation failed: {problem}") from problem
 
     def holds(self, facts: ConditionVariables) -> bool:
-        """Whether it holds; `ConditionFailed` if nobody can tell."""
+        """Report whether the condition holds; raise `ConditionFailed` if it cannot be evaluated."""
         outcome = self.program.evaluate(facts.values)
         if outcome.failure is not None:
             raise ConditionFailed(f"expression '{self.text}' resulted in error: {outcome.failure}")

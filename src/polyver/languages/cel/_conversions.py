@@ -1,4 +1,4 @@
-"""From one type to another, as far as the value allows it."""
+"""Type conversions and sizes of values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _cannot(value: Any, wanted: str) -> CelEvaluationError:
 
 
 def double_text(value: float) -> str:
-    """A number with a fraction as Go writes it.
+    """Return a double as Go prints it.
 
     >>> [double_text(each) for each in (1.0, 1e21, 1.5e-7, 100000.5, math.inf, -0.0)]
     ['1', '1e+21', '1.5e-07', '100000.5', '+Inf', '-0']
@@ -53,7 +53,7 @@ def double_text(value: float) -> str:
 
 
 def to_text(value: Any) -> str:
-    """A value as a text."""
+    """Convert a value to a string."""
     known = _WRITTEN.get(type(value))
     if known is None:
         raise _cannot(value, "string")

@@ -1,4 +1,4 @@
-"""What calls cost while they run: mostly how long the texts are that they walk over."""
+"""Costs of calls at run time, mostly by the length of the strings that they scan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Cost = Callable[[Sequence[Any]], int]
 
 
 def cost_of(function: str, overload: str) -> Cost:
-    """What tells what a call costs, roughly as the real thing counts it.
+    """Return a function that computes the cost of a call, roughly as cel-go does.
 
     >>> cost_of("startsWith", "starts_with_string")(["abc", "a" * 30])
     3
@@ -65,7 +65,7 @@ def _plain(_: Sequence[Any]) -> int:
     return 1
 
 
-# What the real thing does not count, because it is quick there: large values as a whole.
+# Costs that cel-go does not count, because it is quick there: operations on whole large values.
 
 
 def _compared_whole(values: Sequence[Any]) -> int:
@@ -104,7 +104,7 @@ _EXCESS: dict[str, Cost] = {
 
 
 def _joined(values: Sequence[Any]) -> int:
-    """How long a list is as one text."""
+    """Return the length of a list that is joined to one string."""
     if not isinstance(values[0], List):
         return 1
     between = _size(values[1]) if len(values) > 1 else 0

@@ -1,4 +1,4 @@
-"""Objects as a rule sees them: the fields that a schema describes, and nothing else."""
+"""Objects as a rule sees them: only the fields that a schema describes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _META = {
 
 
 class CelSchema:
-    """One place in a schema, for the values that stand there."""
+    """A schema, as far as rules need it to read the values that it describes."""
 
     def __init__(self, schema: Mapping[str, Any], *, root: bool = False) -> None:
         self._schema = schema
@@ -49,7 +49,7 @@ class CelSchema:
 
     @cached_property
     def fields(self) -> dict[str, CelSchema] | None:
-        """The places of its fields; None if it has none of its own."""
+        """The schemas of the fields; None if the schema declares no properties."""
         known = self._schema.get("properties")
         if self._root:
             known = {**(known or {}), **_META}
@@ -68,12 +68,12 @@ class CelSchema:
         return CelSchema(items) if isinstance(items, Mapping) else None
 
     def inside(self, key: str) -> CelSchema | None:
-        """The place of a key."""
+        """Return the schema of a key."""
         return self.fields.get(key) if self.fields is not None else self.values
 
 
 def to_value(data: Any, place: CelSchema) -> Any:
-    """What a rule sees of what is at a place."""
+    """Return the value that a rule sees for data with a schema."""
     if data is None:
         if place.nullable:
             return None
@@ -180,7 +180,7 @@ def _go_type(data: Any) -> str:
 
 
 class Unknown:
-    """What is kept without a schema; it can only be compared as a whole."""
+    """Data without a schema; it can only be compared as a whole."""
 
     __slots__ = ("data",)
 
@@ -237,7 +237,7 @@ def _hashable(value: Any) -> Any:
 
 
 class SetItems(Items):
-    """A list whose order does not matter."""
+    """A list of type `set`: its order does not matter."""
 
     __slots__ = ()
 
@@ -257,7 +257,7 @@ class SetItems(Items):
 
 
 class MapItems(Items):
-    """A list whose items are told apart by some of their fields."""
+    """A list of type `map`: fields of its items are their keys, and the order does not matter."""
 
     __slots__ = ()
 
@@ -284,7 +284,7 @@ class MapItems(Items):
 
 
 class _ObjectMap(Map):
-    """An object with its fields, or a mapping, in an object."""
+    """An object or a mapping in an object."""
 
     __slots__ = ("_data", "_known", "_place", "_weight")
 
@@ -338,6 +338,6 @@ class _ObjectMap(Map):
             if not isinstance(other, _ObjectMap):
                 raise no_overload()
             return name not in other._data or same(self._data[name], other._data[name])
-        # The names in the data, even where an identifier is another word: so it is there.
+        # This looks up the names in the data without escaping them, as kube-apiserver does.
         (one, there), (two, also) = self.find(name), other.find(name)
         return there is also and (not there or equal(one, two))

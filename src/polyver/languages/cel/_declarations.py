@@ -1,7 +1,7 @@
-"""The functions that rules may call, with their types, as Kubernetes 1.37 has them for new rules.
+"""Functions that rules may call, with their types, as Kubernetes 1.37 has them for new rules.
 
-One line each: the name, its overload, whether it is called on a value (a dot), what it takes and
-what it gives. Some lines stand for several: `{t}` is each of the types behind the bar.
+One line each: the name, the overload, a dot if it is a method, the types of the arguments and of
+the result. A line with `{t}` stands for several: one for each type after the bar.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["FUNCTIONS", "Overload", "read_type"]
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One way to call a function."""
+    """One signature of a function."""
 
     id: str
     member: bool
     args: tuple[CelType, ...]
     result: CelType
     params: tuple[CelType, ...]
-    """What is still open in its types."""
+    """The type parameters in its types."""
 
 
 _OPERATORS = """
@@ -262,7 +262,7 @@ dns1035LabelPrefix dns1123Label dns1123LabelPrefix dns1123Subdomain dns1123Subdo
 labelValue qualifiedName uri uuid
 validate format-validate .(kubernetes.NamedFormat, string) optional_type(list(string))
 """
-# These need an authorizer, which conditions of webhooks have and rules of custom kinds do not.
+# These need an authorizer, which match conditions have and rules of custom resources do not.
 _AUTHORIZATION = """
 allowed decision_allowed .(kubernetes.authorization.Decision) bool
 check pathcheck_check .(kubernetes.authorization.PathCheck, string) \
@@ -319,7 +319,7 @@ def _lines() -> Iterator[str]:
 
 
 def _filled(text: str, name: str) -> str:
-    """A line for one type, which has a longer name in the names of two functions."""
+    """Return a line for one type; the overloads of `sort` and `sortBy` use longer type names."""
     if text.startswith(("sort ", "@sortBy")):
         text = text.replace("list_{t}", f"list_{_LONG.get(name, name)}", 1)
     return text.replace("{t}", name)
@@ -335,7 +335,7 @@ _KINDS = {
 
 
 def read_type(text: str) -> CelType:
-    """A type as it is told.
+    """Parse a type from its name.
 
     >>> str(read_type("map(string, list(A))"))
     'map(string, list(A))'
@@ -356,7 +356,7 @@ def _plain(name: str) -> CelType:
 
 
 def _split(text: str) -> list[str]:
-    """The parts of a list that are not in brackets of their own."""
+    """Split a string at the commas outside of parentheses."""
     parts, depth = [""], 0
     for char in text:
         depth += (char == "(") - (char == ")")

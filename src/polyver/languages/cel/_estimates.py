@@ -1,6 +1,6 @@
-"""What an expression may cost at worst, before it ever runs, from how large values may be.
+"""Estimates the maximum cost of an expression before it runs, from the maximum sizes of values.
 
-A rule that could cost too much is refused when its definition is written.
+A rule that could cost too much is refused when its CustomResourceDefinition is written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TEXT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """How large keys and values are in something that was made by the expression."""
+    """The sizes of keys and values in a list or map that the expression made."""
 
     kind: str
     key: Bounds
@@ -51,7 +51,7 @@ class _Local:
 
 
 def estimate(tree: CelNode, root: DeclaredType) -> Bounds:
-    """What an expression costs about a value of a declared place."""
+    """Return the estimated cost of an expression for a value of a declared type."""
     return _Estimator(root).cost(tree)
 
 
@@ -107,7 +107,7 @@ class _Estimator:
         return local.size if local else None
 
     def _node_size(self, node: CelNode) -> Bounds:
-        """The size of an argument of a function; what is carried through a loop has no place."""
+        """Return the size of an argument, or `UNKNOWN`: a loop's accumulator has no path."""
         found = self._size(node)
         return UNKNOWN if found is None else found
 
@@ -121,7 +121,7 @@ class _Estimator:
             if name in ("@items", "@values"):
                 place = place.inside
             elif name == "@keys":
-                # The texts that are keys have no bound of their own, and count as nothing.
+                # Keys have no declared maximum length, and count as empty.
                 return NOTHING if place.type.kind == "map" else None
             else:
                 place = place.fields.get(name)
@@ -134,7 +134,7 @@ class _Estimator:
             return local.entries if local else None
         return known
 
-    # Parts
+    # Nodes
 
     def _select(self, node: CelSelect) -> Bounds:
         cost = self.cost(node.operand)
@@ -248,7 +248,7 @@ class _Estimator:
         return cost.plus(called)
 
     def _indexed(self, node: CelCall, overload: str, size: Bounds | None) -> Bounds | None:
-        """An item of something has the size and the place of its items."""
+        """Return the size of an item that is selected by index or key, and record its path."""
         names = {"index_list": "@items", "index_map": "@values"}
         if overload not in names:
             return size
@@ -288,7 +288,7 @@ class _Estimator:
         return Called(ONE if overload == "add_list" else size.by(_TEXT), size)
 
     def _of_items(self, node: CelCall) -> Called | None:
-        """Functions whose cost depends on what is in a list."""
+        """Return the estimate of a function whose cost depends on list items, else None."""
         if node.target is None or node.function not in (*_WALKED, "join"):
             return None
         count, each = self._node_size(node.target), self._item_size(node.target)
@@ -302,7 +302,7 @@ class _Estimator:
         return Called(count.times(cost))
 
     def _item_size(self, node: CelNode) -> Bounds | None:
-        """How large an item of a list is; None if it is not known to be a list."""
+        """Return the size of an item of a list; None if the node is not known to be a list."""
         if node.type is None or not node.type.params:
             return None
         path = self._path(node)

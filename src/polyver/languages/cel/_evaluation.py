@@ -1,4 +1,4 @@
-"""What a running program knows, what it has cost, and how it gets at fields and items."""
+"""State and cost of a running program, and access to fields and items."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = [
 ]
 
 MOST_PER_CALL: Final = 1_000_000
-"""What one evaluation may cost."""
+"""The maximum cost of one evaluation."""
 
 
 class TooCostly(Exception):
-    """A program has cost more than it may."""
+    """A program exceeded its maximum cost."""
 
 
 class ExecutionFrame:
-    """What a running program knows."""
+    """The variables and the cost of a running program."""
 
     __slots__ = ("_most", "cost", "names")
 
@@ -42,7 +42,7 @@ class ExecutionFrame:
         self._most = MOST_PER_CALL if left is None else min(left, MOST_PER_CALL)
 
     def charge(self, cost: int) -> None:
-        """Pay for something, as long as there is something left."""
+        """Add to the cost; raise `TooCostly` or `OverAllowance` if it exceeds the limit."""
         self.cost += cost
         if self.cost > self._most:
             raise TooCostly if self.cost > MOST_PER_CALL else OverAllowance
@@ -64,7 +64,7 @@ class CelConstant:
 
 
 def shown(value: Any) -> str:
-    """A value in the middle of a sentence."""
+    """Return a value as it appears in an error message."""
     try:
         return to_text(value)
     except CelEvaluationError:
@@ -72,7 +72,7 @@ def shown(value: Any) -> str:
 
 
 def _found(operand: Any, key: Any) -> tuple[Any, bool]:
-    """What is at a key or place, and whether it is there."""
+    """Return the value at a key or index, and whether it exists."""
     if isinstance(operand, Map):
         return operand.find(key)
     if isinstance(operand, List):
@@ -83,7 +83,7 @@ def _found(operand: Any, key: Any) -> tuple[Any, bool]:
 
 
 def selected(operand: Any, key: Any) -> Any:
-    """What is at a key or place, which has to be there; of what may not be there, perhaps."""
+    """Return the value at a key or index, which must exist; of an optional, return an optional."""
     if isinstance(operand, Optional):
         if not operand.present:
             return NONE
@@ -97,14 +97,14 @@ def selected(operand: Any, key: Any) -> Any:
 
 
 def is_present(operand: Any, name: str) -> bool:
-    """Whether a field is there."""
+    """Report whether a field exists."""
     if isinstance(operand, Optional):
         return operand.present and _found(operand.value, name)[1]
     return _found(operand, name)[1]
 
 
 def optionally(operand: Any, key: Any) -> Optional:
-    """What is at a key or place, if it is there."""
+    """Return the value at a key or index as an optional."""
     if isinstance(operand, Optional):
         operand = operand.value
     found, there = _found(operand, key)

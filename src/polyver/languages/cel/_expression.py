@@ -1,4 +1,4 @@
-"""One expression, compiled against the schema of the place that it is for."""
+"""Expressions that are compiled against a schema."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMES = ("self", "oldSelf")
 
 
 class Uncompilable(PolyverError):
-    """An expression with mistakes, which the text tells of."""
+    """An expression with errors, which the message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +32,28 @@ class Expression:
     type: CelType
     program: CelProgram
     uses_old: bool
-    """Whether it looks at the value before an update."""
+    """True if it reads the value before an update."""
     most: int
-    """What it may cost at worst."""
+    """The estimated maximum cost."""
     least: int = 0
 
 
 class CelEnvironment:
-    """What expressions may know at a place."""
+    """The variables that expressions see, with the types of a schema."""
 
     def __init__(self, place: DeclaredType) -> None:
         self._place = place
         self._structs = structs_of(place)
 
     def rule(self, text: str, *, optional_old: bool = False) -> Expression:
-        """What tells whether a value is right; what is wrong with it raises `Uncompilable`."""
+        """Compile a rule, which returns a bool; raise `Uncompilable` if it is invalid."""
         found = self._wanted(text, "", optional_old=optional_old)
         if found.type != types.BOOL:
             raise Uncompilable("cel expression must evaluate to a bool")
         return found
 
     def message(self, text: str, *, optional_old: bool = False) -> Expression:
-        """What tells why a value is wrong; what is wrong with it raises `Uncompilable`."""
+        """Compile a messageExpression, which returns a string; raise `Uncompilable` on errors."""
         found = self._wanted(text, "messageExpression ", optional_old=optional_old)
         if found.type != types.STRING:
             raise Uncompilable("messageExpression must evaluate to a string")
@@ -69,7 +69,7 @@ class CelEnvironment:
             raise Uncompilable(f"{started} failed: {problem}") from problem
 
     def compile(self, text: str, *, optional_old: bool = False) -> Expression:
-        """Read and check an expression; mistakes raise `Uncompilable`.
+        """Parse and check an expression; raise `Uncompilable` if it is invalid.
 
         >>> from polyver.languages.cel._schema_types import declared
         >>> place = declared({"type": "object", "properties": {"a": {"type": "integer"}}}, "T")

@@ -1,4 +1,4 @@
-"""The function `format`: texts with places for values, each of which says how it is written."""
+"""The function `format`: format strings such as `%.2f`, filled with values."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _MOST_DIGITS = 1000
 
 
 class Malformed(CelEvaluationError):
-    """A format that makes no sense, whatever the values are."""
+    """A format string that is invalid for any values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A place for a value: its letter, and how many digits are wanted."""
+    """A verb of a format string: its letter and its precision."""
 
     letter: str
     digits: int = 6
 
 
 def clauses(text: str) -> Iterator[str | Clause]:
-    """The parts of a format: texts, and places for values."""
+    """Yield the parts of a format string: literal strings and clauses."""
     at = 0
     while at < len(text):
         sign = text.find("%", at)
@@ -70,7 +70,7 @@ def _clause(text: str, at: int) -> tuple[Clause, int]:
 
 
 def formatted(text: str, values: List) -> str:
-    """A text with values in the places that it has for them."""
+    """Return a format string with its clauses replaced by values."""
     parts: list[str] = []
     used = 0
     for part in clauses(text):
@@ -101,7 +101,7 @@ _WANTED: dict[str, tuple[frozenset[str] | None, str]] = {
 
 
 def type_problem(letter: str, kind: str) -> str:
-    """Why a value of a type cannot be written in a way."""
+    """Return the error for a value of a type that a clause does not accept."""
     _, text = _WANTED[letter.lower()]
     return f"error during formatting: {text}, was given {kind}"
 
@@ -133,7 +133,7 @@ def _number(value: float, clause: Clause) -> str:
         return "∞" if value > 0 else "-∞"
     if clause.letter == "f":
         return f"{value:,.{clause.digits}f}"
-    # The digits that are wanted count for nothing, on the real server as well.
+    # kube-apiserver ignores the precision here, too.
     mantissa, _, exponent = f"{value:.6e}".partition("e")
     power = f"{abs(int(exponent)):02d}".translate(_RAISED)
     return f"{mantissa}×10{'⁻' if int(exponent) < 0 else ''}{power}"
@@ -187,7 +187,7 @@ _INNER: dict[str, Callable[[Any], str]] = {
 
 
 def _inner(value: Any) -> str:
-    """A value inside of others."""
+    """Return a value inside a list or map as `format` writes it."""
     kind = type_name(value)
     if isinstance(value, float) and not isinstance(value, Uint):
         if math.isnan(value) or math.isinf(value):

@@ -1,4 +1,4 @@
-"""Everything that can be called while a rule runs, and whether a value may be an argument."""
+"""All functions that can be called while a rule runs, and the choice of an overload."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PROTO = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.
 
 
 def _takes(wanted: CelType, value: Any) -> bool:
-    """Whether a value is of a type, as far as one sees from the outside."""
+    """Report whether a value is of a type; of a list only the first item is checked."""
     if wanted.kind in _OPEN:
         return True
     match wanted.kind:
@@ -68,7 +68,7 @@ _PLAIN = frozenset(("contains", "endsWith", "startsWith", "matches"))
 
 
 def _no_way(function: str, values: Sequence[Any]) -> CelEvaluationError:
-    """A function that has no way to be called with some values."""
+    """Return the error for a function that has no overload for the values."""
     if function in _PLAIN:
         return no_overload()
     if function == "size":
@@ -78,7 +78,7 @@ def _no_way(function: str, values: Sequence[Any]) -> CelEvaluationError:
 
 
 def dispatch(function: str, overloads: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
-    """What calls a function with the way of calling that fits the values.
+    """Return a function that calls the first overload whose types match the values.
 
     >>> dispatch("size", ["size_string"])(["abc"])
     3

@@ -1,4 +1,4 @@
-"""Values that are written out in an expression: numbers, texts and bytes."""
+"""Literals in an expression: numbers, strings and bytes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ESCAPE = re.compile(r"\\(?:([xX][0-9a-fA-F]{2}|u.{4}|U.{8})|([0-3][0-7]{2})|(.)
 
 
 class InvalidLiteral(PolyverError):
-    """A value that does not fit into its type."""
+    """A literal that is out of range or has an invalid escape."""
 
 
 def read_literal(token: CelToken, *, negative: bool = False) -> Any:
-    """The value of a word."""
+    """Return the value of a literal token."""
     match token.kind:
         case "NUM_INT":
             return _int(token.text, negative=negative)
@@ -51,7 +51,7 @@ def _uint(text: str) -> Uint:
 
 
 def _digits(text: str) -> int:
-    """A number; one with very many digits is too large anyway."""
+    """Return an integer; one with very many digits becomes a number that is out of range."""
     if len(text.lstrip("0x")) > 30:
         return 2**100
     return int(text, 16 if text.startswith("0x") else 10)
@@ -65,7 +65,7 @@ def _float(text: str, *, negative: bool) -> float:
 
 
 def _inside(text: str) -> tuple[str, bool]:
-    """What is between the quotation marks, and whether escapes mean nothing."""
+    """Return the content between the quotes, and whether the literal is raw."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     raw = text[:1] in "rR"
     text = text[1:] if raw else text

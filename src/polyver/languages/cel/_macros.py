@@ -1,4 +1,4 @@
-"""What reads like a function and is none: it becomes a loop, a choice or a test when it is read."""
+"""Macros: calls that the parser replaces by a loop, a conditional or a test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAKEN = (_CARRIED, "__result__")
 
 
 class InvalidMacro(PolyverError):
-    """A macro whose arguments make no sense."""
+    """A macro with invalid arguments."""
 
     def __init__(self, place: int, problem: str) -> None:
         super().__init__(problem)
@@ -32,13 +32,13 @@ class InvalidMacro(PolyverError):
 
 
 def expand(at: int, function: str, target: CelNode | None, args: list[CelNode]) -> CelNode | None:
-    """What a call becomes if it is one of a macro."""
+    """Return the expansion of a call if it calls a macro, else None."""
     known = _MACROS.get((function, len(args), target is not None))
     return known(_Maker(at), target, args) if known is not None else None
 
 
 class _Maker:
-    """Makes parts that stand where the macro is called."""
+    """Makes nodes with the position of the macro call."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -73,7 +73,7 @@ class _Maker:
 
 
 def _named(node: CelNode, problem: str) -> str:
-    """The name of a variable that a macro brings in."""
+    """Return the name of a variable that a macro declares."""
     if not isinstance(node, CelIdentifier):
         raise InvalidMacro(node.at, problem)
     if node.name in _TAKEN:
@@ -179,7 +179,7 @@ def _transform_entry(maker: _Maker, over: CelNode | None, args: list[CelNode]) -
 
 
 def _bound(maker: _Maker, name: str, value: CelNode, result: CelNode) -> CelNode:
-    """A value that has a name in an expression."""
+    """Bind a value to a name in an expression, by a loop that never runs."""
     never = maker.literal(False)
     kept = CelIdentifier(name, at=maker.at)
     return maker.fold(

@@ -1,4 +1,4 @@
-"""Moments and lengths of time: how they are read and written, in nanoseconds."""
+"""Timestamps and durations in nanoseconds: parsing and formatting."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ _MOMENT = re.compile(
 )
 FIRST_SECOND: Final = -62135596800
 LAST_SECOND: Final = 253402300799
-"""The last second that a moment may have, counted from 1970."""
+"""The last second that a timestamp may have, counted from 1970."""
 
 
 def parse_duration(text: str) -> CelDuration | None:
-    """A length of time as Go writes one.
+    """Parse a duration in Go's syntax; return None if it is invalid.
 
     >>> parse_duration("1h1.5s"), parse_duration("1d")
-    (Duration(nanos=3601500000000), None)
+    (CelDuration(nanos=3601500000000), None)
     """
     nanos = nanoseconds(text)
     return None if nanos is None else CelDuration(nanos)
 
 
 def read_duration(text: str) -> CelDuration:
-    """A length of time in an object, where more words are known."""
+    """Read a duration in an object, which may also have long unit names, days and weeks."""
     found = parse_duration(text)
     if found is not None:
         return found
@@ -69,7 +69,7 @@ def read_duration(text: str) -> CelDuration:
 
 
 def parse_timestamp(text: str) -> Timestamp | None:
-    """A moment as RFC 3339 writes one; a time that there is none of is no moment."""
+    """Parse an RFC 3339 timestamp; return None if it is invalid."""
     found = _MOMENT.fullmatch(text)
     if found is None:
         return None
@@ -90,14 +90,14 @@ def parse_timestamp(text: str) -> Timestamp | None:
 
 
 def _seconds(year: int, month: int, day: int) -> int:
-    """The seconds since 1970; the calendar has no year 0, which is a leap year."""
+    """Return the seconds since 1970; `datetime` has no year 0, which is a leap year."""
     if year == 0:
         return _seconds(2000, month, day) - 5 * 146097 * 86400
     return (datetime(year, month, day, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days * 86400
 
 
 def read_date(text: str) -> Timestamp:
-    """A day in an object."""
+    """Read a date in an object."""
     try:
         found = parse_timestamp(f"{text}T00:00:00Z")
     except CelEvaluationError:
@@ -108,7 +108,7 @@ def read_date(text: str) -> Timestamp:
 
 
 def read_date_time(text: str) -> Timestamp:
-    """A moment in an object."""
+    """Read a date-time in an object."""
     found = parse_timestamp(text.upper())
     if found is None:
         raise CelEvaluationError(
@@ -118,7 +118,7 @@ def read_date_time(text: str) -> Timestamp:
 
 
 def civil(moment: Timestamp, offset: int | None = None) -> datetime:
-    """Day and time of a moment, in UTC or so many seconds from it; without nanoseconds."""
+    """Return the date and time of a timestamp at an offset from UTC, without nanoseconds."""
     seconds = moment.nanos // _SECOND + (offset or 0)
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
 
@@ -128,7 +128,7 @@ def _fraction(nanos: int) -> str:
 
 
 def timestamp_text(moment: Timestamp) -> str:
-    """A moment as RFC 3339 writes it.
+    """Return a timestamp in RFC 3339 syntax.
 
     >>> timestamp_text(Timestamp(1_500_000_000, 3600))
     '1970-01-01T01:00:01.5+01:00'
@@ -142,7 +142,7 @@ def timestamp_text(moment: Timestamp) -> str:
 
 
 def duration_text(length: CelDuration) -> str:
-    """A length of time in seconds.
+    """Return a duration in seconds.
 
     >>> duration_text(CelDuration(-1_500_000_000))
     '-1.5s'

@@ -1,4 +1,4 @@
-"""Formats of texts that have names, for rules that check a text against one of them."""
+"""Named string formats that rules can validate against."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Problems = Callable[[str], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class NamedFormat(Opaque):
-    """A format: what it finds wrong with a text, and how much work that is."""
+    """A format: the function that finds errors in a string, and its cost."""
 
     name: str
     problems: Problems
     length: int
-    """How long the pattern is that it takes."""
+    """The length of its pattern, which determines the cost."""
     type_name = "kubernetes.NamedFormat"
 
     def equals(self, other: Opaque) -> bool:
@@ -41,7 +41,7 @@ class NamedFormat(Opaque):
 
 
 def _prefix(problems: Problems) -> Problems:
-    """What begins a name may end in a dash."""
+    """Allow a trailing dash, since a prefix of a name may end in one."""
 
     def tell(text: str) -> list[str]:
         ended = len(text) > 1 and text.endswith("-")

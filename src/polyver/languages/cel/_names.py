@@ -1,4 +1,4 @@
-"""Names of fields in expressions: what is no identifier is written in another way."""
+"""Field names in expressions: a name that is not an identifier is escaped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = {escaped[2:-2]: sign for sign, escaped in _SIGNS.items()}
 
 
 def escape(name: str) -> str | None:
-    """A field's name as an identifier, if there is a way to write it as one.
+    """Return a field name as an identifier, or None if it cannot be escaped.
 
     >>> escape("a-b"), escape("in"), escape("a__b"), escape("ä"), escape("1a")
     ('a__dash__b', '__in__', 'a__underscores__b', None, None)
@@ -28,7 +28,7 @@ def escape(name: str) -> str | None:
 
 
 def unescape(name: str) -> str | None:
-    """The field that an identifier stands for.
+    """Return the field name that an identifier stands for, or None if the escape is invalid.
 
     >>> unescape("a__dash__b"), unescape("__in__"), unescape("a"), unescape("__x__")
     ('a-b', 'in', 'a', None)

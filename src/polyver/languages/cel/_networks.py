@@ -1,4 +1,4 @@
-"""Addresses and networks, read as strictly as Go's netip does."""
+"""IP addresses and CIDRs, parsed as strictly as Go's netip does."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class IP(Opaque):
-    """An address."""
+    """An IP address."""
 
     address: _Address
     type_name = "net.IP"
 
     @classmethod
     def parse(cls, text: str) -> IP:
-        """Read an address without a zone that is no other one in disguise."""
+        """Parse an address; one with a zone or an IPv4-mapped IPv6 address is an error."""
         try:
             found = read_address(text)
         except CelEvaluationError as problem:
@@ -57,7 +57,7 @@ class CIDR(Opaque):
 
     @classmethod
     def parse(cls, text: str) -> CIDR:
-        """Read a network."""
+        """Parse a CIDR."""
         prefix = "network address parse error during conversion from string"
         try:
             found = _read_prefix(text)
@@ -79,7 +79,7 @@ class CIDR(Opaque):
         return CIDR(network.network_address, self.bits)
 
     def contains(self, address: _Address, bits: int | None = None) -> bool:
-        """Whether an address, or a whole smaller network, is in this one."""
+        """Report whether an address, or a network with a prefix length, is in this network."""
         if address.version != self.address.version:
             return False
         if bits is not None and bits < self.bits:
@@ -89,7 +89,7 @@ class CIDR(Opaque):
 
 
 def read_address(text: str) -> _Address:
-    """An address, with Go's words for what is wrong."""
+    """Parse an address; errors have Go's messages."""
 
     def wrong(problem: str) -> CelEvaluationError:
         return CelEvaluationError(f"ParseAddr({quoted(text)}): {problem}")
@@ -108,7 +108,7 @@ def read_address(text: str) -> _Address:
 
 
 def _problem_of_v4(text: str) -> str:
-    """What is wrong with an address of four numbers, from the left."""
+    """Return the first error in an IPv4 address, or an empty string."""
     value = places = digits = 0
     for at, char in enumerate(text):
         if char in "0123456789":
@@ -139,7 +139,7 @@ def _read_v6(text: str, wrong: Callable[[str], CelEvaluationError]) -> _Address:
 
 
 def _problem_of_v6(text: str) -> str:
-    """What is wrong with an address of eight numbers, from the left."""
+    """Return the first error in an IPv6 address."""
     gap = text.startswith("::")
     rest, groups = text[2:] if gap else text, 0
     while groups < 8 and rest:
@@ -161,7 +161,7 @@ def _problem_of_v6(text: str) -> str:
 
 
 def _problem_of_group(rest: str, number: str, *, last: bool) -> str | None:
-    """What is wrong with a number, or right behind it."""
+    """Return the error in a group of an IPv6 address or directly after it, or None."""
     after = rest[len(number) :]
     place = f"(at {quoted(rest)})"
     if len(number) > 4:

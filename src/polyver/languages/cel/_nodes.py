@@ -1,4 +1,4 @@
-"""Expressions as trees: what the parser reads, the checker types and the evaluator walks over."""
+"""Nodes of a parsed expression, which the checker types and the compiler reads."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = [
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class CelNode:
-    """A part of an expression; `at` is where it is told of, counted in characters."""
+    """A node; `at` is the character position that errors report."""
 
     at: int
     type: CelType | None = None
-    """Known once it has been checked."""
+    """Set by the checker."""
 
 
 @dataclass(slots=True, eq=False)
 class CelLiteral(CelNode):
-    """A value that is written out."""
+    """A literal value."""
 
     value: Any
 
@@ -48,7 +48,7 @@ class CelIdentifier(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelSelect(CelNode):
-    """A field; `test` asks only whether it is there."""
+    """A field selection; with `test` it only checks that the field exists."""
 
     operand: CelNode
     field: str
@@ -57,18 +57,18 @@ class CelSelect(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelCall(CelNode):
-    """A function, with what stands before its dot if it is one of a value; an operator, too."""
+    """A call of a function, of a method (with a target) or of an operator."""
 
     function: str
     args: list[CelNode]
     target: CelNode | None = None
     overloads: tuple[str, ...] = ()
-    """Known once it has been checked."""
+    """Set by the checker."""
 
 
 @dataclass(slots=True, eq=False)
 class ListNode(CelNode):
-    """A list that is written out; some items may be there only if they have a value."""
+    """A list literal; optional items are left out if they have no value."""
 
     items: list[CelNode]
     optional: frozenset[int] = frozenset()
@@ -76,7 +76,7 @@ class ListNode(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelEntry:
-    """A key, or the name of a field, with its value."""
+    """A key or a field name, with its value."""
 
     at: int
     key: CelNode | str
@@ -86,14 +86,14 @@ class CelEntry:
 
 @dataclass(slots=True, eq=False)
 class MapNode(CelNode):
-    """A mapping that is written out."""
+    """A map literal."""
 
     entries: list[CelEntry]
 
 
 @dataclass(slots=True, eq=False)
 class CelStruct(CelNode):
-    """An object of a named type; there are none in Kubernetes, but the syntax has them."""
+    """An object of a named type; Kubernetes has none, but the syntax allows it."""
 
     name: str
     entries: list[CelEntry]
@@ -101,7 +101,7 @@ class CelStruct(CelNode):
 
 @dataclass(slots=True, eq=False)
 class CelComprehension(CelNode):
-    """What the macros for lists and mappings become: a loop that carries a value along."""
+    """The expansion of the macros for lists and maps: a loop with an accumulator."""
 
     over: CelNode
     var: str
@@ -114,7 +114,7 @@ class CelComprehension(CelNode):
 
 
 def inside(node: CelNode) -> list[CelNode]:
-    """The parts right inside of another."""
+    """Return the direct children of a node."""
     match node:
         case CelSelect():
             return [node.operand]

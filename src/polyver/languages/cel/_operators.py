@@ -1,4 +1,4 @@
-"""Arithmetic, order and membership, with the overflows of 64 bits."""
+"""Arithmetic, comparison and membership operators, with the overflows of 64 bits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LEAST, _MOST = FIRST_SECOND * _SECOND, (LAST_SECOND + 1) * _SECOND
 
 
 def fits(number: int) -> int:
-    """A number that fits into 64 bits."""
+    """Return a number; raise `CelEvaluationError` if it exceeds a signed 64-bit integer."""
     if not -(2**63) <= number < 2**63:
         raise CelEvaluationError("integer overflow")
     return number
@@ -53,7 +53,7 @@ def _moment(nanos: int, offset: int) -> Timestamp:
 
 
 def _lacks(function: str, value: Any) -> CelEvaluationError:
-    """A function that a value does not have; some values do not tell which."""
+    """Return the error for an unsupported operand; for some types it does not name the operator."""
     if isinstance(value, str | CelDuration | Timestamp):
         return no_overload()
     return CelEvaluationError(f"no such overload: {function}")
@@ -188,7 +188,7 @@ def _in(value: Any, inside: Any) -> bool:
 
 
 def index_of(value: Any) -> int:
-    """The place in a list that a value means."""
+    """Return the list index that a value stands for."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CelEvaluationError(f"unsupported index type '{type_name(value)}' in list")
     if isinstance(value, float) and not value.is_integer():
@@ -227,7 +227,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal, and not so different that they cannot be compared."""
+    """Report whether two values are equal; values that cannot be compared are not."""
     try:
         return equal(one, other)
     except CelEvaluationError:

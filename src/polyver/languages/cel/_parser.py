@@ -1,7 +1,7 @@
-"""From a text to a tree, by the grammar of CEL.
+"""Parser of the CEL grammar.
 
-What is wrong is told in the words of the real parser, which goes on behind a mistake where it can:
-it leaves out a word too many, adds one that is missing, or skips to where something may follow.
+Syntax errors have the messages of cel-go's parser, which continues after an error where it can: it
+drops an extra token, assumes a missing one, or skips to a token that may follow.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["parse"]
 
 _LONGEST: Final = 100_000
 _HIGHEST: Final = 200
-"""How many parts may be inside of each other, each sign of a chain counted."""
+"""The maximum height of the tree; each operator of a chain counts."""
 _RESERVED = frozenset(
     "as break const continue else false for function if import in let loop package namespace null "
     "return true var void while".split()
@@ -49,7 +49,7 @@ _RESERVED = frozenset(
 
 
 def parse(text: str) -> tuple[CelNode | None, list[CelProblem]]:
-    """The tree of an expression, and what is wrong with it.
+    """Return the tree of an expression, and its errors.
 
     >>> tree, problems = parse("(1")
     >>> problems[0].text
@@ -69,7 +69,7 @@ def parse(text: str) -> tuple[CelNode | None, list[CelProblem]]:
 
 
 def _height(tree: CelNode) -> int:
-    """How many parts are inside of each other."""
+    """Return the height of a tree, counted up to the maximum."""
     level, height = {id(tree): tree}, 0
     while level:
         level = {id(each): each for node in level.values() for each in inside(node)}
@@ -80,7 +80,7 @@ def _height(tree: CelNode) -> int:
 
 
 class _Parser(Stream):
-    """Reads the parts of an expression by the rules of the grammar."""
+    """Parses an expression by the rules of the grammar."""
 
     def parse(self) -> CelNode | None:
         with self._within("<EOF>"):
@@ -173,7 +173,7 @@ class _Parser(Stream):
         return self._call(signs[0].at, "-_", [operand]) if len(signs) % 2 else operand
 
     def _dashed(self) -> None:
-        """A minus before what cannot be negative; it may still be one between two values."""
+        """Report a minus whose operand cannot follow it; it may still be a binary operator."""
         first = self._here
         self._at += 1
         self._no_way(first)
@@ -187,7 +187,7 @@ class _Parser(Stream):
         return found
 
     def _part(self, operand: CelNode) -> CelNode:
-        """What stands behind a dot."""
+        """Parse a selection or a method call after a dot."""
         after = self._ahead()
         optional = after.kind == "?"
         named = self._ahead(2) if optional else after

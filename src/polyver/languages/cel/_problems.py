@@ -1,4 +1,4 @@
-"""What is wrong with an expression, as a text with the place underlined."""
+"""Error messages for expressions, with the position marked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 16384
 
 
 def told(source: str, problems: Sequence[CelProblem]) -> str:
-    """All problems, by their places.
+    """Return all errors, sorted by position.
 
     >>> print(told("1 + x", [CelProblem(4, "no x")]))
     ERROR: <input>:1:5: no x
@@ -29,7 +29,7 @@ def told(source: str, problems: Sequence[CelProblem]) -> str:
 
 
 def _place(source: str, at: int) -> tuple[int, int]:
-    """The line, from 1, and the column, from 0; an empty text has no first column."""
+    """Return the line, from 1, and the column, from 0; an empty source has no first column."""
     if at < 0 or not source:
         return (-1, -1) if at < 0 else (1, -1)
     before = source[:at]

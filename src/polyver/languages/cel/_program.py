@@ -1,6 +1,6 @@
-"""An expression that has been checked, as functions that call each other; and what it costs to run.
+"""Programs: a checked expression becomes nested functions, and its cost is counted as it runs.
 
-Costs are counted roughly as the real thing counts them, and bounded, so that no rule runs forever.
+Costs are counted roughly as cel-go counts them, and bounded, so that no rule runs forever.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _NO_VALUE = ("duration", "timestamp")
 
 
 class Unusable(PolyverError):
-    """An expression that is right by its types, and still cannot become a program."""
+    """An expression that passes the checker but cannot become a program."""
 
 
 @dataclass(frozen=True, slots=True)
 class CelResult:
-    """What a program gave, or why it gave nothing, and what it cost."""
+    """The value of a program or the reason why it has none, and its cost."""
 
     value: Any
     failure: str | None
@@ -74,7 +74,7 @@ class CelProgram:
         self._run = _Compiler(variables).compile(tree)
 
     def evaluate(self, variables: Mapping[str, Any]) -> CelResult:
-        """The value for some variables."""
+        """Return the result for some variables."""
         frame = ExecutionFrame(dict(variables))
         try:
             value = self._run(frame)
@@ -169,7 +169,7 @@ class _Compiler:
             return _folded(call, runs[0])
         return _applied(node, call, runs)
 
-    # What is written out
+    # Lists and maps
 
     def _list(self, node: ListNode) -> Run:
         runs = [(self.compile(each), n in node.optional) for n, each in enumerate(node.items)]
@@ -264,7 +264,7 @@ def _restore(names: dict[str, Any], changed: Sequence[str], kept: Sequence[Any])
 
 
 def _tried(run: Run, frame: ExecutionFrame) -> Any:
-    """A value, or why there is none: a loop carries that along."""
+    """Return a value, or the error, which a loop keeps as its accumulator."""
     try:
         return run(frame)
     except CelEvaluationError as problem:
@@ -296,7 +296,7 @@ _WITH_PATTERN = frozenset(("find", "findAll", "matches"))
 
 
 def _folded(call: Callable[[Sequence[Any]], Any], given: CelConstant) -> Run:
-    """What is known before the program runs, if it can be known at all."""
+    """Evaluate a call of a constant before the program runs; raise `Unusable` if it fails."""
     try:
         return CelConstant(call([given.value]))
     except CelEvaluationError as problem:
@@ -322,7 +322,7 @@ def _applied(node: CelCall, call: Callable[[Sequence[Any]], Any], runs: Sequence
 
     def run(frame: ExecutionFrame) -> Any:
         values = [each(frame) for each in runs]
-        # It is paid for before it is done, so that nothing is done that is too much.
+        # The cost is charged before the call, so that no call above the limit runs.
         frame.charge(cost(values))
         return call(values)
 
@@ -330,7 +330,7 @@ def _applied(node: CelCall, call: Callable[[Sequence[Any]], Any], runs: Sequence
 
 
 def _among(value: Run, given: Any) -> Run | None:
-    """Whether something is among values that are written out, which is looked up at once."""
+    """Return a set lookup for `in` with a list of literals; None if the list has other values."""
     if not isinstance(given, List) or not all(isinstance(each, _PLAIN) for each in given.items):
         return None
     known = frozenset(map(key_of, given.items))

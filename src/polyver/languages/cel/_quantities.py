@@ -1,4 +1,4 @@
-"""Amounts of resources such as `500m` and `1Gi`, which Kubernetes reads exactly."""
+"""Quantities of resources such as `500m` and `1Gi`, read exactly."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _LONGEST = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantity(Opaque):
-    """An amount; what is smaller than a nano is rounded up."""
+    """An amount; fractions of a nano are rounded up."""
 
     nanos: int
     scale: int | None = 0
-    """The power of ten that it is counted in; None if it is too long or too fine for that."""
+    """The power of ten of its unit; None if it has too many digits or is too fine."""
     type_name = "kubernetes.Quantity"
 
     @classmethod
     def parse(cls, text: str) -> Quantity:
-        """Read an amount.
+        """Parse a quantity.
 
         >>> Quantity.parse("1.5Ki").nanos
         1536000000000
@@ -65,7 +65,7 @@ class Quantity(Opaque):
         return Quantity(nanos, min(self.scale or 0, other.scale or 0) if known else None)
 
     def as_integer(self) -> int | None:
-        """The number, if it was written as a whole one."""
+        """Return the integer, or None if the amount is not written as one."""
         whole, rest = divmod(self.nanos, 10**9)
         if self.scale is None or self.scale < 0 or rest or not -(2**63) <= whole < 2**63:
             return None
@@ -73,7 +73,7 @@ class Quantity(Opaque):
 
 
 def _scale(whole: str, digits: str, suffix: str) -> int | None:
-    """The power of ten in which an amount is counted, if it is short enough for that."""
+    """Return the power of ten of the unit, or None if the amount has too many digits."""
     whole = whole.lstrip("0")
     if len(whole) + len(digits) > 18:
         return None

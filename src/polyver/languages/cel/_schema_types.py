@@ -1,4 +1,4 @@
-"""What a schema says to the checker and to the estimate: types, and how large values may be."""
+"""Types and size limits that a schema declares, for the checker and the estimates."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from polyver.languages.cel._types import CelType
 __all__ = ["MOST_BYTES", "DeclaredType", "declared", "structs_of", "with_metadata"]
 
 MOST_BYTES: Final = 3 * 1024 * 1024
-"""The largest request there is."""
+"""The maximum size of a request."""
 _LONGEST_NAME: Final = 253
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredType:
-    """The type of a place, the most that it holds, and the fewest bytes that it takes."""
+    """The type of a schema, the maximum size of a value, and its minimum size in bytes."""
 
     type: CelType
     most: int = 0
     least_bytes: int = 2
     fields: Mapping[str, DeclaredType] = field(default_factory=dict)
-    """By their names in expressions."""
+    """The fields by their names in expressions."""
     inside: DeclaredType | None = None
 
 
@@ -43,7 +43,7 @@ Schema = Mapping[str, Any]
 
 
 def with_metadata(schema: Schema) -> Schema:
-    """The schema of a whole object, with the fields that all of them have."""
+    """Return the schema of an object with the fields that every object has."""
     fields = schema.get("properties") or {}
     named = (fields.get("metadata") or {}).get("properties") or {}
     metadata = {
@@ -64,9 +64,9 @@ def _capped(schema: Schema | None, most: int) -> Schema:
 
 
 def declared(schema: Schema, name: str, *, root: bool = False) -> DeclaredType | None:
-    """What a rule may know of a place; None if its schema says too little.
+    """Return the declared type of a schema; None if the schema has no known type.
 
-    `name` is what the type of an object here is called.
+    `name` becomes the type name of an object.
     """
     if schema.get("x-kubernetes-int-or-string"):
         most = schema.get("maxLength")
@@ -141,7 +141,7 @@ def _text(schema: Schema) -> DeclaredType:
 
 
 def structs_of(place: DeclaredType) -> dict[str, dict[str, CelType]]:
-    """The types of objects at a place and further inside, each with its fields."""
+    """Return the object types of a declaration and of its children, each with its fields."""
     found: dict[str, dict[str, CelType]] = {}
     if place.type.kind == "struct":
         found[place.type.name] = {name: each.type for name, each in place.fields.items()}

@@ -1,4 +1,4 @@
-"""Versions with three numbers, as Kubernetes' library for rules reads them."""
+"""Semantic versions, as the Kubernetes CEL library reads them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERS = ("Major", "Minor", "Patch")
 
 @dataclass(frozen=True, slots=True)
 class Semver(Opaque):
-    """A version; what stands behind a plus does not count."""
+    """A version without its build metadata, which does not count."""
 
     numbers: tuple[int, int, int]
     pre: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Semver(Opaque):
         return f"{text}-{'.'.join(self.pre)}" if self.pre else text
 
     def compared(self, other: Semver) -> int:
-        """Which of two versions comes first: less than 0, 0 or more."""
+        """Return -1, 0 or 1 if this version is lower than, equal to or higher than another."""
         one, two = self._order(), other._order()
         return (one > two) - (one < two)
 
@@ -38,7 +38,7 @@ class Semver(Opaque):
 
 
 def read(text: str) -> Semver:
-    """A version that is written in full."""
+    """Parse a full version."""
     if not text:
         raise CelEvaluationError("Version string empty")
     parts = text.split(".", 2)
@@ -90,7 +90,7 @@ def _read_loose(text: str, loose: bool) -> Semver:
 
 
 def _completed(text: str) -> str:
-    """A version without a leading v and zeros, and with three numbers."""
+    """Return a version completed to three numbers, without a leading v and leading zeros."""
     parts = [_stripped(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3 and re.search("[+-]", parts[-1]):
         raise CelEvaluationError("short version cannot contain PreRelease/Build meta data")

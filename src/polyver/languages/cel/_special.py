@@ -1,4 +1,4 @@
-"""Calls that do not need all their arguments, or that take what has failed."""
+"""Calls that do not evaluate all their arguments, or that accept failed ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["SPECIAL", "step_cost"]
 
 
 def step_cost(operand: CelNode) -> int:
-    """What a step to a field or an item costs: more if it is the first from something made."""
+    """Return the cost of selecting a field or item: 1 after a name or a selection, else 2."""
     steps = ("_[_]", "_[?_]", "_?._")
     way = isinstance(operand, CelIdentifier | CelSelect)
     return 1 if way or (isinstance(operand, CelCall) and operand.function in steps) else 2

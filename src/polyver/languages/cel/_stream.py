@@ -1,4 +1,4 @@
-"""Walking over the words of an expression, and on behind a mistake as the real parser goes."""
+"""Token stream of the parser, with cel-go's recovery after an error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 DEEPEST: Final = 50
-"""How many brackets may be open at once; the real parser goes deeper."""
+"""The maximum number of open brackets; cel-go allows more."""
 _MOST_PROBLEMS: Final = 100
 _LITERALS = ("true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES")
 START = frozenset(("[", "{", "(", ".", "-", "!", *_LITERALS, "IDENTIFIER"))
@@ -46,15 +46,15 @@ _ORDER = {
 
 
 class Mismatch(Exception):
-    """The rest of a part of the grammar makes no sense; it has been told."""
+    """A syntax error that has been reported; the rest of the grammar rule cannot be parsed."""
 
 
 class TooDeep(Exception):
-    """An expression inside of expressions inside of others, without an end."""
+    """An expression that nests too deeply."""
 
 
 class Stream:
-    """The words of an expression, one after the other, and what is wrong with them."""
+    """The tokens of an expression, and the errors found so far."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -62,12 +62,12 @@ class Stream:
         self._at = 0
         self._depth = 0
         self._silent = False
-        """Whether nothing has been understood since the last mistake."""
+        """True if no token has been accepted since the last error."""
         self._follow: list[frozenset[str]] = []
-        """What may stand behind the parts that are being read, the outermost first."""
+        """The tokens that may follow the rules that are being parsed, outermost first."""
         self._last_error = -1
 
-    # Words
+    # Tokens
 
     @property
     def _here(self) -> CelToken:
@@ -87,7 +87,7 @@ class Stream:
         if self._here.kind != "<EOF>":
             self._at += 1
 
-    # Mistakes
+    # Errors
 
     def _report(self, text: str, at: int | None = None) -> None:
         if not self._silent and len(self.problems) <= _MOST_PROBLEMS:
@@ -95,12 +95,12 @@ class Stream:
         self._silent = True
 
     def _refuse(self, at: int, text: str) -> CelNode:
-        """A mistake that is none of the grammar."""
+        """Record an error that is not a syntax error, and return a placeholder."""
         self.problems.append(CelProblem(at, text))
         return CelLiteral(None, at=at)
 
     def _expects(self, kinds: frozenset[str]) -> None:
-        """One of several words comes next, or a word too many before one of them."""
+        """Check that one of some kinds comes next; skip one extra token before it."""
         if self._here.kind in kinds:
             return
         shown = f"input '{self._here.text}' expecting {told(kinds)}"
@@ -113,7 +113,7 @@ class Stream:
         raise Mismatch
 
     def _match(self, kind: str, then: frozenset[str]) -> CelToken:
-        """A certain word, perhaps after one too many; or as if it were there."""
+        """Take a token of a kind; skip one extra token before it, or assume a missing one."""
         here = self._here
         if here.kind == kind:
             return self._take()
@@ -128,7 +128,7 @@ class Stream:
         raise Mismatch
 
     def _no_way(self, first: CelToken) -> None:
-        """No alternative begins as the text does."""
+        """Report that no alternative of the grammar starts like the input."""
         here = self._here
         end = here.at if here.kind == "<EOF>" else here.at + len(here.text)
         shown = self._text[first.at : end].rstrip() if here.kind == "<EOF>" else ""
@@ -139,7 +139,7 @@ class Stream:
             self._report(f"Syntax error: no viable alternative at input '{shown}'")
 
     def _recover(self) -> None:
-        """Skip to a word that may follow what is being read."""
+        """Skip to a token that may follow the current rule."""
         if self._last_error == self._at:
             self._skip()
         self._last_error = self._at
@@ -150,7 +150,7 @@ class Stream:
             self._skip()
 
     def _behind(self) -> frozenset[str]:
-        """What may stand behind a whole part such as one in brackets."""
+        """Return the kinds that may follow a complete operand, such as one in parentheses."""
         return OPERATORS | self._follow[-1] | {".", "[", "?"}
 
     @contextmanager
@@ -167,7 +167,7 @@ class Stream:
 
 
 def told(kinds: frozenset[str] | set[str]) -> str:
-    """Kinds of words as they are told of, in the order of the grammar."""
+    """Return token kinds as error messages show them, in the order of the grammar."""
     names = sorted(kinds, key=lambda kind: _ORDER.get(kind, -1))
     shown = [each if each[:1].isupper() or each == "<EOF>" else f"'{each}'" for each in names]
     return shown[0] if len(shown) == 1 else f"{{{', '.join(shown)}}}"

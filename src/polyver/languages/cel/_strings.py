@@ -1,4 +1,4 @@
-"""Functions for texts: parts, places, patterns."""
+"""Functions for strings: substrings, positions, patterns."""
 
 from __future__ import annotations
 

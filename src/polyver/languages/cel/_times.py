@@ -1,4 +1,4 @@
-"""Functions for moments and lengths of time."""
+"""Functions for timestamps and durations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECOND = 1_000_000_000
 
 
 def _offset(moment: Timestamp, zone: str) -> int:
-    """How many seconds a zone is from UTC at a moment."""
+    """Return the offset of a time zone from UTC in seconds at a timestamp."""
     hours, colon, minutes = zone.partition(":")
     if colon:
         return _written_offset(zone, hours, minutes)

@@ -1,4 +1,4 @@
-"""The words of an expression: what the lexer of the real thing cuts it into."""
+"""Tokens of an expression, split as cel-go's lexer does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["CelProblem", "CelToken", "read_tokens"]
 
 @dataclass(frozen=True, slots=True)
 class CelToken:
-    """A word: its kind, its text and where it stands."""
+    """A token: its kind, its text and its position."""
 
     kind: str
     text: str
@@ -19,7 +19,7 @@ class CelToken:
 
 @dataclass(frozen=True, slots=True)
 class CelProblem:
-    """Something wrong with an expression, and where."""
+    """An error in an expression, and its position."""
 
     at: int
     text: str
@@ -55,7 +55,7 @@ _WORDS = re.compile(
     )
 )
 _KEYWORDS = frozenset(("in", "true", "false", "null"))
-# What a word that has no end was going to be, for the text that tells of it.
+# Matches an unterminated token, so that the error message can show it.
 _BROKEN = re.compile(
     rf'[bB]?(?:[rR]"""(?:.|\n)*|[rR]\'\'\'(?:.|\n)*|[rR]"[^"\n\r]*|[rR]\'[^\'\n\r]*'
     rf'|"""(?:{_ESCAPE}|[^\\])*|\'\'\'(?:{_ESCAPE}|[^\\])*|"(?:{_ESCAPE}|[^\\"\n\r])*'
@@ -64,7 +64,7 @@ _BROKEN = re.compile(
 
 
 def read_tokens(text: str) -> tuple[list[CelToken], list[CelProblem]]:
-    """The words of an expression, with one at the end that stands for its end."""
+    """Return the tokens of an expression, with an end token, and the errors."""
     tokens: list[CelToken] = []
     problems: list[CelProblem] = []
     at = 0
@@ -90,7 +90,7 @@ def _broken_end(text: str, at: int) -> int:
     broken = _BROKEN.match(text, at)
     end = broken.end() if broken is not None else at
     if broken is not None and end < len(text) and text[end] == "\\":
-        # The escape is read as far as it might be one, and the character that it is not.
+        # The error includes the invalid escape up to the first character that does not fit.
         end = _escape_end(text, end)
     return min(max(end + (end < len(text)), at + 1), len(text))
 

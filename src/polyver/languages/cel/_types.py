@@ -1,4 +1,4 @@
-"""The types of expressions: how they are told, and which may stand for which."""
+"""Types of expressions, their names, and assignability."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CelType:
-    """A type: its kind, its name, and the types inside of it."""
+    """A type: its kind, its name and its type parameters."""
 
     kind: str
     name: str
@@ -79,7 +79,7 @@ def type_of(inside: CelType | None = None) -> CelType:
 
 
 def param(name: str) -> CelType:
-    """A type that is still to be found."""
+    """Return a type parameter."""
     return CelType("param", name)
 
 
@@ -88,7 +88,7 @@ def struct(name: str) -> CelType:
 
 
 def unwrapped(found: CelType) -> tuple[CelType, bool]:
-    """What is inside of an optional, and whether it is one."""
+    """Return the type inside an optional, and whether it is an optional."""
     if found.name == "optional_type":
         return found.params[0], True
     return found, False
@@ -101,13 +101,13 @@ _NULLABLE = frozenset(("opaque", "struct", "duration", "timestamp"))
 
 
 class TypeMapping:
-    """What is known of types that are still to be found."""
+    """The types that type parameters are bound to so far."""
 
     def __init__(self, known: dict[CelType, CelType] | None = None) -> None:
         self._known = known or {}
 
     def assignable(self, one: Sequence[CelType], other: Sequence[CelType]) -> bool:
-        """Whether types may stand for others; what is learnt by it stays only if they may."""
+        """Report whether types are assignable to others; keep new bindings only if they are."""
         tried = TypeMapping(dict(self._known))
         if len(one) != len(other) or not all(map(tried._assignable, one, other)):
             return False
@@ -115,7 +115,7 @@ class TypeMapping:
         return True
 
     def substitute(self, found: CelType, *, to_dyn: bool = False) -> CelType:
-        """A type with all that is known put in; what is still open may become dynamic."""
+        """Return a type with its parameters replaced; unbound ones become dynamic with `to_dyn`."""
         known = self._known.get(found)
         if known is not None:
             return self.substitute(known, to_dyn=to_dyn)
@@ -148,7 +148,7 @@ class TypeMapping:
         )
 
     def _substitutes(self, one: CelType, other: CelType) -> tuple[bool, bool]:
-        """Whether a type may be what another is to become, and whether that is something yet."""
+        """Report whether a parameter may be bound to a type, and whether it was bound before."""
         if one == other:
             return True, True
         known = self._known.get(other)
@@ -176,7 +176,7 @@ class TypeMapping:
 
 
 def most_general(one: CelType, other: CelType) -> CelType:
-    """The one of two types that says less."""
+    """Return the more general one of two types."""
     return one if _says_no_more(one, other) else other
 
 

@@ -1,4 +1,4 @@
-"""Addresses of pages and the like, in parts."""
+"""URLs and their parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHAPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class URL(Opaque):
-    """An address."""
+    """A URL."""
 
     text: str
     scheme: str
@@ -32,7 +32,7 @@ class URL(Opaque):
 
     @classmethod
     def parse(cls, text: str) -> URL:
-        """Read an address that is whole, or a path from the root."""
+        """Parse an absolute URL or an absolute path."""
         if not is_uri(text):
             problem = f"parse {quoted(text)}: {_problem(text)}"
             raise CelEvaluationError(f"URL parse error during conversion from string: {problem}")
@@ -62,7 +62,7 @@ class URL(Opaque):
         return name, port
 
     def parameters(self) -> Dictionary:
-        """What stands behind the question mark."""
+        """Return the query parameters."""
         found: dict[str, list[str]] = {}
         for pair in filter(None, self.query.split("&")):
             if ";" in pair:
@@ -79,7 +79,7 @@ def _is_escaped(text: str) -> bool:
 
 
 def is_uri(text: str) -> bool:
-    """Whether a text is a whole address, or a path from the root."""
+    """Report whether a string is an absolute URL or an absolute path."""
     known = text_format("uri")
     return known is not None and known(text)
 

@@ -1,4 +1,4 @@
-"""What is wrong with an expression whose types are right: literals that no function takes."""
+"""Checks of literals in an expression whose types are right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["literal_problems"]
 
 
 def literal_problems(tree: CelNode) -> list[CelProblem]:
-    """Durations, moments, patterns and formats that are written out and make no sense."""
+    """Return errors for mixed collections and invalid durations, timestamps, patterns, formats."""
     found = list(_walk(tree))
     return [
         *_mixed(tree),
@@ -35,7 +35,7 @@ def literal_problems(tree: CelNode) -> list[CelProblem]:
 
 
 def _mixed(node: CelNode) -> Iterator[CelProblem]:
-    """Lists and mappings that hold values of several types, but for what `format` gets."""
+    """Yield errors for lists and maps with values of several types, except those of `format`."""
     if isinstance(node, CelCall) and node.function == "format":
         return
     if isinstance(node, ListNode):
@@ -170,7 +170,7 @@ def _problem(clause: Clause, value: CelNode) -> CelProblem | None:
 
 
 def _unshown(value: CelNode, kind: CelType) -> CelProblem | None:
-    """Whether there is something in a value that has no text."""
+    """Return the error if a value contains something that `%s` cannot write, else None."""
     parts = kind.params if kind.kind in ("list", "map") else ()
     if kind.kind in _SHOWN and all(each.kind in _SHOWN or each.is_dyn for each in parts):
         return None

@@ -1,6 +1,7 @@
-"""Values while a rule runs: how they compare, and what they are called.
+"""Values at run time, their comparison and their type names.
 
-Texts, numbers, booleans, bytes and null are Python's own; what Python has no word for is here.
+Strings, numbers, booleans, bytes and null are Python's own; types that Python lacks are defined
+here.
 """
 
 from __future__ import annotations
@@ -37,26 +38,26 @@ class CelEvaluationError(PolyverError):
 
 
 def no_overload() -> CelEvaluationError:
-    """A function that has no meaning for what it was given."""
+    """Return the error for a function that does not accept its arguments."""
     return CelEvaluationError("no such overload")
 
 
 class Uint(int):
-    """An integer without a sign, which is another type than one with."""
+    """An unsigned integer, which is a type of its own."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class CelDuration:
-    """A length of time in nanoseconds."""
+    """A duration in nanoseconds."""
 
     nanos: int
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """A moment, in nanoseconds since 1970; it remembers how far from UTC it was written."""
+    """A timestamp in nanoseconds since 1970, with the UTC offset that it was written with."""
 
     nanos: int
     offset: int = field(default=0, compare=False)
@@ -71,7 +72,7 @@ class TypeValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optional:
-    """A value that may not be there."""
+    """A value that may be absent."""
 
     value: Any = None
     present: bool = True
@@ -81,18 +82,18 @@ NONE = Optional(present=False)
 
 
 class Opaque:
-    """A value of a type that Kubernetes brings along."""
+    """A value of a type that Kubernetes adds."""
 
     __slots__ = ()
     type_name = ""
 
     def equals(self, other: Opaque) -> bool:
-        """Whether a value of the same type is the same."""
+        """Report whether this value equals another of the same type."""
         return self == other
 
 
 class List:
-    """A list; one that a schema calls a set or a map does not mind the order."""
+    """A list; the order does not matter in one that a schema declares as a set or a map."""
 
     __slots__ = ("_items",)
 
@@ -101,7 +102,7 @@ class List:
 
     @property
     def items(self) -> Sequence[Any]:
-        """The values in it."""
+        """The values of the list."""
         return self._items
 
     def __len__(self) -> int:
@@ -124,7 +125,7 @@ class List:
 
     @property
     def weight(self) -> int:
-        """How much there is in it, all that is inside included."""
+        """The number of values that a comparison may visit."""
         return len(self)
 
 
@@ -132,7 +133,7 @@ _SHORT = 32
 
 
 class _Joined(List):
-    """Two lists, one behind the other; they are put together when somebody looks."""
+    """Two concatenated lists, joined when the items are first read."""
 
     __slots__ = ("_parts",)
 
@@ -152,7 +153,7 @@ class _Joined(List):
 
 
 class _Grown(List):
-    """A list that was put together; more is added without another copy, if nobody did so yet."""
+    """A concatenated list; the first extension reuses its storage, later ones copy it."""
 
     __slots__ = ("_size",)
 
@@ -176,16 +177,16 @@ class _Grown(List):
 
 
 class Map:
-    """What has values by keys: a mapping, or an object with its fields."""
+    """A mapping, or an object with its fields."""
 
     __slots__ = ()
 
     def find(self, key: Any) -> tuple[Any, bool]:
-        """The value of a key, and whether it is there."""
+        """Return the value of a key, and whether it exists."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Any]:
-        """All keys."""
+        """Iterate over the keys."""
         raise NotImplementedError
 
     def __len__(self) -> int:
@@ -193,7 +194,7 @@ class Map:
 
     @property
     def weight(self) -> int:
-        """How much there is in it, all that is inside included."""
+        """The number of values that a comparison may visit."""
         return len(self)
 
     def equals(self, other: Any) -> bool:
@@ -232,7 +233,7 @@ class Dictionary(Map):
         return self._size
 
     def plus(self, key: Any, value: Any) -> Dictionary:
-        """With one more key; only the first to add something does so without a copy."""
+        """Return a mapping with one more key; the first addition shares storage, others copy."""
         made = Dictionary(())
         made._entries = self._entries
         if len(self._entries) != self._size:
@@ -244,7 +245,7 @@ class Dictionary(Map):
 
 
 def key_of(key: Any) -> Any:
-    """What a value is looked up by: numbers of all types are the same, booleans are no numbers."""
+    """Return the lookup key of a value: equal numbers of all types match, never a boolean."""
     if isinstance(key, bool):
         return (bool, key)
     return key if isinstance(key, str | int | float) else id(key)
@@ -266,7 +267,7 @@ _NAMES: dict[type, str] = {
 
 
 def type_name(value: Any) -> str:
-    """What the type of a value is called.
+    """Return the name of the type of a value.
 
     >>> type_name(Uint(1)), type_name(1.5), type_name(None)
     ('uint', 'double', 'null_type')
@@ -284,7 +285,7 @@ def _is_number(value: Any) -> bool:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two values are the same; numbers may be of different types.
+    """Report whether two values are equal; numbers may be of different types.
 
     >>> equal(1, 1.0), equal(1, True), equal(None, 0)
     (True, False, False)
@@ -315,7 +316,7 @@ _ORDERED = (bool, str, bytes, CelDuration, Timestamp)
 
 
 def compare(one: Any, other: Any) -> int:
-    """Which of two values comes first: less than 0, 0 or more.
+    """Return -1, 0 or 1 if a value is less than, equal to or greater than another.
 
     >>> compare(1, 1.5), compare("b", "a")
     (-1, 1)

@@ -1,7 +1,7 @@
-"""Go templates with the functions of sprig: texts with actions between `{{` and `}}`.
+"""Go templates with the functions of sprig.
 
-Blueprints and component definitions are written in them. They see plain data alone, reach nothing
-outside, and take no more than they are given.
+Blueprints and component definitions are written in them. A template sees only plain data, cannot
+reach anything outside, and is bounded in steps and output size.
 """
 
 from polyver.languages.gotemplate._budget import RenderLimits

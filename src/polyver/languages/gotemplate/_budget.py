@@ -1,4 +1,4 @@
-"""What one rendering may take, so that no template keeps anybody waiting or fills the memory."""
+"""Limits of one rendering, so that no template blocks its caller or fills the memory."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from polyver.languages.gotemplate._values import TemplateFailure
 __all__ = ["DEEPEST", "RenderBudget", "RenderLimits"]
 
 DEEPEST = 100
-"""How deep values, actions and calls of templates may nest."""
+"""The maximum nesting of values, actions and template calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderLimits:
-    """The most that one rendering may take."""
+    """The steps and characters that one rendering may use."""
 
     steps: int = 300_000
-    """Actions, calls, turns of loops; large values count for several."""
+    """Actions, calls and loop turns; large values count as several steps."""
     size: int = 2 * 1024 * 1024
-    """Characters of the output, and of any text on the way there."""
+    """Characters of the output and of each intermediate string."""
 
 
 class RenderBudget:
-    """What is left of the limits while a template is rendered."""
+    """The steps that are left while a template is rendered."""
 
     __slots__ = ("_left", "limits")
 
@@ -33,7 +33,7 @@ class RenderBudget:
         self._left = limits.steps
 
     def spend(self, steps: int = 1) -> None:
-        """Take some steps."""
+        """Use some steps; raise `TemplateFailure` if too few are left."""
         self._left -= steps
         if self._left < 0:
             raise TemplateFailure(
@@ -42,19 +42,19 @@ class RenderBudget:
             )
 
     def fit(self, size: int) -> None:
-        """A text may have this size."""
+        """Raise `TemplateFailure` if a string of this size is too large."""
         if size > self.limits.size:
             raise TemplateFailure(
                 f"a text grows past {self.limits.size} characters", "render less into one text"
             )
 
     def hold(self, size: int) -> None:
-        """Make a text of a size."""
+        """Use the steps for a new string of a size, and check the size."""
         self.fit(size)
         self.spend(size // 64)
 
     def joined(self, between: str, parts: Iterable[str]) -> str:
-        """Texts as one, as long as it does not grow too large."""
+        """Join strings; raise `TemplateFailure` as soon as the result grows too large."""
         found: list[str] = []
         size = 0
         for part in parts:
@@ -65,18 +65,18 @@ class RenderBudget:
         return between.join(found)
 
     def read(self, values: Iterable[object]) -> None:
-        """Look at what a function is given: it may go over texts character by character."""
+        """Use the steps for reading arguments: a function may scan strings by character."""
         self.spend(1 + sum(len(value) for value in values if isinstance(value, str)) // 8)
 
     def keep(self, value: object) -> None:
-        """Hold a value that a function has made."""
+        """Use the steps for a value that a function returned."""
         if isinstance(value, str):
             self.hold(len(value))
         elif isinstance(value, list | dict):
             self.spend(len(value) // 8)
 
     def dive(self, depth: int) -> None:
-        """Look into values inside of values."""
+        """Use a step at a nesting depth; raise `TemplateFailure` if values nest too deeply."""
         self.spend()
         if depth > DEEPEST:
             raise TemplateFailure(f"values nest more than {DEEPEST} levels deep")

@@ -1,4 +1,4 @@
-"""The functions that every Go template has."""
+"""Functions that every Go template has."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def _decided(*_: object) -> object:
 
 
 BUILTINS.put("and or", "any any...", _decided)
-BUILTINS.put("include", "string any", _decided)  # Helm's, and a template that is called
+BUILTINS.put("include", "string any", _decided)  # a function of Helm that renders a template
 
-# Places
+# Indexing
 
 
 def _place(given: object, size: int) -> int:
@@ -174,7 +174,7 @@ def _less_or_equal(one: object, other: object) -> bool:
 BUILTINS.put("gt", "any any", lambda one, other: not _less_or_equal(one, other))
 BUILTINS.put("ge", "any any", lambda one, other: not _less(one, other))
 
-# Texts
+# Strings
 
 _HTML = str.maketrans(
     {"\0": "\ufffd", '"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -196,7 +196,7 @@ def _println(budget: RenderBudget, *values: object) -> str:
 
 
 def _joined(budget: RenderBudget, values: Sequence[object]) -> str:
-    """Several values as one text; what is nothing is called so."""
+    """Return several values as one string, with `<no value>` for nil."""
     if len(values) == 1 and isinstance(values[0], str):
         return values[0]
     return print_all(budget, ["<no value>" if value is None else value for value in values])

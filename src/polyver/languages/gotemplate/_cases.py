@@ -1,4 +1,4 @@
-"""Upper and lower case, and names in the ways in which programs write them."""
+"""Functions for upper and lower case, and for snake, kebab and camel case."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 
 
 def _each(changed: Callable[[str], str]) -> Callable[[str], str]:
-    """A change of single characters, which stay where they would become several."""
+    """Return a function that maps each character; one that would become several stays as it is."""
 
     def change(text: str) -> str:
         if text.isascii():
@@ -36,7 +36,7 @@ def _titled(char: str) -> str:
 
 
 def title(text: str) -> str:
-    """The first character of each word as in a title."""
+    """Return a string with the first character of each word in title case."""
     before = " "
     parts: list[str] = []
     for char in text:
@@ -81,7 +81,7 @@ def _swapcase(text: str) -> str:
     return "".join(parts)
 
 
-# Words inside of names
+# Words in names
 
 
 def _connects(char: str) -> bool:
@@ -92,7 +92,7 @@ def _connects(char: str) -> bool:
 def _camelcase(text: str) -> str:
     start = next((place for place, char in enumerate(text) if not _connects(char)), len(text))
     if start >= len(text):
-        return text + text[-1:]  # as sprig has it
+        return text + text[-1:]  # sprig repeats the last character
     parts = [text[:start]]
     capital = text[start].isupper()
     now = upper(text[start])
@@ -113,10 +113,10 @@ def _camelcase(text: str) -> str:
 
 
 def _is_letter(char: str) -> bool:
-    """A letter of a script whose letters have two cases."""
+    """Report whether a character is a letter, other than an East Asian one."""
     if unicodedata.category(char)[0] != "L":
         return False
-    # Letters of Han, Hiragana, Katakana and Hangul are no parts of words here.
+    # Letters of Han, Hiragana, Katakana and Hangul do not form words here.
     return not unicodedata.name(char, "").startswith(("CJK", "HIRAGANA", "KATAKANA", "HANGUL"))
 
 
@@ -165,13 +165,13 @@ def _word_end(text: str, at: int, kind: str) -> int:
     capitals = _run(text, at, lambda char: unicodedata.category(char) == "Lu")
     if capitals - at == 1:
         return _run(text, capitals, _small)
-    # The last capital begins a word that goes on in small letters.
+    # The last of several capitals begins the next word if small letters follow.
     last = capitals < len(text) and _is_letter(text[capitals])
     return capitals - 1 if last else capitals
 
 
 def _words(text: str) -> list[tuple[str, str]]:
-    """The words of a name, each with its kind."""
+    """Return the words of a name, each with its kind."""
     found: list[tuple[str, str]] = []
     at = 0
     while at < len(text):
@@ -186,7 +186,7 @@ _BETWEEN = ("connector", "punctuation")
 
 
 def _units(words: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Words that stay together: a number with the letters behind it, or with the word before."""
+    """Yield words that stay together: a number with the letters after it or the word before."""
     at = 0
     while at < len(words):
         kind, unit = words[at]
@@ -204,7 +204,7 @@ def _units(words: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def _joined(text: str, sign: str) -> str:
-    """The words of a name in lower case, with a sign between them."""
+    """Return the words of a name in lower case, separated by a sign."""
     parts: list[str] = []
     before = "connector"
     for kind, unit in _units(_words(text)):

@@ -14,7 +14,7 @@ DATA = FunctionTable("values")
 
 
 def is_empty(value: object) -> bool:
-    """Whether a value is nothing, zero, false or empty."""
+    """Report whether a value is nil, zero, false or empty."""
     return not is_true(value)
 
 
@@ -46,14 +46,14 @@ def _fail(message: str) -> object:
 
 @DATA.add("required", "string any")
 def _required(message: str, value: object) -> object:
-    """As Helm has it: a value that has to be there."""
+    """Return a value, or fail with the message if it is nil or an empty string (from Helm)."""
     if value is None or value == "":
         raise TemplateFailure(message)
     return value
 
 
 def equal(budget: RenderBudget, one: Any, other: Any, depth: int = 0) -> bool:
-    """Equal with equal types, all the way down."""
+    """Report whether two values are equal and have equal types at every level."""
     budget.dive(depth)
     if type(one) is not type(other):
         return False
@@ -74,7 +74,7 @@ DATA.add("deepEqual", "any any", budgeted=True)(equal)
 
 
 def copied(budget: RenderBudget, value: object, depth: int = 0) -> object:
-    """The same, sharing nothing."""
+    """Return a deep copy."""
     budget.dive(depth)
     if isinstance(value, dict):
         return type(value)((key, copied(budget, each, depth + 1)) for key, each in value.items())

@@ -1,4 +1,4 @@
-"""Functions for moments that are given; without a clock, nobody asks what time it is."""
+"""Functions for given dates; functions that need a clock (`now`, `ago`) are left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _moment(value: object) -> datetime:
-    """A moment, one in RFC 3339, or one from the seconds since 1970."""
+    """Return a time from a time, an RFC 3339 string or seconds since 1970."""
     match value:
         case datetime():
             return value

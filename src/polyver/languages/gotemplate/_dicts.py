@@ -1,4 +1,4 @@
-"""Functions for mappings; `set`, `unset` and the merging ones change the first of theirs."""
+"""Functions for mappings; `set`, `unset` and the merge functions change their first argument."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _pluck(key: str, *dicts: Dict) -> list[object]:
 
 @DICTS.add("keys", "dict...", budgeted=True)
 def _keys(budget: RenderBudget, *dicts: Dict) -> Strings:
-    """Sorted, where Go leaves the order to chance."""
+    """Return the keys of each mapping sorted; Go returns them in random order."""
     budget.spend(sum(map(len, dicts)) // 8)
     return Strings(key for each in dicts for key in sorted(each, key=encoded))
 
@@ -106,7 +106,7 @@ def _merge_overwrite(budget: RenderBudget, target: Dict, *others: Dict) -> Dict:
 def _merge_into(
     budget: RenderBudget, target: Dict, other: Dict, depth: int, *, overwrites: bool
 ) -> None:
-    """Take what a mapping has; what counts as empty is as good as not there."""
+    """Merge `other` into `target` recursively; an empty value in `target` counts as absent."""
     budget.dive(depth)
     if target is other:
         return

@@ -32,7 +32,7 @@ ENCODING.put("b32enc", "string", lambda text: base64.b32encode(encoded(text)).de
 
 @ENCODING.add("b64dec", "string")
 def _b64dec(text: str) -> str:
-    """The bytes; what is wrong stands in their place, as sprig has it."""
+    """Return the decoded bytes or, if the input is invalid, the error message, as sprig does."""
     content = encoded(text)
     problem = base64_problem(content.decode("latin-1"))
     return problem or decoded(base64.b64decode(content))
@@ -51,12 +51,12 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 
 
 def _ended(content: bytes) -> bytes:
-    """Without what stands behind the padding."""
+    """Drop the bytes after the padding that do not complete a group of eight."""
     return content[: len(content) // 8 * 8]
 
 
 def _base32_end(text: str) -> int | None:
-    """Where a text stops to be base32, as Go sees it."""
+    """Return the position of the first byte that Go rejects as base32, or None."""
     for at, char in enumerate(text):
         held = at % 8
         if char == "=" and held >= 2 and len(text) - at - 1 < 8:
@@ -84,7 +84,7 @@ _MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
 class _JsonWriter:
-    """Writes values as JSON, with sorted keys."""
+    """Writes values as JSON with sorted keys."""
 
     def __init__(self, budget: RenderBudget, *, indent: str = "", markup: bool = False) -> None:
         self._budget = budget
@@ -178,7 +178,7 @@ def _to_pretty_json(budget: RenderBudget, value: object) -> str:
 
 
 def _has_odd_number(budget: RenderBudget, value: object, depth: int = 0) -> bool:
-    """Whether a number is among the values that JSON has no word for."""
+    """Report whether a value contains a number that JSON cannot express (NaN, infinity)."""
     budget.dive(depth)
     if isinstance(value, dict):
         return any(_has_odd_number(budget, each, depth + 1) for each in value.values())
@@ -200,7 +200,7 @@ _DECODER = json.JSONDecoder(parse_int=float, parse_constant=_refuse)
 
 @ENCODING.add("mustFromJson", "string")
 def _must_from_json(text: str) -> object:
-    """Every number is a float, as in Go."""
+    """Parse JSON; every number becomes a float, as in Go."""
     if max(text.count("["), text.count("{")) > DEEPEST and _depth(text) > DEEPEST:
         raise TemplateFailure(f"JSON nests more than {DEEPEST} levels deep")
     try:
@@ -226,7 +226,7 @@ def _from_json(text: str) -> object:
         return None
 
 
-# YAML, as Helm has it
+# YAML, with Helm's names
 
 
 @ENCODING.add("toYaml mustToYaml", "any", budgeted=True)
@@ -237,7 +237,7 @@ def _to_yaml(budget: RenderBudget, value: object) -> str:
 
 
 def _plain(budget: RenderBudget, value: object, depth: int = 0) -> object:
-    """Plain data with sorted keys."""
+    """Return plain data with sorted keys."""
     budget.dive(depth)
     match value:
         case None | NilList() | NilStrings():
@@ -260,7 +260,7 @@ def _good(text: str) -> str:
 
 @ENCODING.add("fromYaml mustFromYaml", "string")
 def _from_yaml(text: str) -> object:
-    """The value of the first document."""
+    """Return the value of the first document."""
     try:
         found = load_manifests(text, "fromYaml")
     except InvalidManifest as problem:

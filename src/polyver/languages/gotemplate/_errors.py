@@ -1,4 +1,4 @@
-"""What may be wrong with a template, or go wrong while it is rendered, and where."""
+"""Errors of a template and of its rendering, with the position in the template."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LONGEST = 60
 
 
 class TemplateError(PolyverError):
-    """A fact about a template, with the line and column of the place, counted from 1."""
+    """An error in a template, with its line and column, counted from 1."""
 
     def __init__(
         self, fact: str, *, name: str, line: int, column: int, near: str, hint: str = ""
@@ -22,15 +22,15 @@ class TemplateError(PolyverError):
 
 
 class InvalidTemplate(TemplateError):
-    """A text that is no template: its syntax, a function that is not there, a wrong variable."""
+    """A template with invalid syntax, an unknown function or an undefined variable."""
 
 
 class RenderFailed(TemplateError):
-    """A template that cannot be rendered with some data."""
+    """A template that cannot be rendered with the given data."""
 
 
 def located(source: str, at: int) -> tuple[int, int, str]:
-    """The line and column of a place, and the action or line around it.
+    """Return the line and column of a position, and the action or line around it.
 
     >>> located("a\\nb {{ .x }} c", 8)
     (2, 7, '{{ .x }}')
@@ -51,7 +51,7 @@ def _near(source: str, at: int, start: int) -> str:
 
 
 def _shortened(text: str, at: int) -> str:
-    """A part of a text that is not long, with the place in it."""
+    """Return a short part of a string around a position."""
     text = text.replace("\n", " ")
     if len(text) <= _LONGEST:
         return text or "the end"

@@ -1,4 +1,4 @@
-"""The values of pipelines: fields, variables, constants, and calls with arguments of Go's types."""
+"""Evaluation of pipelines: fields, variables, constants, and calls with Go's argument types."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ __all__ = ["Evaluation", "GoTemplateSource"]
 
 @dataclass(frozen=True, slots=True)
 class GoTemplateSource:
-    """A template as it was written."""
+    """The name and the source of a template."""
 
     name: str
     text: str
 
 
 class _None:
-    """No value came through a pipe."""
+    """Marks that no value came through a pipe."""
 
 
 _NONE: Final = _None()
@@ -56,7 +56,7 @@ _NILABLE = frozenset(("any", "map[string]interface {}", "*semver.Version"))
 
 
 class Evaluation:
-    """What a running template knows, and the values of its pipelines."""
+    """Evaluates the pipelines of a running template and holds its variables."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Evaluation:
         self._missing = missing
         self._variables: list[tuple[str, object]] = []
 
-    # Mistakes
+    # Errors
 
     def _failed(
         self, fact: str, node: TemplateNode | TemplateFieldName, hint: str = ""
@@ -83,7 +83,7 @@ class Evaluation:
 
     @contextmanager
     def _at(self, node: TemplateNode | TemplateFieldName, what: str = "") -> Iterator[None]:
-        """What fails inside is told with a place."""
+        """Raise errors of the block as `RenderFailed` with the position of the node."""
         try:
             yield
         except TemplateFailure as failure:
@@ -130,7 +130,7 @@ class Evaluation:
         return self._value(first, dot)
 
     def _value(self, node: TemplateNode, dot: object) -> object:
-        """The value of a word that stands for itself."""
+        """Return the value of a single operand."""
         match node:
             case TemplateConstant():
                 return self._plain_constant(node)
@@ -249,13 +249,13 @@ class Evaluation:
         return result
 
     def _include(self, node: TemplateIdentifier, name: str, value: object) -> str:
-        """What another template renders to, which whoever renders knows."""
+        """Return the output of another template; `Rendering` implements this."""
         raise NotImplementedError
 
     def _decide(
         self, node: TemplateIdentifier, words: Sequence[TemplateNode], dot: object, piped: object
     ) -> object:
-        """`and` and `or` look at no more than they need."""
+        """Evaluate `and` or `or`; stop at the first argument that decides the result."""
         if not words and piped is _NONE:
             raise self._failed(f"wrong number of args for {node.name}: want at least 1 got 0", node)
         value: object = None
@@ -289,7 +289,7 @@ class Evaluation:
         return given
 
     def _argument(self, wanted: str, node: TemplateNode, dot: object) -> object:
-        """The value of an argument; a constant is what is wanted of it, if it can be."""
+        """Return the value of an argument; a constant takes the wanted type if it can."""
         if isinstance(node, TemplateNil):
             if wanted not in _NILABLE:
                 raise self._failed(f"cannot assign nil to {wanted}", node)

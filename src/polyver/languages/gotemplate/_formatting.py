@@ -1,4 +1,4 @@
-"""`printf`: texts with places for values, each of which says how it is written."""
+"""`printf`: format strings such as `%05d`, filled with values as Go does."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _INDEX = re.compile(r"\[([^\]]*)\]")
 
 
 def print_formatted(budget: RenderBudget, layout: str, *values: object) -> str:
-    """A text with values in the places that it has for them.
+    """Return a format string with its verbs replaced by values.
 
-    >>> from polyver.languages.gotemplate._budget import Limits
-    >>> print_formatted(RenderBudget(Limits()), "%05d|%-4s|%d", 42, "a", "b")
+    >>> from polyver.languages.gotemplate._budget import RenderLimits
+    >>> print_formatted(RenderBudget(RenderLimits()), "%05d|%-4s|%d", 42, "a", "b")
     '00042|a   |%!d(string=b)'
     """
     return _Formatter(budget, layout, values).run()
@@ -38,7 +38,7 @@ def print_formatted(budget: RenderBudget, layout: str, *values: object) -> str:
 
 @dataclass(slots=True)
 class _Formatter:
-    """Walks over a layout and takes values for its places."""
+    """Walks over a format string and takes a value for each verb."""
 
     budget: RenderBudget
     layout: str
@@ -48,7 +48,7 @@ class _Formatter:
     reordered: bool = False
     fits: bool = True
     indexed: bool = False
-    """Whether the last thing that was read said which value comes next."""
+    """True if an index in brackets was read last, which selects the next value."""
 
     def run(self) -> str:
         parts: list[str] = []
@@ -152,7 +152,7 @@ class _Formatter:
         return int(value) if abs(value) <= _MOST_DIGITS else None
 
     def _choose(self) -> None:
-        """A number in brackets says which value comes next."""
+        """Read an index in brackets, which selects the next value: `%[2]d`."""
         if not self.layout.startswith("[", self.at):
             return
         self.reordered = True
@@ -171,7 +171,7 @@ class _Formatter:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes values in the way of one place."""
+    """Writes values for one verb with its flags."""
 
     budget: RenderBudget
     verb: str

@@ -1,4 +1,4 @@
-"""What templates can call: functions with the types that their arguments have in Go."""
+"""Functions that templates can call, with Go's types of their arguments."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _SHORT = {"dict": "map[string]interface {}", "time": "time.Time", "version": "*s
 
 
 def fits(wanted: str, value: object) -> bool:
-    """Whether a value may be an argument of a type."""
+    """Report whether a value may be an argument of a type."""
     return _FITTING[wanted](value)
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateFunction:
-    """A function, the types of its arguments, and whether the last may come many times."""
+    """A function and its argument types; a variadic one repeats the last type."""
 
     name: str
     takes: tuple[str, ...]
     variadic: bool
     run: Callable[..., Any]
     budgeted: bool
-    """Whether it makes so much that it has to ask before."""
+    """True if the function takes the budget as its first argument, as its result may be large."""
     group: str
 
     def type_at(self, place: int) -> str:
@@ -48,7 +48,7 @@ class TemplateFunction:
 
 
 class FunctionTable:
-    """Functions of one group, as they are declared."""
+    """The declared functions of one group."""
 
     def __init__(self, group: str) -> None:
         self.group = group

@@ -1,8 +1,8 @@
-"""Which fields a template reads, found without rendering it.
+"""Finds the fields that a template reads, without rendering it.
 
-A template is run on shapes instead of values: a shape says which fields a value has, and whether it
-may have others. What a function returns may be anything, so that fields of it are not looked at.
-Branches are all taken; what is read in one of them is not read for certain.
+The template runs on shapes instead of values: a shape has the fields of a value and says whether it
+may have others. A function may return anything, so fields of its result are not checked. All
+branches are taken; a field that is read in a branch is not certain to be read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from polyver.languages.gotemplate._parser import parse
 __all__ = ["ANYTHING", "TEXT", "DataShape", "FieldAccess", "inspect_template"]
 
 _DEEPEST = 8
-"""How far templates that use others are followed."""
+"""The maximum depth to which nested template calls are followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +54,22 @@ TEXT = DataShape()
 
 @dataclass(frozen=True, slots=True)
 class FieldAccess:
-    """A field that a template reads, and that is not known to be there."""
+    """A field that a template reads and that is not known to exist."""
 
     path: tuple[str, ...]
     known: tuple[str, ...]
-    """What is there in its place."""
+    """The fields that exist at that level."""
     missing: bool
-    """Whether it is known not to be there; else nobody knows."""
+    """True if the field is known not to exist; otherwise it may exist."""
     certain: bool
-    """Whether it is read whenever the template is rendered."""
+    """True if the field is read each time that the template is rendered."""
     place: str
-    """The line and the column, and what is written there."""
+    """The line, the column and the action around the field."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A value on the way through a pipeline; without a path it was made by a function."""
+    """A value in a pipeline; one without a path was returned by a function."""
 
     shape: DataShape
     path: tuple[str, ...] | None = None
@@ -180,7 +180,7 @@ class _Inspection:
         return value
 
     def _assign(self, name: str) -> None:
-        """A variable that is assigned may be either value afterwards: nobody knows."""
+        """Forget the value of an assigned variable: afterwards it may be the old or the new one."""
         for place in reversed(range(len(self._variables))):
             if self._variables[place][0] == name:
                 self._variables[place] = (name, _MADE)
@@ -200,7 +200,7 @@ class _Inspection:
         return _MADE
 
     def _decide(self, words: list[TemplateNode], dot: _Value) -> _Value:
-        """`and` and `or` look at no more than they need."""
+        """Read the arguments of `and` or `or`; only the first is evaluated in any case."""
         for word in words[:1]:
             self._value(word, dot)
         with self._branch():

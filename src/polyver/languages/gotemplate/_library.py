@@ -1,4 +1,4 @@
-"""Everything that a template can call, and why some of sprig's functions are not there."""
+"""All functions that a template can call, and reasons why some functions of sprig are left out."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ FUNCTIONS: Mapping[str, TemplateFunction] = {
     name: function for table in _TABLES for name, function in table.functions.items()
 }
 
-_CLOCK = "templates have no clock; pass a moment in as data"
-_CHANCE = "templates leave nothing to chance, so that they render the same again"
-_OUTSIDE = "templates reach neither the environment nor the network; pass the value in as data"
-_KEYS = "templates make no keys and passwords; keep them in a Secret"
+_CLOCK = "templates have no clock; pass a time as data"
+_CHANCE = "templates have no random values, so that they always render the same"
+_OUTSIDE = "templates cannot read the environment or the network; pass the value as data"
+_KEYS = "templates cannot create keys and passwords; keep them in a Secret"
 ABSENT: Mapping[str, str] = {
     **dict.fromkeys(("ago", "now"), _CLOCK),
     **dict.fromkeys(
@@ -62,9 +62,9 @@ ABSENT: Mapping[str, str] = {
         _KEYS,
     ),
 }
-"""Functions of sprig that are not there, and what to do instead."""
+"""Functions of sprig that are left out, and what to do instead."""
 
 
 def absence_of(name: str) -> str:
-    """What to do without a function, if it is one that is left out on purpose."""
+    """Return what to do instead of a function that is left out on purpose, else an empty string."""
     return ABSENT.get(name, "")

@@ -1,4 +1,4 @@
-"""Functions for lists, which make new ones."""
+"""Functions for lists; they return new lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers, characters and strings as Go writes them."""
+"""Numbers, characters and strings in Go syntax."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = [
 
 
 class InvalidTemplateLiteral(Exception):
-    """A literal that makes no sense."""
+    """A literal with invalid syntax or out of range."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateNumber:
-    """A number in a template, as whole number and as float where it can be one."""
+    """A number in a template, as an integer and as a float where it can be one."""
 
     text: str
     whole: int | None
@@ -32,7 +32,7 @@ class TemplateNumber:
 
     @property
     def is_real(self) -> bool:
-        """Whether it is a float where nothing else is asked for."""
+        """True if the number is a float where no type is required."""
         hexadecimal = re.match("0[xX]", self.text) and not re.search("[pP]", self.text)
         is_char = self.text.startswith("'")
         return not hexadecimal and not is_char and re.search("[.eEpP]", self.text) is not None
@@ -47,7 +47,7 @@ _SPECIAL = re.compile(r"(?i)([+-]?)(inf|infinity|nan)")
 
 
 def parse_int(text: str) -> int | None:
-    """A whole number in any form that Go has, if it is one of 64 bits.
+    """Return a 64-bit integer in any syntax of Go, or None if the string is not one.
 
     >>> parse_int("0x_ff"), parse_int("0644"), parse_int("08"), parse_int("1_000")
     (255, 420, None, 1000)
@@ -69,7 +69,7 @@ def _whole(text: str) -> int | None:
 
 
 def parse_float(text: str) -> float | None:
-    """A float in any form that Go has; underscores belong into templates alone.
+    """Return a float in any syntax of Go, without underscores, or None if the string is not one.
 
     >>> parse_float("1e3"), parse_float("0x1p-2"), parse_float("1e999"), parse_float(".")
     (1000.0, 0.25, None, None)
@@ -87,7 +87,7 @@ def parse_float(text: str) -> float | None:
 
 
 def read_number(text: str, kind: str) -> TemplateNumber:
-    """A number of a template; what is none raises `InvalidTemplateLiteral`."""
+    """Return a number of a template; raise `InvalidTemplateLiteral` if the string is not one."""
     if kind == "char":
         code = _char(text)
         return TemplateNumber(text, code, float(code))
@@ -101,7 +101,7 @@ def read_number(text: str, kind: str) -> TemplateNumber:
     if real is None or "_" in plain:
         raise InvalidTemplateLiteral(f"illegal number syntax: {text}")
     if not re.search("[.eEpP]", text):
-        # One that is too large with a sign is told of only where it is used.
+        # A number that fits only an unsigned 64-bit integer is an error only where it is used.
         large = _whole(text)
         if large is None or not 0 <= large < 2**64 or text.startswith("+"):
             raise InvalidTemplateLiteral(f"integer overflow: {text}")
@@ -119,14 +119,14 @@ def _char(text: str) -> int:
 
 
 def unquoted(text: str) -> str:
-    r"""The value of a quoted or raw string; what makes no sense raises `InvalidTemplateLiteral`.
+    r"""Return the value of a quoted or raw string; raise `InvalidTemplateLiteral` if it is invalid.
 
     >>> unquoted(r'"a\tb\u00e4"'), unquoted("`a\\b`")
     ('a\tbä', 'a\\b')
     """
     if text.startswith("`"):
         return text[1:-1].replace("\r", "")
-    # Bytes may be written one by one, and make characters only together.
+    # Escaped bytes may form a character together.
     joined = "".join(_characters(text[1:-1], '"'))
     return decoded(encoded(joined))
 

@@ -1,4 +1,4 @@
-"""Functions for numbers: whole ones of 64 bits, floats, decimals, and counting."""
+"""Functions for numbers: 64-bit integers, floats, decimals and sequences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MATH = FunctionTable("numbers")
 
 
 def to_whole(value: object) -> int:
-    """A whole number from anything; what is none counts as 0.
+    """Convert any value to an integer; a value that is not a number becomes 0.
 
     >>> to_whole("12.0"), to_whole(2.9), to_whole(True), to_whole("x"), to_whole("0x10")
     (12, 2, 1, 0, 16)
@@ -46,7 +46,7 @@ def _without_zeros(text: str) -> str:
 
 
 def to_float(value: object) -> float:
-    """A float from anything; what is none counts as 0."""
+    """Convert any value to a float; a value that is not a number becomes 0."""
     match value:
         case bool() | int() | float():
             return float(value)
@@ -70,12 +70,12 @@ MATH.put("ceil", "any", lambda value: _whole_float(math.ceil, value))
 
 @MATH.add("atoi", "string")
 def _atoi(text: str) -> Int:
-    """Decimal digits alone."""
+    """Parse a decimal integer; anything else becomes 0."""
     sign = text[:1] in ("+", "-")
     digits = text[1:] if sign else text
     if not (digits.isascii() and digits.isdecimal()):
         return Int(0)
-    # What is too large is the largest there is.
+    # A number that is too large becomes the nearest 64-bit integer.
     number = int(digits[:30]) * (-1 if text[0] == "-" else 1)
     return Int(max(-(2**63), min(number, 2**63 - 1)))
 
@@ -151,7 +151,7 @@ def _decimals(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[...,
             result = _decimal(first)
             for other in others:
                 result = operation(result, _decimal(other))
-            return float(result) + 0.0  # zero has no sign here
+            return float(result) + 0.0  # turns -0.0 into 0.0
 
     return compute
 
@@ -166,7 +166,7 @@ def _decimal(value: object) -> Decimal:
 def _decimal_quotient(one: Decimal, other: Decimal) -> Decimal:
     if other == 0:
         raise TemplateFailure("decimal division by 0")
-    # Sixteen digits behind the point, the last rounded.
+    # sprig's decimals have sixteen digits after the point, the last one rounded.
     return (one / other).quantize(Decimal("1e-16"), rounding="ROUND_HALF_UP")
 
 
@@ -185,7 +185,7 @@ def _extreme(choose: Callable[..., float], values: tuple[object, ...]) -> float:
     return math.nan if any(map(math.isnan, numbers)) else choose(numbers)
 
 
-# Counting
+# Sequences
 
 
 def _steps(budget: RenderBudget, start: int, stop: int, step: int) -> Ints:

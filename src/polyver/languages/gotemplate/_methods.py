@@ -1,4 +1,4 @@
-"""What the few values that are no plain data answer: moments and versions."""
+"""Methods of the values that are not plain data: times and versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VERSIONS = FunctionTable("versions")
 
 
 def method_of(value: object, name: str) -> TemplateFunction | None:
-    """What a value answers under a name."""
+    """Return the method of a value by name, or None."""
     for kind, table in METHODS.items():
         if isinstance(value, kind):
             return table.functions.get(name)

@@ -1,4 +1,4 @@
-"""What a template consists of, each part with the place where it stands."""
+"""Nodes of a parsed template, each with its position."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ __all__ = [
 
 @dataclass(slots=True)
 class TemplateNode:
-    """A part of a template."""
+    """A node, from one position in the source to another."""
 
     at: int
     end: int
 
 
-# What stands inside of actions
+# Operands and pipelines
 
 
 @dataclass(slots=True)
 class TemplateDot(TemplateNode):
-    """The value that everything is about."""
+    """The current value, `.`."""
 
 
 @dataclass(slots=True)
 class TemplateNil(TemplateNode):
-    """Nothing, as an argument."""
+    """The word `nil` as an argument."""
 
 
 @dataclass(slots=True)
 class TemplateConstant(TemplateNode):
-    """A number, a text, true or false."""
+    """A number, a string, true or false."""
 
     value: TemplateNumber | str | bool
 
 
 @dataclass(slots=True)
 class TemplateIdentifier(TemplateNode):
-    """A function."""
+    """The name of a function."""
 
     name: str
 
 
 @dataclass(slots=True)
 class TemplateFieldName:
-    """A field in a chain of them."""
+    """One field name in a chain of fields."""
 
     name: str
     at: int
@@ -72,14 +72,14 @@ class TemplateFieldName:
 
 @dataclass(slots=True)
 class TemplateField(TemplateNode):
-    """Fields of what everything is about."""
+    """Fields of the current value."""
 
     parts: list[TemplateFieldName]
 
 
 @dataclass(slots=True)
 class TemplateVariable(TemplateNode):
-    """A variable, or fields of it."""
+    """A variable, or fields of one."""
 
     name: str
     parts: list[TemplateFieldName]
@@ -87,7 +87,7 @@ class TemplateVariable(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateChain(TemplateNode):
-    """Fields of what something in parentheses, or a function, results in."""
+    """Fields of the result of a function or of a pipeline in parentheses."""
 
     operand: TemplateNode
     parts: list[TemplateFieldName]
@@ -102,7 +102,7 @@ class TemplateCommand(TemplateNode):
 
 @dataclass(slots=True)
 class TemplatePipeline(TemplateNode):
-    """Commands, each of which gets the value before it; and the variables that get the last."""
+    """Commands, each of which takes the previous value, and variables that take the last."""
 
     commands: list[TemplateCommand]
     variables: list[str] = field(default_factory=list)
@@ -114,14 +114,14 @@ class TemplatePipeline(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateText(TemplateNode):
-    """What stands between actions."""
+    """The text between actions."""
 
     text: str
 
 
 @dataclass(slots=True)
 class TemplateAction(TemplateNode):
-    """A value that is written, or kept in a variable."""
+    """A value that is written or assigned to a variable."""
 
     pipeline: TemplatePipeline
 
@@ -131,7 +131,7 @@ class TemplateBranch(TemplateNode):
     """An `if` or a `with`."""
 
     narrows: bool
-    """Whether what is inside is about the value."""
+    """True for `with`: the value becomes the current value inside."""
     pipeline: TemplatePipeline
     inside: list[TemplateNode]
     otherwise: list[TemplateNode] | None
@@ -139,7 +139,7 @@ class TemplateBranch(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateRange(TemplateNode):
-    """A loop."""
+    """A `range` loop."""
 
     pipeline: TemplatePipeline
     inside: list[TemplateNode]
@@ -155,7 +155,7 @@ class TemplateJump(TemplateNode):
 
 @dataclass(slots=True)
 class TemplateInvocation(TemplateNode):
-    """Another template at this place."""
+    """A call of another template: `template` or `block`."""
 
     name: str
     pipeline: TemplatePipeline | None

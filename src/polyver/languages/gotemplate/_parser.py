@@ -1,4 +1,4 @@
-"""Reading a template into a tree; what is wrong with one is told with its place."""
+"""Parser of templates; an error has the position of the token."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _SHOWN = {"end": "the end of the template", "}}": "}}", "space": "a space"}
 def parse(
     source: str, name: str, functions: frozenset[str], absent: Callable[[str], str]
 ) -> dict[str, list[TemplateNode]]:
-    """The templates in a text: the one that it is, under its name, and those that it defines.
+    """Return the templates in a source by name: the source itself and those that it defines.
 
-    `absent` says more about a function that is not there.
+    `absent` returns a hint for a function that is not known, or an empty string.
     """
     return _Parser(source, name, functions, absent).parse()
 
 
 class _Ended(TemplateNode):
-    """An `end` or `else`, which is only there while its block is read."""
+    """An `end` or `else`, which exists only while its block is parsed."""
 
     __slots__ = ("chained", "word")
 
@@ -59,7 +59,7 @@ class _Ended(TemplateNode):
 
 
 class _Parser:
-    """Walks over the words of a template."""
+    """Walks over the tokens of a template."""
 
     def __init__(
         self, source: str, name: str, functions: frozenset[str], absent: Callable[[str], str]
@@ -88,13 +88,13 @@ class _Parser:
         self._add(self._name, root, 0)
         return self._found
 
-    # Words
+    # Tokens
 
     def _peek(self) -> TemplateToken:
         return self._tokens[min(self._next, len(self._tokens) - 1)]
 
     def _ahead(self, count: int) -> TemplateToken:
-        """A word further on, spaces not counted."""
+        """Return a token further on, not counting spaces."""
         at = self._next
         while True:
             while self._token(at).kind == "space":
@@ -112,7 +112,7 @@ class _Parser:
         return token
 
     def _skip(self) -> TemplateToken:
-        """The next word that is no space, which stays."""
+        """Skip spaces and return the next token without taking it."""
         while self._peek().kind == "space":
             self._next += 1
         return self._peek()
@@ -127,7 +127,7 @@ class _Parser:
             raise self._unexpected(token, context)
         return token
 
-    # Mistakes
+    # Errors
 
     def _wrong(self, fact: str, at: int, hint: str = "") -> InvalidTemplate:
         line, column, near = located(self._source, at)
@@ -164,7 +164,7 @@ class _Parser:
         self._body(name, "define clause", at)
 
     def _body(self, name: str, context: str, at: int) -> None:
-        """What a template consists of that is defined inside of another."""
+        """Parse the body of a template that is defined inside another."""
         variables, loops = self._variables, self._loops
         self._variables, self._loops = ["$"], 0
         inside, ended = self._items(at)
@@ -319,7 +319,7 @@ class _Parser:
                 raise self._wrong(fact, command.at, "only a function takes a value from a pipe")
 
     def _declared(self, context: str) -> tuple[list[str], bool]:
-        """The variables in front of a pipeline, and whether they were there before."""
+        """Return the variables before a pipeline, and whether `=` assigns to existing ones."""
         names: list[str] = []
         while self._skip().kind == "variable":
             after = self._ahead(1)

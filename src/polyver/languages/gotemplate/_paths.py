@@ -1,4 +1,4 @@
-"""Functions for paths, which are texts here and never looked up; and for URLs."""
+"""Functions for paths, which are strings only (no file is read), and for URLs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _base(path: str) -> str:
 @PATHS.add("clean osClean", "string")
 def _clean(path: str) -> str:
     cleaned = posixpath.normpath(path)
-    # Two slashes at the beginning mean something to POSIX, and nothing to Go.
+    # Two leading slashes have a meaning in POSIX, but not in Go.
     return cleaned.replace("//", "/", 1) if cleaned.startswith("//") else cleaned
 
 

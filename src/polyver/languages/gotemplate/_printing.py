@@ -1,4 +1,4 @@
-"""Values as Go prints them when it is asked for nothing special."""
+"""Values as Go prints them with `%v`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["float_text", "print_all", "print_lines", "printed"]
 
 
 def printed(value: object, budget: RenderBudget, depth: int = 0) -> str:
-    """A value in the way of `%v`.
+    """Return a value as `%v` prints it.
 
-    >>> from polyver.languages.gotemplate._budget import Limits
-    >>> printed({"b": [1.5, None], "a": True}, RenderBudget(Limits()))
+    >>> from polyver.languages.gotemplate._budget import RenderLimits
+    >>> printed({"b": [1.5, None], "a": True}, RenderBudget(RenderLimits()))
     'map[a:true b:[1.5 <nil>]]'
     """
     if isinstance(value, str):
@@ -49,7 +49,7 @@ def _plain(value: object) -> str:
 
 
 def float_text(value: float) -> str:
-    """A float with the fewest digits that tell it from all others.
+    """Return a float with the fewest digits that identify it.
 
     >>> float_text(1e6), float_text(100000.0), float_text(-0.0), float_text(math.inf)
     ('1e+06', '100000', '-0', '+Inf')
@@ -64,7 +64,7 @@ def float_text(value: float) -> str:
 
 
 def print_all(budget: RenderBudget, values: Sequence[object]) -> str:
-    """Values one after the other, with a space between two that are no texts."""
+    """Return values as one string, with a space between two that are not strings."""
     return budget.joined("", _spaced(budget, values))
 
 
@@ -76,5 +76,5 @@ def _spaced(budget: RenderBudget, values: Sequence[object]) -> Iterator[str]:
 
 
 def print_lines(budget: RenderBudget, values: Sequence[object]) -> str:
-    """Values with spaces between them, and the end of a line."""
+    """Return values separated by spaces, with a newline at the end."""
     return budget.joined(" ", (printed(value, budget) for value in values)) + "\n"

@@ -1,4 +1,4 @@
-"""Texts and characters between quotation marks, as Go writes them."""
+"""Quoted strings and characters in Go syntax."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["is_printable", "quoted_char", "quoted_text"]
 
 
 def is_printable(char: str) -> bool:
-    """Whether Go shows a character as it is."""
+    """Report whether Go prints a character without escaping it."""
     return char.isprintable() and not 0xD800 <= ord(char) < 0xE000
 
 
 def quoted_text(text: str, *, ascii_only: bool = False) -> str:
-    r"""A text in quotation marks.
+    r"""Return a string in double quotes.
 
     >>> print(quoted_text('a"\n\x00ä'), quoted_text("ä", ascii_only=True))
     "a\"\n\x00ä" "\u00e4"
@@ -22,7 +22,7 @@ def quoted_text(text: str, *, ascii_only: bool = False) -> str:
 
 
 def quoted_char(code: int, *, ascii_only: bool = False) -> str:
-    """The character of a number, between single marks."""
+    """Return the character of a code point in single quotes."""
     char = chr(code) if 0 <= code <= 0x10FFFF and not 0xD800 <= code < 0xE000 else "\ufffd"
     return f"'{_escaped(char, chr(39), ascii_only)}'"
 

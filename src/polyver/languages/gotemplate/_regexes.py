@@ -1,4 +1,4 @@
-"""Functions for regular expressions, in the language of Go's and in bounded time."""
+"""Functions for regular expressions in the syntax of Go, matched in bounded time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["REGEXES"]
 REGEXES = FunctionTable("regular expressions")
 _LONGEST = 1000
 _SHARE = 16
-"""How many steps of a search count as one of a template."""
+"""The number of search steps that count as one step of the template."""
 _TEXT = "string string"
 
 
 class _Expression:
-    """A pattern whose use is paid for."""
+    """A regular expression whose searches use the budget."""
 
     def __init__(self, budget: RenderBudget, pattern: str) -> None:
         if len(pattern) > _LONGEST:
@@ -33,7 +33,7 @@ class _Expression:
         budget.spend(self._search.states // _SHARE)
 
     def find(self, text: str, at: int = 0) -> Match | None:
-        """The first place; the worst is paid before, and what was not needed comes back."""
+        """Return the first match; charge the worst case first and refund the unused steps."""
         worst = self._search.worst(len(text), len(text) - at + 1)
         self._budget.spend(1 + worst // _SHARE)
         match, steps = self._search.find(text, at)
@@ -41,7 +41,7 @@ class _Expression:
         return match
 
     def spans(self, text: str, most: int = -1) -> Iterator[Match]:
-        """All places, one after the other; what is empty not right behind another."""
+        """Yield all matches in order, without an empty one directly after another match."""
         at, last, found = 0, -1, 0
         while at <= len(text) and found != most:
             match = self.find(text, at)
@@ -118,7 +118,7 @@ _REFERENCE = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))", re.ASCII)
 
 
 def _expanded(new: str, match: Match, text: str) -> Iterator[str]:
-    """The replacement, with `$1` and `${name}` for what groups have found."""
+    """Yield the parts of the replacement, with `$1` and `${name}` replaced by the groups."""
     at = 0
     for found in _REFERENCE.finditer(new):
         yield new[at : found.start()]

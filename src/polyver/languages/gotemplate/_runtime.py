@@ -1,4 +1,4 @@
-"""Rendering: the actions of a template, one after the other, on some data."""
+"""Rendering: runs the actions of a template on data."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Rendering(Evaluation):
         self._depth = 0
 
     def run(self, name: str, data: object) -> str:
-        """The output for some data."""
+        """Return the output for some data."""
         self._variables = [("$", data)]
         self._walk(self._templates[name], data)
         text = "".join(self._written)
-        # What is not UTF-8 could not be written anywhere; bytes side by side may be, though.
+        # Bytes that are not UTF-8 become U+FFFD; adjacent ones may form a character together.
         return text if text.isascii() else _LONE.sub("\ufffd", decoded(encoded(text)))
 
     def _write(self, text: str, node: TemplateNode) -> None:
@@ -171,7 +171,7 @@ class Rendering(Evaluation):
         self._run(name, value, node)
         text = "".join(self._written)
         self._written = written
-        # What is written here is not yet output; it counts when it is.
+        # The included text is not output yet; it counts when it is written.
         self._size -= len(text)
         return text
 
@@ -183,7 +183,7 @@ class Rendering(Evaluation):
 
 
 class _Count(Sequence[tuple[object, object]]):
-    """The numbers up to one, which need not all be there at once."""
+    """The integers below an end, made one at a time."""
 
     def __init__(self, end: int) -> None:
         self._type = type(end)

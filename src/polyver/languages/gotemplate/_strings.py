@@ -1,4 +1,4 @@
-"""Functions for texts. What counts characters counts the bytes of UTF-8, as in Go."""
+"""Functions for strings. As in Go, positions and lengths count bytes of UTF-8."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TEXTS = FunctionTable("texts")
 
 
 def to_text(budget: RenderBudget, value: object) -> str:
-    """A value as a text, which a text is already."""
+    """Return a value as a string; a string stays as it is."""
     return printed(value, budget)
 
 
 def to_texts(budget: RenderBudget, value: object) -> Strings:
-    """A list of texts from anything; what is nothing is left out."""
+    """Convert any value to a list of strings, without nil items."""
     if not isinstance(value, list):
         return Strings() if value is None else Strings([to_text(budget, value)])
     return Strings([to_text(budget, each) for each in value if each is not None])
@@ -98,7 +98,7 @@ def _nindent(budget: RenderBudget, count: int, text: str) -> str:
     return f"\n{_indent(budget, count, text)}"
 
 
-# Parts
+# Substrings
 
 
 @TEXTS.add("trunc", "int string")
@@ -231,7 +231,7 @@ _WHITE = re.compile(b"[\t-\r \x85\xa0]")
 
 @TEXTS.add("nospace", "string")
 def _nospace(text: str) -> str:
-    """Without spaces; looked at byte by byte, as sprig does, which spoils what is not ASCII."""
+    """Remove white space byte by byte, as sprig does; this garbles strings that are not ASCII."""
     content = encoded(text)
     if not _WHITE.search(content):
         return text

@@ -1,4 +1,4 @@
-"""A template that is read once and rendered many times; and values full of templates."""
+"""Templates that are parsed once and rendered many times, and values that contain templates."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _NAMES: Final = frozenset(FUNCTIONS)
 
 
 class InvalidData(PolyverError):
-    """Data that templates cannot look at, because it is not plain."""
+    """Data that is not plain, which templates cannot read."""
 
 
 class Template:
-    """A template that can be rendered."""
+    """A parsed template."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Template:
         return self._source.name
 
     def render(self, data: object, *, limits: RenderLimits = LIMITS) -> str:
-        """The output for some data, which stays as it is; what fails raises `RenderFailed`.
+        """Return the output for some data, which is not changed; raise `RenderFailed` on an error.
 
         >>> compile_template("{{ .name | upper }}: {{ len .ports }}").render(
         ...     {"name": "web", "ports": [80, 443]}
@@ -78,11 +78,10 @@ def compile_template(
     functions: Mapping[str, Callable[..., object]] | None = None,
     missing: Missing = "error",
 ) -> Template:
-    """Read a template; what is wrong with it raises `InvalidTemplate`.
+    """Parse a template; raise `InvalidTemplate` if it is invalid.
 
-    `functions` come beside those that there are, or in their place; they get plain data and
-    return plain data. `missing` says what a field is that is not there: an error, nothing
-    (`default`), or what is empty (`zero`).
+    `functions` adds functions or replaces known ones; they take and return plain data. `missing`
+    selects the value of a missing field: an error, nil (`default`), or the zero value (`zero`).
 
     >>> compile_template("{{ .a | uper }}")
     Traceback (most recent call last):
@@ -103,7 +102,7 @@ def compile_template(
 
 
 def _given(name: str, run: Callable[..., object]) -> TemplateFunction:
-    """A function that somebody gave: what it says is wrong is told with the place."""
+    """Wrap a function of the caller: an error that it raises becomes an error of the template."""
 
     def call(*values: object) -> object:
         try:
@@ -120,7 +119,7 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def plain(data: object, path: tuple[str | int, ...] = ()) -> object:
-    """A copy of plain data, which is all that templates get to see."""
+    """Return a copy of plain data; raise `InvalidData` if it is not plain."""
     match data:
         case None | bool():
             return data
@@ -145,7 +144,7 @@ def _copied(data: object, path: tuple[str | int, ...]) -> object:
 
 
 def _number(number: float) -> int | float:
-    """Whole numbers past 64 bits are floats, as JSON has it in Go."""
+    """Convert integers outside 64 bits to floats, as Go does with JSON."""
     if isinstance(number, int) and -(2**63) <= number < 2**63:
         return int(number)
     try:
@@ -172,9 +171,9 @@ def render_value(
     missing: Missing = "error",
     limits: RenderLimits = LIMITS,
 ) -> object:
-    """Plain data in which each text was a template, keys too; all else is as it was.
+    """Render each string in plain data, keys too, as a template; other values stay as they are.
 
-    A message names the field: `name.args[0]:1:4`. All of it is one rendering to the limits.
+    An error names the field: `name.args[0]:1:4`. The limits hold for all strings together.
 
     >>> render_value({"args": ["{{ .pod }}", 3], "{{ .pod }}": True}, {"pod": "a"})
     {'args': ['a', 3], 'a': True}
@@ -183,7 +182,7 @@ def render_value(
 
 
 class _Values:
-    """Renders the texts inside of a value."""
+    """Renders the strings inside a value."""
 
     def __init__(self, data: object, missing: Missing, budget: RenderBudget) -> None:
         self._data = data

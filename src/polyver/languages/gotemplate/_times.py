@@ -1,4 +1,4 @@
-"""Moments as Go writes and reads them: layouts name the parts of 2006-01-02 15:04:05."""
+"""Times in Go's layouts, which are written with the parts of 2006-01-02 15:04:05."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WORD = re.compile(
 
 
 def time_text(moment: datetime) -> str:
-    """A moment as it is printed.
+    """Return a time as Go prints it.
 
     >>> time_text(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
     '2026-01-02 03:04:05 +0000 UTC'
@@ -42,14 +42,14 @@ def time_text(moment: datetime) -> str:
 
 
 def source_text(moment: datetime) -> str:
-    """A moment of UTC as a program has it."""
+    """Return a UTC time in the syntax of Go source."""
     month = f"time.{_MONTHS[moment.month - 1]}"
     clock = f"{moment.hour}, {moment.minute}, {moment.second}, {moment.microsecond * 1000}"
     return f"time.Date({moment.year}, {month}, {moment.day}, {clock}, time.UTC)"
 
 
 def formatted(moment: datetime, layout: str) -> str:
-    """A moment in the way of a layout."""
+    """Return a time in a layout."""
     return _WORD.sub(lambda found: _written(moment, found[0]), layout)
 
 
@@ -111,7 +111,7 @@ def _offset_text(moment: datetime, word: str) -> str:
 
 
 def in_zone(moment: datetime, zone: str) -> datetime:
-    """A moment as the clocks of a zone show it; an unknown one counts as UTC."""
+    """Convert a time to a time zone; an unknown zone counts as UTC."""
     if zone in ("", "UTC", "Local"):
         return moment.astimezone(UTC)
     try:
@@ -145,12 +145,12 @@ _READ = {
     "pm": r"(?P<half>[ap]m)",
     "MST": r"(?P<zone>UTC|[A-Z]{3,4}|[+-]\d{2}(?:\d{2})?+)",
 }
-# Nothing is tried twice, as in Go, so that no layout takes long.
+# Possessive quantifiers never backtrack, as Go does not, so that no layout takes long.
 _FRACTION = r"(?:[.,](?P<fraction>\d++))?+"
 
 
 def parse_time(layout: str, text: str) -> datetime:
-    """Parse a time by a layout of Go; raise `TemplateFailure` if it does not fit."""
+    """Parse a time by a layout of Go; raise `TemplateFailure` if it does not match."""
     found = _expression(layout).fullmatch(text) if len(text) < 200 else None
     if found is None:
         raise TemplateFailure(
@@ -179,7 +179,7 @@ _SAME = {"short": "year", "name": "month"}
 
 
 def _named_once(parts: list[str]) -> list[str]:
-    """Expressions in which each name comes once: what is said last counts."""
+    """Make group names unique: if a part of a time occurs twice, the last occurrence counts."""
     seen: set[str] = set()
     found: list[str] = []
     for part in reversed(parts):
@@ -195,7 +195,7 @@ def _named_once(parts: list[str]) -> list[str]:
 
 def _reading(word: str, *, dotted: bool) -> str:
     if word in ("05", "5"):
-        # A fraction may follow the seconds even where the layout has none.
+        # A fraction may follow the seconds even if the layout has none.
         return _READ[word] if dotted else _READ[word] + _FRACTION
     if word in _READ:
         return _READ[word]
@@ -240,7 +240,7 @@ def _hour(hour: int, half: str) -> int:
 def _zone(offset: str | None, name: str | None) -> timezone:
     text = offset or (name if name and name[0] in "+-" else "")
     if not text or text == "Z":
-        # A name says nothing of how far it is from UTC, but for UTC.
+        # Only the name UTC has a known offset; any other name counts as offset 0, as in Go.
         return UTC if not name or name == "UTC" else timezone(timedelta(), name)
     digits = text[1:].replace(":", "").ljust(6, "0")
     hours, minutes, seconds = int(digits[:2]), int(digits[2:4]), int(digits[4:6])
@@ -251,7 +251,7 @@ def _zone(offset: str | None, name: str | None) -> timezone:
 
 
 def duration_text(nanos: int) -> str:
-    """A length of time.
+    """Return a duration in nanoseconds as Go prints it.
 
     >>> duration_text(3_723_000_000_000), duration_text(1_500_000), duration_text(0)
     ('1h2m3s', '1.5ms', '0s')

@@ -1,4 +1,4 @@
-"""The words of a template: texts, and inside of actions names, numbers, strings and signs."""
+"""Tokens of a template: text, and inside actions names, numbers, strings and signs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _QUOTED = {
 
 @dataclass(frozen=True, slots=True)
 class TemplateToken:
-    """A word, and where it stands; of kind `error`, what is wrong there."""
+    """A token and its position; the text of one of kind `error` is the message."""
 
     kind: str
     text: str
@@ -44,7 +44,7 @@ class _Wrong(Exception):
 
 
 def read_tokens(source: str) -> list[TemplateToken]:
-    """The words of a template, the last of which is its end or what is wrong with it.
+    """Return the tokens of a template, the last of which is its end or an error.
 
     >>> [token.kind for token in read_tokens("a {{- .b | c }}")]
     ['text', '{{', 'field', 'space', '|', 'space', 'name', 'space', '}}', 'end']

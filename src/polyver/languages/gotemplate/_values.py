@@ -1,7 +1,7 @@
-"""Values as Go holds them: plain data, with the types that Python does not tell apart.
+"""Values with Go's types: plain data, and subclasses for types that Python does not distinguish.
 
-Whole numbers from data are int64, those from templates int; texts are bytes to Go, so what counts
-characters there counts the bytes of UTF-8.
+Integers from data are int64, those from templates int. Go's strings are bytes, so positions and
+lengths count bytes of UTF-8.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class TemplateFailure(Exception):
-    """What went wrong in a function, without the place, which only the caller knows."""
+    """An error in a function, without the position, which only the caller knows."""
 
     def __init__(self, fact: str, hint: str = "") -> None:
         super().__init__(fact)
@@ -42,29 +42,29 @@ class TemplateFailure(Exception):
 
 
 class Int(int):
-    """A whole number written in a template, or counted by one."""
+    """An int of Go: an integer that a template wrote or counted."""
 
     __slots__ = ()
 
 
 class Byte(int):
-    """One byte of a text."""
+    """A uint8 of Go: one byte of a string."""
 
     __slots__ = ()
 
 
 class Wide(int):
-    """A number of 64 bits without a sign: a part of a version."""
+    """A uint64 of Go: a number of a version."""
 
     __slots__ = ()
 
 
 class Strings(list[Any]):
-    """A list of texts and nothing else."""
+    """A list of strings only."""
 
 
 class Ints(list[Any]):
-    """A list of whole numbers and nothing else."""
+    """A list of integers only."""
 
 
 class Lists(list[Any]):
@@ -72,23 +72,23 @@ class Lists(list[Any]):
 
 
 class NilList(list[Any]):
-    """A list that is not there, which prints as an empty one and is null in JSON."""
+    """A nil list, which prints as an empty one and is null in JSON."""
 
 
 class NilStrings(Strings):
-    """A list of texts that is not there."""
+    """A nil list of strings."""
 
 
 class NilDict(dict[str, Any]):
-    """A mapping that is not there, into which nothing can be put."""
+    """A nil mapping, to which no key can be added."""
 
 
 class Texts(dict[str, Any]):
-    """A mapping from texts to texts."""
+    """A mapping from strings to strings."""
 
 
 class Version:
-    """A semantic version, read by `semver`."""
+    """A semantic version, parsed by `semver`."""
 
     __slots__ = ("metadata", "numbers", "original", "pre")
 
@@ -128,7 +128,7 @@ _TYPES: Final[dict[type, tuple[str, str]]] = {
 
 
 def type_of(value: object) -> str:
-    """The name that Go has for the type of a value.
+    """Return Go's name for the type of a value.
 
     >>> type_of(1), type_of(Int(1)), type_of({})
     ('int64', 'int', 'map[string]interface {}')
@@ -137,7 +137,7 @@ def type_of(value: object) -> str:
 
 
 def kind_of(value: object) -> str:
-    """The name that Go has for the kind of a value."""
+    """Return Go's name for the kind of a value."""
     return _TYPES[type(value)][1]
 
 
@@ -145,20 +145,20 @@ _TRUE: Final[dict[str, Callable[[Any], bool]]] = {"struct": lambda _: True, "ptr
 
 
 def is_true(value: object) -> bool:
-    """Whether a value counts as true: it is not nothing, zero, false or empty."""
+    """Report whether a value counts as true: it is not nil, zero, false or empty."""
     return _TRUE.get(kind_of(value), bool)(value)
 
 
 def encoded(text: str) -> bytes:
-    """The bytes of a text; those that were no UTF-8 are as they were."""
+    """Return the bytes of a string, with the original bytes that were not UTF-8."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def decoded(content: bytes) -> str:
-    """A text from bytes; those that are no UTF-8 are kept."""
+    """Return a string from bytes; bytes that are not UTF-8 become lone surrogates."""
     return content.decode("utf-8", "surrogateescape")
 
 
 def wrapped(number: int) -> int:
-    """A number of 64 bits, as it comes out where there are no more."""
+    """Wrap a number to signed 64 bits, as Go's arithmetic does on overflow."""
     return (number + 2**63) % 2**64 - 2**63

@@ -1,4 +1,4 @@
-"""Numbers and texts in the way of one place of `printf`."""
+"""Numbers and strings as one verb of `printf` writes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FormatSpec", "written_float", "written_int", "written_text"]
 
 @dataclass(frozen=True, slots=True)
 class FormatSpec:
-    """What stands between a percent sign and its letter."""
+    """The flags, the width and the precision of a verb."""
 
     sharp: bool = False
     zero: bool = False
@@ -23,7 +23,7 @@ class FormatSpec:
     minus: bool = False
     space: bool = False
     source: bool = False
-    """Whether a value is written as it would be in a program: `%#v`."""
+    """True for `%#v`: the value is written in the syntax of Go source."""
     width: int | None = None
     precision: int | None = None
 
@@ -36,7 +36,7 @@ class FormatSpec:
         return ("0" if self.zero else " ") * missing + text
 
     def blank(self, text: str) -> str:
-        """Padded, never with zeros."""
+        """Return a string padded with spaces, never with zeros."""
         missing = " " * ((self.width or 0) - len(text))
         return text + missing if self.minus else missing + text
 
@@ -48,7 +48,7 @@ _BASES = {"d": "d", "v": "d", "b": "b", "o": "o", "O": "o", "x": "x", "X": "X"}
 
 
 def written_int(value: int, verb: str, shape: FormatSpec) -> str | None:
-    """A whole number, unless the letter is for something else."""
+    """Return an integer as a verb writes it, or None if the verb does not take one."""
     number = int(value)
     match verb:
         case "c":
@@ -98,7 +98,7 @@ def _prefixed(digits: str, verb: str) -> str:
 
 
 def written_text(text: str, verb: str, shape: FormatSpec) -> str | None:
-    """A text, unless the letter is for something else."""
+    """Return a string as a verb writes it, or None if the verb does not take one."""
     match verb:
         case "s":
             return shape.padded(shape.cut(text))
@@ -129,7 +129,7 @@ def _hex(text: str, shape: FormatSpec, *, upper: bool) -> str:
 
 
 def written_float(value: float, verb: str, shape: FormatSpec) -> str | None:
-    """A float, unless the letter is for something else."""
+    """Return a float as a verb writes it, or None if the verb does not take one."""
     verb = {"v": "g", "F": "f"}.get(verb, verb)
     if verb not in "gGfeExXb":
         return None
@@ -172,7 +172,7 @@ def _general(value: float, precision: int | None) -> str:
     mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
     shown = mantissa.replace(".", "").rstrip("0") or "0"
     power = int(exponent)
-    # A number that needs fewer digits than were allowed keeps its own form.
+    # As in Go, the count of digits is the precision if it is smaller.
     most = len(shown) if digits > len(shown) >= power + 1 else digits
     if value != 0 and (power < -4 or power >= max(most, digits if power < digits else 0)):
         rest = f".{shown[1:]}" if shown[1:] else ""
@@ -202,7 +202,7 @@ def _hexadecimal(value: float, precision: int | None) -> str:
 
 
 def _pointed(text: str, verb: str, shape: FormatSpec) -> str:
-    """With a decimal point in any case, and all digits that were asked for."""
+    """Apply the `#` flag: always write a decimal point and all digits of the precision."""
     found = re.match(r"(0[xX])?([0-9a-fA-F.]*?)([eEpP][+-]\d+)?$", text)
     if found is None:
         return text

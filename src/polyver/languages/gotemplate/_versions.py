@@ -1,4 +1,4 @@
-"""Semantic versions and constraints on them, as templates compare them."""
+"""Semantic versions and version constraints of sprig."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _OPERATORS = r"(=>|=<|>=|<=|!=|~>|=|>|<|~|\^|)"
 _PARTIAL = rf"v?([0-9|xX*]+)(?:\.([0-9|xX*]+))?(?:\.([0-9|xX*]+))?{_TAIL}"
 _CONSTRAINT = re.compile(rf"\s*{_OPERATORS}\s*{_PARTIAL}\s*")
 _RANGE = re.compile(rf"\s*({_PARTIAL})\s+-\s+({_PARTIAL})\s*")
-_LONGEST: Final = 240  # with what completes a version, the core reads 256
+_LONGEST: Final = 240  # core accepts 256: room for added zeros
 
 
 def parse_version(text: str) -> Version:
-    """A version, perhaps with a `v` and with fewer than three numbers."""
+    """Parse a version, which may have a leading `v` and fewer than three numbers."""
     found = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None or any(len(found[each] or "") > 19 for each in (1, 2, 3)):
         raise TemplateFailure("Invalid Semantic Version")
@@ -38,7 +38,7 @@ def _check(pre: str) -> None:
 
 
 def compared(one: Version, other: Version) -> int:
-    """Whether a version is lower (-1), the same (0) or higher (1)."""
+    """Return -1, 0 or 1 if a version is lower than, equal to or higher than another."""
     first, second = (SemVer.parse(str(version)) for version in (one, other))
     return (first > second) - (first < second)
 
@@ -48,7 +48,7 @@ class _Constraint:
     operator: str
     version: Version
     depth: int
-    """How many of the three numbers are said."""
+    """The count of given numbers, 0 to 3."""
 
     def check(self, version: Version) -> bool:
         if version.pre and not self.version.pre and (self.operator != "!=" or self.depth < 3):
@@ -67,7 +67,7 @@ def _not_equal(wanted: _Constraint, version: Version) -> bool:
     if wanted.depth == 3:
         return wanted._compare(version) != 0
     if wanted.depth == 0:
-        # Only a version whose numbers differ from 0 is told from everything.
+        # Without any number only 0.0.0 counts as equal.
         return version.numbers != (0, 0, 0)
     same = version.numbers[: wanted.depth] == wanted.version.numbers[: wanted.depth]
     if same and wanted.depth == 2 and (version.pre or wanted.version.pre):
@@ -127,7 +127,7 @@ _CHECKS: dict[str, Callable[[_Constraint, Version], bool]] = {
 
 
 def satisfies(constraint: str, version: Version) -> bool:
-    """Whether a version is in one of the alternatives of a constraint.
+    """Report whether a version matches one of the alternatives of a constraint.
 
     >>> satisfies(">=1.2, <2 || 3.x", parse_version("1.9.0"))
     True

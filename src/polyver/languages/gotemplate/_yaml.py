@@ -1,4 +1,4 @@
-"""Plain data as YAML, in the words that Helm's templates write."""
+"""Writes plain data as YAML in the style of Helm."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TAGS: Mapping[type, str] = {
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Texts of several lines stay so; those that would be something else get quotation marks."""
+    """Keeps strings of several lines, and quotes strings that would be read as another type."""
 
     def resolve(self, kind: type, value: str, implicit: tuple[bool, bool]) -> str:
         if kind is yaml.ScalarNode and implicit[0]:
@@ -44,7 +44,7 @@ _BOOLEANS = frozenset("y Y yes Yes YES n N no No NO on On ON off Off OFF".split(
 
 
 def _read(text: str) -> object:
-    """What a text without marks would be to an older reader of YAML."""
+    """Return the value of a plain scalar; True if only YAML 1.1 reads it as something else."""
     if text in _BOOLEANS or _MOMENT.fullmatch(text) or _SIXTIES.fullmatch(text):
         return True
     return scalar(text)
@@ -69,7 +69,7 @@ _Dumper.add_representer(float, _represent_float)
 
 
 def yaml_text(value: object) -> str:
-    """Plain data as YAML, without the end of the last line.
+    """Return plain data as YAML, without the last newline.
 
     >>> print(yaml_text({"a": "1", "b": [1, "x: y"]}))
     a: "1"

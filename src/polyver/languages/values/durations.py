@@ -1,4 +1,4 @@
-"""Lengths of time as Go writes them, which is how Kubernetes and its users do."""
+"""Durations in Go's syntax, which Kubernetes uses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 
 
 def nanoseconds(text: str) -> int | None:
-    """How long a text says, if it says a length of time.
+    """Return a duration in nanoseconds, or None if the string is not a duration.
 
     >>> nanoseconds("1h1.5s"), nanoseconds("1d")
     (3601500000000, None)

@@ -1,4 +1,4 @@
-"""Values that built-in types read and write themselves: quantities, times, bytes in base64."""
+"""Values that built-in types parse and rewrite: quantities, times, bytes in base64."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["InvalidValue", "base64_problem", "micro_time", "quantity", "time"]
 
 
 class InvalidValue(ValueError):
-    """A text that is none of these, in the real server's words."""
+    """An invalid value, with kube-apiserver's message."""
 
 
 _QUANTITY = re.compile(r"([+-]?)(0*)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
@@ -26,7 +26,7 @@ _WRONG += "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
 def quantity(text: str, *, least: Decimal = _NANO) -> str:
-    """An amount in its canonical form, rounded up to the least that there is.
+    """Return a quantity in its canonical form, rounded up to a multiple of `least`.
 
     >>> [quantity(text) for text in ("1000m", "1.5Gi", "0.1", "1024Mi", "1e3")]
     ['1', '1536Mi', '100m', '1Gi', '1e3']
@@ -47,7 +47,7 @@ def quantity(text: str, *, least: Decimal = _NANO) -> str:
 
 
 def _interpret(suffix: str) -> tuple[str, int]:
-    """What a suffix multiplies by: the form it is written in, and an exponent."""
+    """Return the form and the exponent of a suffix."""
     if suffix in _DECIMAL:
         return "decimal", _DECIMAL[suffix]
     if suffix in _BINARY:
@@ -58,7 +58,7 @@ def _interpret(suffix: str) -> tuple[str, int]:
 
 
 def _is_canonical(digits: str, scale: int, form: str) -> bool:
-    """Whether the real server would keep the text: it looks at little more than its end."""
+    """Report whether kube-apiserver keeps a quantity as written; it checks little but the end."""
     if form == "binary":
         return len(digits) + scale * 3 // 10 <= 14 and scale % 10 == 0 and int(digits) & 7 != 0
     ends = len(digits) > 18 or digits.endswith("000") or digits[0] == "0"
@@ -118,7 +118,7 @@ _LAYOUT = re.compile(r"2006|01|02|15|04|05|\.000000|Z07:00|[-T:]")
 
 
 def time(text: str) -> str | None:
-    """A time, to the second, in UTC; nothing for the zero time.
+    """Return a time in UTC, to the second; None for the zero time.
 
     >>> time("2026-01-02T03:04:05.6+01:00")
     '2026-01-02T02:04:05Z'
@@ -128,7 +128,7 @@ def time(text: str) -> str | None:
 
 
 def micro_time(text: str) -> str | None:
-    """A time with exactly six decimals, in UTC."""
+    """Return a time in UTC with six decimals; None for the zero time."""
     found = _parsed(text, _MICROSECONDS)
     return f"{found:%Y-%m-%dT%H:%M:%S.%fZ}".rjust(27, "0") if found else None
 
@@ -164,7 +164,7 @@ _ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def _in_quotes(text: str) -> str:
-    """As Go's times quote: byte by byte, and not as its other errors do."""
+    """Quote a string byte by byte, as Go's time package does, unlike other errors of Go."""
     shown = (
         f"\\x{byte:02x}"
         if byte < 0x20 or byte >= 0x80
@@ -208,7 +208,7 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 
 
 def base64_problem(text: str) -> str:
-    """What is wrong with bytes in base64, where Go sees it; nothing if they are well.
+    """Return Go's error for invalid base64; an empty string if it is valid.
 
     >>> base64_problem("AA=A")
     'illegal base64 data at input byte 2'
@@ -218,8 +218,8 @@ def base64_problem(text: str) -> str:
 
 
 def _base64_end(text: str) -> int | None:
-    """The place of the first byte that does not belong; line ends belong everywhere."""
-    held = 0  # of a group of four
+    """Return the position of the first invalid byte; line breaks are allowed everywhere."""
+    held = 0  # characters of the current group of four
     for at, character in enumerate(text):
         if character in _ALPHABET:
             held = (held + 1) % 4

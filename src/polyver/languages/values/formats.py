@@ -1,6 +1,6 @@
-"""The formats of texts that the real server checks, with its own idea of each.
+"""String formats that kube-apiserver checks, as it understands them.
 
-A format that is not in here is not checked, on the real server as well.
+A format that is not listed here is not checked, as in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _is_date(text: str) -> bool:
     if found is None:
         return False
     year, month, day = map(int, found.groups())
-    # The calendar has no year 0; 2000 has the same days.
+    # The `calendar` module has no year 0; 2000 has the same days.
     return 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year or 2000, month)[1]
 
 
@@ -85,7 +85,7 @@ def _is_unit(unit: str) -> bool:
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """An address; the real server ignores zeros at the beginning of a number."""
+    """Parse an address; like kube-apiserver, ignore leading zeros in IPv4 numbers."""
     *front, last = text.split(":")
     if "." in last:
         last = ".".join(part.lstrip("0") or part[-1:] for part in last.split("."))
@@ -139,7 +139,7 @@ def _is_host_label(label: str, *, dash_anywhere: bool) -> bool:
     if dash_anywhere:
         within = all(map(_is_host_char, label.replace("-", "")))
         return within and not label.startswith("-") and not label.endswith("-")
-    # A name without dots may have one dash, after its first character, even at the end.
+    # A name without dots may have one dash after its first character, even at the end.
     plain = label[:1] + label[2:] if label[1:2] == "-" else label
     return all(map(_is_host_char, plain))
 
@@ -197,7 +197,7 @@ _HOST = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=\]<>\"\x80-\U0010ffff]|%[89a-f
 
 
 def _is_uri(text: str) -> bool:
-    """Whether a text is a whole address, or a path that begins at the root."""
+    """Report whether a string is an absolute URI or a path from the root."""
     if not text or re.search(r"[\x00-\x1f\x7f]", text) or text.startswith(":"):
         return False
     if text == "*":
@@ -221,7 +221,7 @@ def _is_authority(text: str, *, strict: bool) -> bool:
         inside, closed, port = host[1:].rpartition("]")
         address = inside.partition("%25")[0]
         return bool(closed) and _is_port(port) and _is_ipv6(address)
-    # With other schemes than these two a name may have colons, too.
+    # With other schemes than http and https, a host name may contain colons.
     name, _, port = host.partition(":") if strict or ":" not in host else host.rpartition(":")
     right = _HOST.fullmatch(name if strict else name.replace(":", ""))
     return re.fullmatch("[0-9]*", port) is not None and right is not None
@@ -271,7 +271,7 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
 
 
 def text_format(name: str) -> Callable[[str], bool] | None:
-    """What tells whether a text has a format; dashes in the name of a format do not matter.
+    """Return the function that checks a format, or None; dashes in its name do not matter.
 
     >>> date = text_format("date")
     >>> date is not None and date("2020-02-30")

@@ -1,7 +1,7 @@
-"""JSON as the real server reads it: doubled keys seen, numbers as written, its words for errors.
+"""JSON as kube-apiserver reads it: duplicate keys, numbers as written, its error messages.
 
-msgspec does the reading; what it cannot tell, such as which key is doubled, is looked for only
-in the few texts that are not written the way msgspec would write them.
+msgspec parses the text, but does not report duplicate keys, for example. A slower parser reads the
+few texts that msgspec would not write back unchanged.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ __all__ = [
 ]
 
 DEEPEST = 200
-"""How deep values may nest, so that nothing that walks through them later is in danger."""
-_MOST_EXPLAINED = 1 << 20  # the search for the place of an error is slow
+"""The maximum nesting of values, which protects all later code that walks through them."""
+_MOST_EXPLAINED = 1 << 20  # locating an error is slow in a large body
 
 
 class Undecodable(PolyverError):
-    """Content that is not what it should be, in the real server's words."""
+    """Content that cannot be decoded, with kube-apiserver's message."""
 
     def __init__(self, problem: str, *, unrecognized: bool = False) -> None:
         super().__init__(problem)
         self.unrecognized = unrecognized
-        """Whether not even the kind of the object is known."""
+        """True if not even the kind of the object is known."""
 
 
 class Pairs(list[tuple[str, Any]]):
-    """An object with all its keys, doubled ones too."""
+    """An object with all its keys, including duplicates."""
 
 
 class Number(float):
-    """A number that is not a plain integer of 64 bits, and how it was written."""
+    """A number that is not a 64-bit integer, with its original text."""
 
     text: str
 
@@ -60,12 +60,12 @@ class Number(float):
 
 
 def read(body: bytes) -> Any:
-    """The value of a JSON text, with Pairs and Numbers where plain data would lose something."""
+    """Parse JSON; Pairs and Numbers keep details that plain data would lose."""
     return _guarded(body, _read)
 
 
 def read_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
-    """The value of a JSON text as plain data, and problems with keys that are there twice."""
+    """Parse JSON as plain data, and return errors for duplicate keys."""
     problems: dict[str, None] = {}
     value = _guarded(body, lambda text: _read_plain(text, problems))
     return value, tuple(problems)
@@ -97,14 +97,14 @@ _LONG = re.compile(rb"[0-9]{19}")
 
 
 def _faithful(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
-    """What msgspec reads, if that is all there is to read: then it would write the same text."""
+    """Return the value that msgspec reads if it would write the same text, else `_UNFAITHFUL`."""
     if _LONG.search(body):
-        return _UNFAITHFUL  # integers have 64 bits in Go, and no bounds in Python
+        return _UNFAITHFUL  # Go's integers have 64 bits, Python's have no limit
     try:
         value = decoder.decode(body)
         same = msgspec.json.format(body, indent=-1) == msgspec.json.encode(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError):
-        return _UNFAITHFUL  # Go takes some of what msgspec refuses
+        return _UNFAITHFUL  # Go accepts some text that msgspec refuses
     return value if same else _UNFAITHFUL
 
 
@@ -124,7 +124,7 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def _read_exactly(body: bytes) -> Any:
-    """The value with every object as Pairs."""
+    """Return the value with every object as Pairs."""
     text = body.decode("utf-8", "polyver.replace-each-byte")
     try:
         return json.loads(
@@ -170,12 +170,12 @@ def _integer(text: str) -> int | Number:
 
 
 def written(number: float) -> str:
-    """A number as it was written."""
+    """Return a number as it was written."""
     return number.text if isinstance(number, Number) else msgspec.json.encode(number).decode()
 
 
 def plain(value: Any, path: str, problems: dict[str, None]) -> Any:
-    """Plain data with numbers as Go prints them; keys that are there twice become problems."""
+    """Return plain data with numbers as Go prints them; add an error for each duplicate key."""
     match value:
         case Pairs() | dict():
             return _plain_object(value, path, problems)
@@ -197,7 +197,7 @@ def _plain_object(value: Pairs | dict[str, Any], path: str, problems: dict[str, 
 
 
 def plain_number(number: float, target: str = "Go value of type float64") -> int | float:
-    """A number as Go prints it: without decimals where there are none to see."""
+    """Return a number as Go prints it: an integer if it has no decimals."""
     if not math.isfinite(number):
         raise Undecodable(f"json: cannot unmarshal number {written(number)} into {target}")
     return _trimmed(number)
@@ -213,20 +213,20 @@ _PLAIN_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(float_hook=_tri
 
 
 def quoted(text: str) -> str:
-    """A text in quotes, as Go quotes it in errors."""
+    """Return a string in quotes, as Go quotes it in errors."""
     return '"' + "".join(f"\\{each}" if each in '"\\' else _shown(each) for each in text) + '"'
 
 
 class _Scan:
-    """Looks for the first character that is wrong, and says so as Go does."""
+    """Finds the first invalid character and describes it as Go does."""
 
     def __init__(self, body: bytes) -> None:
-        self._text = body.decode("latin-1")  # Go looks at bytes
+        self._text = body.decode("latin-1")  # Go reads bytes
         self._at = 0
         self._open: list[str] = []
 
     def problem(self) -> str:
-        """What is wrong, or nothing."""
+        """Return the error message, or an empty string."""
         try:
             self._scan()
         except _Wrong as wrong:
@@ -241,7 +241,7 @@ class _Scan:
                 return
 
     def _next(self) -> str:
-        """The next character that is no space."""
+        """Return the next character that is not a space."""
         text = self._text
         while self._at < len(text) and text[self._at] in " \t\r\n":
             self._at += 1
@@ -254,11 +254,11 @@ class _Scan:
         return self._text[self._at - 1]
 
     def _take_more(self) -> str:
-        """The next character of something unfinished, in which Go takes the end for a space."""
+        """Return the next character of an unfinished token; Go reads the end as a space here."""
         return self._take() if self._at < len(self._text) else " "
 
     def _value(self) -> bool:
-        """Pass over a value; true if it is one that has begun only."""
+        """Skip a value; return True if it is an object or a list that has only begun."""
         match character := self._next():
             case "{" | "[":
                 self._open.append(character)
@@ -276,7 +276,7 @@ class _Scan:
         return False
 
     def _empty(self) -> bool:
-        """Whether the object or list that has just begun ends at once."""
+        """Report whether the object or list that has just begun is empty, and skip its end."""
         closing = "}" if self._open[-1] == "{" else "]"
         before = self._at
         if self._next() == closing:
@@ -286,7 +286,7 @@ class _Scan:
         return False
 
     def _key(self) -> None:
-        """Pass over a key, if values here have one."""
+        """Skip a key if the current value is an object."""
         if self._open[-1] != "{":
             return
         if (character := self._next()) != '"':
@@ -296,7 +296,7 @@ class _Scan:
             raise _Wrong.character(character, "after object key")
 
     def _ended(self) -> bool:
-        """Pass over what ends after a value; true if all of the text does."""
+        """Skip the end of a value; return True at the end of the text."""
         while self._open:
             character = self._next()
             if character == ",":

@@ -1,4 +1,4 @@
-"""Manifests as text: read as kubectl reads them, with errors that know their line; and written."""
+"""Reads manifests as kubectl does, with line numbers in errors, and writes YAML."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file: its value, and where each part of it was written."""
+    """One document of a file: its value, and the line of each part of it."""
 
     value: object
     source: str
@@ -45,7 +45,7 @@ class Document:
     _path: Path = ()
 
     def place(self, *path: str | int) -> str:
-        """Where a field was written, or the nearest thing around it: `defs.yaml:7, spec.version`.
+        """Return the position of a field or its nearest parent: `defs.yaml:7, spec.version`.
 
         >>> load_manifests("a: 1\\nb: [2]", "x.yaml")[0].place("b", 0)
         'x.yaml:2, b[0]'
@@ -55,7 +55,7 @@ class Document:
         return f"{where}, {dotted(whole)}" if whole else where
 
     def read(self, kind: type[T]) -> T:
-        """The value as a typed structure."""
+        """Return the value as a typed structure; raise `InvalidManifest` if it does not fit."""
         try:
             return msgspec.convert(self.value, kind)
         except msgspec.ValidationError as error:
@@ -63,20 +63,20 @@ class Document:
             raise InvalidManifest(fact, at=self.place(*path), hint=hint) from None
 
     def without_nulls(self) -> Document:
-        """The same without its nulls, which in a Kubernetes object are as good as nothing."""
+        """Return the document without nulls, which mean absent fields in a Kubernetes object."""
         return Document(without_nulls(self.value), self.source, self._mark, self._path)
 
     def key_was_text(self, *path: str | int) -> bool:
-        """Whether the last key of a path was written as text, and not as a number or a boolean."""
+        """Report whether the last key of a path was a string, not a number or a boolean."""
         return self._mark_at(path).key_was_text
 
     def part(self, *path: str | int) -> Document:
-        """What is at a path, as a document of its own."""
+        """Return the value at a path as a document of its own."""
         value = _at(self.value, path)
         return Document(value, self.source, self._mark_at(path), self._path + path)
 
     def _mark_at(self, path: Path) -> Mark:
-        """The mark of what is at a path, or of the nearest thing around it."""
+        """Return the mark at a path or of its nearest parent."""
         mark = self._mark
         for step in path:
             if step not in mark.inside:
@@ -89,7 +89,7 @@ class Document:
 
 
 def dotted(path: Path) -> str:
-    """A path as people write it.
+    """Return a path with dots, and with indexes in brackets.
 
     >>> dotted(("spec", "ports", 0, "app.kubernetes.io/name"))
     'spec.ports[0]."app.kubernetes.io/name"'
@@ -105,15 +105,15 @@ def dotted(path: Path) -> str:
 
 
 def problem_of(error: msgspec.ValidationError, value: object) -> tuple[str, Path, str]:
-    """What msgspec complains of in a value, in plain words: the fact, the path and a next step."""
+    """Return the fact, the path and the hint for a validation error of msgspec."""
     fact, _, where = str(error).partition(" - at ")
     return _plain(fact), _steps(where.strip("`"), value, fact), _advice(fact)
 
 
 def _steps(where: str, value: object, fact: str) -> Path:
-    """The path in a message of msgspec, `$.spec.versions[0].version`.
+    """Return the path in a message of msgspec, such as `$.spec.versions[0].version`.
 
-    It does not tell which key of a mapping is wrong, so the first one of that type is taken.
+    msgspec does not name the key of a mapping, so the first key with a value of that type is taken.
     """
     known, unknown, _ = where.partition("[...]")
     found = re.findall(r"\[(\d+)\]|\.([^.\[\]]+)", known)
@@ -132,7 +132,7 @@ def _at(value: object, path: Sequence[str | int]) -> object:
 
 
 def _kind(value: object) -> str:
-    """What msgspec calls the type of a value."""
+    """Return msgspec's name for the type of a value."""
     names = {dict: "object", list: "array", type(None): "null"}
     return names.get(type(value), type(value).__name__)
 
@@ -159,7 +159,7 @@ def _advice(fact: str) -> str:
 
 
 def load_manifests(text: str, source: str) -> list[Document]:
-    """The documents of a YAML or JSON text, those that are empty left out.
+    """Return the documents of a YAML or JSON text, without empty ones.
 
     >>> [document.value for document in load_manifests("mode: 0644\\n---\\nday: 2026-01-02", "x")]
     [{'mode': 420}, {'day': '2026-01-02'}]
@@ -174,7 +174,7 @@ def load_manifests(text: str, source: str) -> list[Document]:
     except InvalidManifest as error:
         problem = error
     if text.lstrip().startswith(("{", "[")):
-        # JSON is nearly YAML: the lines are the same, escapes and odd characters are not.
+        # JSON is nearly YAML: lines are the same, but escapes and some characters differ.
         found = read_json(text, source)
         if found is not None:
             mark = documents[0]._mark if documents and problem is None else Mark(1)
@@ -185,11 +185,11 @@ def load_manifests(text: str, source: str) -> list[Document]:
 
 
 _TIME = "tag:yaml.org,2002:timestamp"
-"""What kubectl takes for text, and others do not."""
+"""kubectl reads timestamps as strings; other readers do not."""
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Quotes every text that would be read as something else, by kubectl or by others."""
+    """Quotes every string that kubectl or another reader would read as another type."""
 
     def resolve(self, kind: type, value: str, implicit: tuple[bool, bool]) -> str:
         tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
@@ -223,7 +223,7 @@ _TAGS: Mapping[type, str] = {
 
 
 def dump_yaml(value: object) -> str:
-    """Plain data as YAML that kubectl reads back as the same data.
+    """Return plain data as YAML that kubectl reads back as the same data.
 
     >>> print(dump_yaml({"version": "1.2", "answer": "y", "size": 2}), end="")
     version: '1.2'

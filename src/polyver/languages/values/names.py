@@ -1,4 +1,4 @@
-"""Checks of names and labels, in the words of kube-apiserver."""
+"""Validation of names and labels, with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHARACTERS += "an alphanumeric character"
 
 
 def dns_label_problems(name: str) -> list[str]:
-    """What is wrong with a name of letters, digits and dashes.
+    """Return the errors in an RFC 1123 label.
 
     >>> dns_label_problems("a-1")
     []
@@ -31,7 +31,7 @@ def dns_label_problems(name: str) -> list[str]:
     if _LABEL.fullmatch(name):
         return [] if len(name) <= 63 else ["must be no more than 63 characters"]
     long = [] if len(name) <= 63 else ["must be no more than 63 characters"]
-    # A name that would be right but for its dots is told about these alone.
+    # A name that is valid except for its dots gets only that error.
     if _SUBDOMAIN.fullmatch(name):
         return [*long, "must not contain dots"]
     return [
@@ -42,7 +42,7 @@ def dns_label_problems(name: str) -> list[str]:
 
 
 def dns_subdomain_problems(name: str) -> list[str]:
-    """What is wrong with a name of labels that dots join."""
+    """Return the errors in an RFC 1123 subdomain."""
     problems = [] if len(name) <= 253 else ["must be no more than 253 characters"]
     if not _SUBDOMAIN.fullmatch(name):
         problems.append(
@@ -53,7 +53,7 @@ def dns_subdomain_problems(name: str) -> list[str]:
 
 
 def dns_1035_label_problems(name: str) -> list[str]:
-    """What is wrong with a name of letters, digits and dashes that begins with a letter."""
+    """Return the errors in an RFC 1035 label."""
     pattern = "[a-z]([-a-z0-9]*[a-z0-9])?"
     problems = [] if len(name) <= 63 else ["must be no more than 63 characters"]
     if not re.fullmatch(pattern, name):
@@ -66,7 +66,7 @@ def dns_1035_label_problems(name: str) -> list[str]:
 
 
 def label_key_problems(key: str) -> list[str]:
-    """What is wrong with a label's key, in the real server's words."""
+    """Return the errors in a label key, in kube-apiserver's words."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         return [
@@ -96,7 +96,7 @@ def label_key_problems(key: str) -> list[str]:
 
 
 def label_value_problems(value: str) -> list[str]:
-    """What is wrong with a label's value, in the real server's words."""
+    """Return the errors in a label value, in kube-apiserver's words."""
     problems: list[str] = []
     if len(value) > 63:
         problems.append("must be no more than 63 bytes")

@@ -1,7 +1,7 @@
-"""From text to plain data and the lines it stands in: YAML as kubectl reads it, and JSON.
+"""Parses YAML, as kubectl reads it, and JSON to plain data with line numbers.
 
-PyYAML's own constructors follow YAML 1.1 where kubectl's library does not, accept doubled keys and
-nest without bound, so values are built here from the parser's events.
+PyYAML's own constructors follow YAML 1.1 where kubectl's library does not, accept duplicate keys
+and nest without limit, so values are built here from the parser's events.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from polyver.languages.values.scalars import scalar
 __all__ = ["InvalidManifest", "Mark", "RefusedManifest", "YamlReader", "read_json"]
 
 DEEPEST = 200
-_MOST_PER_CHARACTER = 10  # bounds what aliases stand for, all together
+_MOST_PER_CHARACTER = 10  # limits the total size of expanded aliases
 
 
 _NOTHING: Mapping[str | int, Mark] = MappingProxyType({})
 
 
 class InvalidManifest(PolyverError):
-    """A manifest that cannot be used, and the file, line and field that say why."""
+    """A manifest that cannot be used, with the file, line and field."""
 
 
 class Mark:
-    """The line of a value, and those of what is in it."""
+    """The line of a value, and the marks of the values in it."""
 
     __slots__ = ("inside", "key_was_text", "line")
 
@@ -46,7 +46,7 @@ class Mark:
 
 
 class RefusedManifest(InvalidManifest):
-    """Text that could be read and is not: a doubled key, too deep, too much."""
+    """A manifest that is refused although it can be parsed: a duplicate key, too deep or large."""
 
 
 class YamlReader:
@@ -55,7 +55,7 @@ class YamlReader:
     def __init__(
         self, text: str, source: str, *, doubled: list[tuple[str, int]] | None = None
     ) -> None:
-        """Keys that are there twice are refused, or else put into `doubled` with their lines."""
+        """Refuse duplicate keys or, if `doubled` is given, add them to it with their lines."""
         self._doubled = doubled
         self._source = source
         self._line = 1
@@ -67,7 +67,7 @@ class YamlReader:
             raise self._wrong(_problem(error)) from None
 
     def documents(self) -> Iterator[tuple[object, Mark]]:
-        """The values of all documents that are not empty."""
+        """Yield the values of all documents that are not empty."""
         while not isinstance(event := self._next(), events.StreamEndEvent):
             if not isinstance(event, events.DocumentStartEvent):
                 continue
@@ -86,7 +86,7 @@ class YamlReader:
             raise self._wrong(_problem(error), line) from None
         except yaml.YAMLError as error:
             raise self._wrong(_problem(error)) from None
-        assert event is not None  # None comes after the end of the stream only
+        assert event is not None  # None comes only after the end of the stream
         self._line = event.start_mark.line + 1 if event.start_mark else self._line
         return event
 
@@ -170,7 +170,7 @@ class YamlReader:
         value: object,
         value_mark: Mark,
     ) -> None:
-        """Put in what `<<` names, beneath what the mapping says itself."""
+        """Add the keys that `<<` names, unless the mapping has them itself."""
         if isinstance(value, list):
             for number, item in enumerate(value):
                 self._merge(fields, inside, item, value_mark.inside[number])
@@ -233,7 +233,7 @@ def _problem(error: Exception) -> str:
 
 
 def read_json(text: str, source: str) -> object:
-    """The value of a text that is JSON, else None."""
+    """Return the value of a JSON text; None if the text is not JSON."""
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         fields = dict(pairs)
@@ -259,7 +259,7 @@ def read_json(text: str, source: str) -> object:
 
 
 def _json_number(text: str) -> int | float:
-    """As a plain scalar of YAML is read, but that it has to be a number."""
+    """Read a number as a plain YAML scalar; raise ValueError if it is not a number."""
     found = scalar(text)
     if not isinstance(found, int | float):
         raise ValueError(f"{text} is not a number that JSON has")  # noqa: TRY004 - as json does
@@ -267,7 +267,7 @@ def _json_number(text: str) -> int | float:
 
 
 def _depth(value: object) -> int:
-    """How deep a value is nested, counted level by level."""
+    """Return the nesting depth of a value."""
     depth, level = 0, [value]
     while level := [
         inner

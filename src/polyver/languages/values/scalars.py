@@ -1,4 +1,4 @@
-"""What kubectl reads in a plain scalar, and what JSON makes of a number."""
+"""Plain YAML scalars as kubectl reads them, and numbers as JSON shows them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST_INTEGER = 70  # 64 binary digits, a sign and a prefix, and some zeros
 
 
 def scalar(text: str) -> str | int | float | bool | None:
-    """What kubectl reads in a plain scalar.
+    """Return the value that kubectl reads from a plain scalar.
 
     >>> [scalar(text) for text in ("0644", "1e3", "yes", "2026-01-02", "1:30")]
     [420, 1000, True, '2026-01-02', '1:30']
@@ -51,7 +51,7 @@ _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+
 
 
 def _integer(digits: str) -> int | None:
-    """An integer that fits 64 bits, signed or not; others are read as floating point."""
+    """Return an integer of 64 bits, signed or unsigned; None for others, which become floats."""
     found = _INTEGER.fullmatch(digits) if len(digits) <= _LONGEST_INTEGER else None
     if found is None:
         return None
@@ -62,7 +62,7 @@ def _integer(digits: str) -> int | None:
 
 
 def number(value: float, text: str) -> str | int | float:
-    """A floating-point number as JSON shows it to the next reader: whole ones are integers."""
+    """Return a number as JSON shows it, an integer if it has no decimals; `text` if not finite."""
     if not math.isfinite(value):
         return text
     if value.is_integer() and abs(value) < 1e21:

@@ -1,7 +1,7 @@
-"""An allowance of steps: work that is known to be repeatable may be tried with few steps first.
+"""An allowance of steps for work that can be repeated.
 
-The event loop checks an object with an allowance; a check that needs more steps is given up and
-repeated in a worker thread, which has none.
+The event loop checks an object with an allowance; a check that needs more steps is stopped and
+repeated in a worker thread, which has no allowance.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["OverAllowance", "allowed", "limited", "spend"]
 
 
 class OverAllowance(Exception):
-    """More steps are needed than the allowance has."""
+    """More steps are needed than the allowance has left."""
 
 
 _left: ContextVar[list[int] | None] = ContextVar("allowance", default=None)
@@ -22,7 +22,7 @@ _left: ContextVar[list[int] | None] = ContextVar("allowance", default=None)
 
 @contextmanager
 def limited(steps: int) -> Iterator[None]:
-    """Raise `OverAllowance` in the body when it spends more than so many steps.
+    """Raise `OverAllowance` if the body spends more than a number of steps.
 
     >>> with limited(10):
     ...     spend(11)
@@ -37,13 +37,13 @@ def limited(steps: int) -> Iterator[None]:
 
 
 def allowed() -> int | None:
-    """Return how many steps may still be spent; None for any number."""
+    """Return the number of steps that are left; None if there is no allowance."""
     left = _left.get()
     return None if left is None else left[0]
 
 
 def spend(steps: int) -> None:
-    """Count steps before they are taken."""
+    """Count steps before they are executed; raise `OverAllowance` if too few are left."""
     left = _left.get()
     if left is not None:
         left[0] -= steps

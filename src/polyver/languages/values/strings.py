@@ -1,6 +1,6 @@
-"""Values as the real server writes them into its refusals, which differ from Python's and JSON's.
+"""Values as kube-apiserver writes them in error messages, unlike Python and JSON.
 
-Clients show these texts to people and compare them in tests, so they are the same to the letter.
+Clients show these messages and compare them in tests, so they are identical.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
 }
-"""What is written in another way between quotation marks."""
+"""Characters that are escaped inside quotes."""
 _HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
 _LARGEST = 2**53 - 1
 
 
 def quoted(text: str) -> str:
-    r"""A text in quotation marks.
+    r"""Return a string in quotes.
 
     >>> print(quoted('a "b"\n'), quoted("ä\x00\u200b"))
     "a \"b\"\n" "ä\x00\u200b"
@@ -63,7 +63,7 @@ def _escaped(char: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as refusals show it.
+    """Return a value as error messages show it.
 
     >>> shown("a"), shown(1e-7), shown(5.0), shown([1.0, "<"]), shown(None)
     ('"a"', '1e-07', '5', '[1,"\\\\u003c"]', 'null')
@@ -78,7 +78,7 @@ def shown(value: Any) -> str:
 
 
 def number_text(value: int | float) -> str:
-    """A number, true or false in the middle of a sentence.
+    """Return a number or boolean as error messages show it.
 
     >>> number_text(100000.0), number_text(1e6), number_text(0.5), number_text(True)
     ('100000', '1e+06', '0.5', 'true')
@@ -91,7 +91,7 @@ def number_text(value: int | float) -> str:
 
 
 def _float(value: float, *, smallest: float, largest: float) -> str:
-    """The shortest text that is this number, with an exponent outside of some bounds."""
+    """Return the shortest form of a number, with an exponent outside of the bounds."""
     number = Decimal(repr(value))
     if value == 0 or smallest <= abs(value) < largest:
         text = f"{number:f}"
@@ -103,7 +103,7 @@ def _float(value: float, *, smallest: float, largest: float) -> str:
 
 
 def json_text(value: Any) -> str:
-    """A value inside of others that refusals show."""
+    """Return a value as JSON, as error messages show objects and lists."""
     match value:
         case dict():
             pairs = (f"{json_text(str(key))}:{json_text(value[key])}" for key in sorted(value))
@@ -121,7 +121,7 @@ def json_text(value: Any) -> str:
 
 
 def float_text(value: float) -> str:
-    """A number with decimals as JSON has it.
+    """Return a float as JSON shows it.
 
     >>> float_text(1e-6), float_text(1e-7), float_text(1e21)
     ('0.000001', '1e-07', '1e+21')
@@ -130,17 +130,17 @@ def float_text(value: float) -> str:
 
 
 def fits_int64(value: int) -> bool:
-    """Whether an integer is one for the real server, too, and not a large number."""
+    """Report whether an integer fits int64; kube-apiserver reads larger ones as floats."""
     return -(2**63) <= value < 2**63
 
 
 def as_number(value: int | float) -> int | float:
-    """A number as the real server holds it: larger integers lose digits."""
+    """Return a number as kube-apiserver stores it: an integer outside int64 becomes a float."""
     return value if isinstance(value, float) or fits_int64(value) else float(value)
 
 
 def is_whole(value: float) -> bool:
-    """Whether a float counts as an integer; tiny differences do not matter."""
+    """Report whether a float counts as an integer; a tiny difference is ignored."""
     if not math.isfinite(value) or abs(value) > _LARGEST:
         return False
     rounded = float(round(value))
@@ -150,7 +150,7 @@ def is_whole(value: float) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal with equal types: 1, 1.0 and true are three values.
+    """Report whether two values and their types are equal: 1, 1.0 and true differ.
 
     >>> same({"a": [1]}, {"a": [1]}), same(1, 1.0), same(True, 1)
     (True, False, False)
@@ -165,7 +165,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def without_nulls(value: Any) -> Any:
-    """Plain data in which no mapping holds a null; lists keep theirs.
+    """Return plain data without nulls in mappings; lists keep theirs.
 
     >>> without_nulls({"a": [None, {"b": None}], "c": None})
     {'a': [None, {}]}

@@ -1,1 +1,1 @@
-"""How objects become the rows of tables, for `polyver.kube.objects.tables`."""
+"""Converts objects to the rows of tables, for `polyver.kube.objects.tables`."""

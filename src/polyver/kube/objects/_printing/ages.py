@@ -1,4 +1,4 @@
-"""How long ago something was, in the few letters that tables have for it."""
+"""Ages and durations in the short form of tables, such as `5m30s`."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _SCALE = (
     (8 * _YEAR, "y", "d"),
     (float("inf"), "y", ""),
 )
-"""Up to which length a duration is told in which unit, and with which smaller one."""
+"""The limit up to which a duration is shown in a unit, with a smaller unit."""
 _LIMITS = [limit for limit, _, _ in _SCALE]
 _LONGEST = (2**63 - 1) // 10**9
-"""What the real server's durations can hold, in seconds: 292 years."""
+"""The maximum of Go's durations in seconds: 292 years."""
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def human_duration(seconds: float) -> str:
-    """A duration in two or three figures; clocks may differ by almost two seconds.
+    """Return a duration in short form; almost two seconds below 0 are allowed, as clocks differ.
 
     >>> [human_duration(seconds) for seconds in (90, 330, 11520, 183600, -2)]
     ['90s', '5m30s', '3h12m', '2d3h', '<invalid>']
@@ -49,7 +49,7 @@ def human_duration(seconds: float) -> str:
 
 
 def age_of(time: str | None, now: datetime) -> str:
-    """The age of what happened at a time, which may be unknown or no time at all.
+    """Return the age of a time, which may be missing or invalid.
 
     >>> age_of("2026-01-01T00:00:00Z", datetime(2026, 1, 4, tzinfo=UTC))
     '3d'
@@ -65,7 +65,7 @@ def age_of(time: str | None, now: datetime) -> str:
 
 
 def seconds_between(start: str, end: str) -> float:
-    """How long something took."""
+    """Return the seconds between two times; 0 if one is invalid."""
     first, last = _read(start), _read(end)
     return (last - first).total_seconds() if first and last else 0
 

@@ -1,4 +1,4 @@
-"""What a table says of a horizontal pod autoscaler: each metric, as it is and as it should be."""
+"""Targets of a HorizontalPodAutoscaler: the current and the wanted value of each metric."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PARTS = {
 
 
 def targets(autoscaler: Object) -> str:
-    """Its first two metrics, such as `cpu: 33%/80%`."""
+    """Return the first two metrics, such as `cpu: 33%/80%`."""
     specs = _metrics(autoscaler)
     if not specs:
         return "<none>"
@@ -30,7 +30,7 @@ def targets(autoscaler: Object) -> str:
 
 
 def _metrics(autoscaler: Object) -> list[Any]:
-    """The metrics of v2; of v1, the one that it knows."""
+    """Return the metrics of v2, or the only one of v1."""
     target = at(autoscaler, "spec.targetCPUUtilizationPercentage")
     if target is None:
         return at(autoscaler, "spec.metrics") or []

@@ -1,4 +1,4 @@
-"""How parts of an object become the text of a cell: the pieces that printers are made of."""
+"""Functions that make cells from parts of an object; printers are built from them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def at(obj: Any, path: str) -> Any:
-    """What is found by field names with dots between them; None if there is nothing.
+    """Return the value at a dotted path of field names, or None.
 
     >>> at({"spec": {"type": "ClusterIP"}}, "spec.type")
     'ClusterIP'
@@ -44,27 +44,27 @@ def at(obj: Any, path: str) -> Any:
 def column(
     name: str, cell: CellOf, description: str, *, holds: str = "string", priority: int = 0
 ) -> tuple[TableColumn, CellOf]:
-    """A column and the cell that an object has in it."""
+    """Return a column and the function that makes its cells."""
     return TableColumn(name, holds, description=description, priority=priority), cell
 
 
 def integer(name: str, cell: CellOf, description: str) -> tuple[TableColumn, CellOf]:
-    """A column of whole numbers."""
+    """Return a column of integers."""
     return column(name, cell, description, holds="integer")
 
 
 def wide(name: str, cell: CellOf, description: str) -> tuple[TableColumn, CellOf]:
-    """A column that kubectl shows with `-o wide` alone."""
+    """Return a column that kubectl shows only with `-o wide`."""
     return column(name, cell, description, priority=1)
 
 
 def maker(cell: Callable[[Object], Cell]) -> CellOf:
-    """A cell that does not depend on the time."""
+    """Return a cell function that does not depend on the time."""
     return lambda obj, _: cell(obj)
 
 
 def text(path: str, missing: str = "") -> CellOf:
-    """The text at a path, or what is shown if it is missing."""
+    """Return a cell function for the string at a path, or `missing`."""
 
     def cell(obj: Object, _: datetime) -> Cell:
         found = at(obj, path)
@@ -74,22 +74,22 @@ def text(path: str, missing: str = "") -> CellOf:
 
 
 def number(path: str) -> CellOf:
-    """The number at a path, or 0."""
+    """Return a cell function for the number at a path, or 0."""
     return lambda obj, _: at(obj, path) or 0
 
 
 def flag(path: str) -> CellOf:
-    """Whether what is at a path is so."""
+    """Return a cell function for the truth of the value at a path."""
     return lambda obj, _: bool(at(obj, path))
 
 
 def count(*paths: str) -> CellOf:
-    """How many items the lists or maps at some paths have together."""
+    """Return a cell function for the total number of items in the lists or maps at some paths."""
     return lambda obj, _: sum(len(at(obj, path) or ()) for path in paths)
 
 
 def since(path: str, missing: str = "<unknown>") -> CellOf:
-    """How long ago the time at a path was."""
+    """Return a cell function for the age of the time at a path."""
 
     def cell(obj: Object, now: datetime) -> Cell:
         time = at(obj, path)
@@ -99,7 +99,7 @@ def since(path: str, missing: str = "<unknown>") -> CellOf:
 
 
 def labels(path: str) -> CellOf:
-    """The labels at a path as a selector writes them."""
+    """Return a cell function for the labels at a path in selector syntax."""
     return lambda obj, _: joined_labels(at(obj, path) or {}) or "<none>"
 
 
@@ -108,7 +108,7 @@ def joined_labels(found: Mapping[str, str]) -> str:
 
 
 def selector(path: str, empty: str = "<none>") -> CellOf:
-    """The label selector at a path as kubectl takes it with `-l`."""
+    """Return a cell function for the label selector at a path, as kubectl accepts it with `-l`."""
     return lambda obj, _: _selector(at(obj, path) or {}) or empty
 
 
@@ -132,7 +132,7 @@ def _expression(key: str, operator: str, values: Iterable[str]) -> str:
 
 
 def subjects(kind: str) -> CellOf:
-    """The names of those subjects of a role binding that are of one kind."""
+    """Return a cell function for the names of a role binding's subjects of one kind."""
 
     def name(subject: Mapping[str, str]) -> str:
         inside = f"{subject.get('namespace', '')}/" if kind == "ServiceAccount" else ""
@@ -144,7 +144,7 @@ def subjects(kind: str) -> CellOf:
 
 
 def counted(shown: list[str], *, most: int, total: int | None = None, between: str = ",") -> str:
-    """The first few of many, and how many more there are.
+    """Join the first few items, and add the number of others.
 
     >>> counted(["a", "b", "c"], most=2)
     'a,b + 1 more...'

@@ -1,4 +1,4 @@
-"""What a table of one kind looks like: its columns, and how an object fills them."""
+"""The columns of a table and the functions that fill them, for one kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CellOf = Callable[[Object, datetime], Cell]
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """The head of a column; kubectl shows those of priority 0, and all with `-o wide`."""
+    """The definition of a column; kubectl shows those of priority 0, and all with `-o wide`."""
 
     name: str
     type: str = "string"
@@ -37,20 +37,20 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """How objects of one kind become rows."""
+    """Converts objects of one kind to rows."""
 
     columns: tuple[TableColumn, ...]
     cells: Callable[[Object, datetime], list[Cell]]
     conditions: Callable[[Object], list[dict[str, str]]] | None = None
-    """What a row says of itself beside its cells, so that clients can hide it."""
+    """Returns the conditions of a row, by which clients can hide it."""
     default_of: Callable[[Sequence[Object]], str | None] | None = None
-    """Which object of a list is the one that is used by default; its row says so."""
+    """Returns the name of the default object in a list; its row is marked."""
     null_rows: bool = False
-    """Whether a table of nothing has null for its rows, as the oldest kinds do."""
+    """True if an empty table has null for its rows, as the oldest kinds have."""
 
 
 def printer(*columns: tuple[TableColumn, CellOf]) -> Printer:
-    """A printer from columns that each know their cell."""
+    """Return a printer from columns and their cell functions."""
     makers = tuple(cell for _, cell in columns)
 
     def cells(obj: Object, now: datetime) -> list[Cell]:

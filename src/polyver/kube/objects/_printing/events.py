@@ -1,4 +1,4 @@
-"""What a table says of an event, which the two groups that have events write differently."""
+"""The table of events, whose fields have different names in the two API groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CORE", "NEW", "event_printer"]
 
 @dataclass(frozen=True, slots=True)
 class _EventFieldNames:
-    """What a group calls the parts of an event."""
+    """The names of an event's fields in one API group."""
 
     about: str
     message: str
@@ -47,7 +47,7 @@ NEW = _EventFieldNames(
 
 
 def event_printer(names: _EventFieldNames) -> Printer:
-    """How events of one group are printed."""
+    """Return the printer of events of one group."""
 
     def first(event: Object, now: datetime) -> Cell:
         return age_of(event.get(names.first) or event.get("eventTime"), now)

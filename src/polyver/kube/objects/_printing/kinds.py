@@ -1,4 +1,4 @@
-"""The tables of the built-in kinds: what `kubectl get` shows of each, declared column by column."""
+"""Tables of the built-in kinds: the columns that `kubectl get` shows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DATED = replace(printer(NAME, CREATED), null_rows=True)
 
 
 def builtin_printer(group: str, kind: str) -> Printer:
-    """How objects of a built-in kind are printed; one without columns has a name and an age.
+    """Return the printer of a built-in kind; the default has a name and an age.
 
     >>> [column.name for column in builtin_printer("", "ConfigMap").columns]
     ['Name', 'Data', 'Age']
@@ -65,7 +65,7 @@ def _each_container(template: str, field: str) -> CellOf:
 
 
 def _containers(template: str) -> tuple[Shown, Shown]:
-    """The two columns that tell of a pod template's containers."""
+    """Return the columns for the containers of a pod template."""
     return (
         wide("Containers", _each_container(template, "name"), "The names of the containers."),
         wide("Images", _each_container(template, "image"), "The images of the containers."),

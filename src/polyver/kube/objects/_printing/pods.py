@@ -1,4 +1,4 @@
-"""What a table says of a pod: how much of it is ready, and the one word for how it fares."""
+"""The table of pods: the ready containers, and the status in one word."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["PODS"]
 
 @dataclass(slots=True)
 class _Tally:
-    """What is counted over a pod's containers."""
+    """Counts over the containers of a pod."""
 
     reason: str
     ready: int = 0
@@ -26,7 +26,7 @@ class _Tally:
 
     def restarted(self, container: Object) -> None:
         self.restarts += container.get("restartCount") or 0
-        # Times of one format and zone have the order of their texts.
+        # Times of one format and zone sort as strings.
         self.last_restart = max(
             self.last_restart, at(container, "lastState.terminated.finishedAt") or ""
         )
@@ -90,7 +90,7 @@ def _holds(pod: Object, condition: str) -> bool:
 
 
 def _stops(container: Object, sidecars: set[str]) -> bool:
-    """Whether the containers after this one wait for it."""
+    """Report whether the containers after this one wait for it."""
     return not _done(container) and not (
         container.get("name") in sidecars and container.get("started")
     )
@@ -102,7 +102,7 @@ def _done(container: Object) -> bool:
 
 
 def _count_initial(pod: Object, sidecars: set[str], total: int, tally: _Tally) -> bool:
-    """Count the init containers up to the one that others wait for; is there one?"""
+    """Count init containers up to one that others wait for; return True if there is one."""
     for number, container in enumerate(at(pod, "status.initContainerStatuses") or ()):
         tally.restarted(container)
         if _stops(container, sidecars):
@@ -130,7 +130,7 @@ def _ended(terminated: Object) -> str:
 
 
 def _count_running(pod: Object, tally: _Tally) -> None:
-    """Count the containers proper; the first that is in trouble gives the pod its word."""
+    """Count the containers; the first one with a problem determines the status of the pod."""
     running, failed = False, ""
     for container in reversed(at(pod, "status.containerStatuses") or ()):
         tally.restarted(container)
@@ -149,7 +149,7 @@ def _count_running(pod: Object, tally: _Tally) -> None:
 
 
 def _completed(pod: Object, *, running: bool, failed: str) -> str:
-    """A pod of which a part is done is as its other parts are."""
+    """Return the status of a pod in which some containers have completed."""
     if running and _holds(pod, "Ready"):
         return "Running"
     return failed or ("NotReady" if running else "Completed")

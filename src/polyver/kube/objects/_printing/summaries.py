@@ -1,4 +1,4 @@
-"""What tables say of built-in kinds where it takes more than the value of a field."""
+"""Cells of built-in kinds that need more than the value of a field."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from polyver.kube.objects._printing.columns import CellOf
 
 
 def _holds(obj: Object, condition: str) -> bool:
-    """Whether the first condition of a type holds."""
+    """Report whether the first condition of a type is true."""
     found = at(obj, "status.conditions") or ()
     states = [each.get("status") for each in found if each.get("type") == condition]
     return states[:1] == ["True"]
 
 
 def _addresses(obj: Object) -> list[str]:
-    """Where a load balancer can be reached: addresses, or else names."""
+    """Return the IP addresses of a load balancer, or host names instead."""
     found = at(obj, "status.loadBalancer.ingress") or ()
     return sorted({each.get("ip") or each.get("hostname") or "" for each in found} - {""})
 
@@ -33,7 +33,7 @@ def registered_service(registration: Object) -> str:
 
 
 def availability(registration: Object) -> str:
-    """Whether it is available, and if not, why."""
+    """Return the status of the Available condition, and its reason if it is not True."""
     known = at(registration, "status.conditions") or ()
     found = next((each for each in known if each.get("type") == "Available"), None)
     if found is None:
@@ -42,7 +42,7 @@ def availability(registration: Object) -> str:
     return status if status == "True" else f"{status} ({found.get('reason', '')})"
 
 
-# Services and what is behind them
+# Services and endpoints
 
 
 def cluster_ip(service: Object) -> str:
@@ -108,7 +108,7 @@ def hosts(ingress: Object) -> str:
     hosts = [rule["host"] for rule in rules if rule.get("host")]
     if not hosts:
         return "*"
-    # Rules without a host count among those that are more, but only after three with one.
+    # Rules without a host count among the others, but only after three with a host.
     third = [number for number, rule in enumerate(rules) if rule.get("host")][2:3]
     cut = bool(third) and len(rules) > third[0] + 1
     return counted(hosts, most=3, total=len(rules) if cut else len(hosts[:3]))
@@ -130,7 +130,7 @@ def parameters(ingress_class: Object) -> str:
     return f"{found.get('kind', '')}{group}/{found.get('name', '')}"
 
 
-# Work
+# Workloads
 
 
 def completions(job: Object) -> str:
@@ -221,7 +221,7 @@ def claim(volume: Object) -> str:
 
 
 def default_class(classes: Sequence[Object]) -> str | None:
-    """The newest of those that say that they are the default; of equals the first by name."""
+    """Return the newest class that is marked as default; of equally new ones the first by name."""
     marked = [each["metadata"] for each in classes if _says_default(each, *_DEFAULT_CLASS)]
     marked.sort(key=lambda metadata: metadata["name"])
     newest = max(marked, key=lambda each: each.get("creationTimestamp") or "", default=None)

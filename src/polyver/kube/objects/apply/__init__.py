@@ -1,4 +1,4 @@
-"""Server-side apply and managedFields on plain data: who owns which field of an object."""
+"""Server-side apply and managedFields on plain data: ownership of the fields of an object."""
 
 from polyver.kube.objects.apply._apply import apply
 from polyver.kube.objects.apply._entries import Entry, InvalidEntries, read_entries

@@ -1,4 +1,4 @@
-"""Server-side apply: an object as its appliers together want it, and who owns what of it."""
+"""Server-side apply: merges a configuration into an object and tracks the owners of its fields."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def apply(
     now: str,
     force: bool = False,
 ) -> tuple[Object, list[Entry]]:
-    """What is to be stored when somebody applies a configuration, and its managedFields.
+    """Return the object to store when a configuration is applied, and its managedFields.
 
-    `live` is None if there is no such object yet. The object that comes back has no
-    managedFields and no defaults yet; it is `live` without them if nothing changes.
+    `live` is None if the object does not exist yet. The returned object has no managedFields and no
+    defaults yet; if nothing changes, it is `live` without managedFields.
     """
     _check(config, scope)
     there = scope.empty if live is None else bare(live)
@@ -106,7 +106,7 @@ def _check(config: Object, scope: Scope) -> None:
 
 
 def _mistyped(role: str, obj: Object, scope: Scope) -> ApiError | None:
-    """Return the error for an object with values that cannot stand where they are."""
+    """Return the error for an object with values that its schema does not allow, or None."""
     problem = misfits(obj, scope.place)
     if not problem:
         return None
@@ -125,7 +125,7 @@ def _text(metadata: Object, key: str) -> str:
 
 
 def _owners_of(live: Object | None, there: Object, scope: Scope, now: str) -> Owners:
-    """The owners of what is there; without any, all of it was there before the first apply."""
+    """Return the owners of the live fields; without any, `before-first-apply` owns them all."""
     entries = (live or {}).get("metadata", {}).get("managedFields")
     if entries or live is None:
         return stored_entries(entries)
@@ -138,7 +138,7 @@ def _timed(owners: Owners, owner: ManagerIdentifier, now: str) -> Owners:
 
 
 class _Applying:
-    """One configuration on its way into an object."""
+    """One configuration that is applied to an object."""
 
     def __init__(self, live: Object, config: Object, scope: Scope, owners: Owners) -> None:
         self._live, self._config, self._scope = live, config, scope
@@ -157,9 +157,9 @@ class _Applying:
         return merged, _without_identity(owners, owner)
 
     def _drops(self, last: OwnedFields, mine: Fields) -> bool:
-        """Whether anything may be gone: it was applied last time, and is not now.
+        """Report whether a field that was applied last time is not applied now.
 
-        Where several versions are in play, conversions have to tell.
+        If fields are owned in several versions, only conversions can find that out.
         """
         version = self._scope.api_version
         if any(each.api_version != version for each in self._owners.values()):
@@ -176,7 +176,7 @@ def _without_identity(owners: Owners, owner: ManagerIdentifier) -> Owners:
 
 
 class _Pruning:
-    """Taking out what somebody applied last time, does not apply now, and nobody else owns."""
+    """Removes fields that a manager applied last time, does not apply now, and nobody else owns."""
 
     def __init__(self, scope: Scope, owners: Owners, last: OwnedFields) -> None:
         self._scope, self._owners, self._last = scope, owners, last
@@ -207,11 +207,11 @@ class _Pruning:
         return self._scope.in_version(value, version, what)
 
     def _with_owned(self, merged: Object, left: Object) -> Object:
-        """What is left, with what others own put back, in the versions that they own it in."""
+        """Return what is left plus the fields that others own, each in its own version."""
         first, rest = self._last.api_version, dict[str, Fields]()
         for each in self._owners.values():
             rest[each.api_version] = union(rest.get(each.api_version, {}), each.fields)
-        # In the version at hand first: it may hold what conversions need.
+        # The last applied version comes first: it may have fields that conversions need.
         for version in sorted(rest, key=lambda each: (each != first, each)):
             try:
                 merged, left = self._with_owned_in(version, rest[version], merged, left)
@@ -236,7 +236,7 @@ def _named_fields(value: Object, place: ApplySchema) -> Fields:
 
 
 def _refusal(conflicts: Conflicts) -> ApiError:
-    """The conflicts by owner, as the real server tells of them."""
+    """Return the error that lists conflicts by owner, as kube-apiserver does."""
     found = [
         (owner, path_text(path))
         for owner in sorted(conflicts, key=lambda owner: owner.text)
@@ -269,9 +269,10 @@ def _listed(found: list[tuple[ManagerIdentifier, str]]) -> str:
 
 
 def _not_last_applied(conflicts: Conflicts, live: Object, scope: Scope) -> Conflicts:
-    """Conflicts without those on what client-side apply wrote and nobody changed since.
+    """Return conflicts, except those on unchanged fields that client-side apply wrote.
 
-    Thus whoever moves from client-side to server-side apply does not meet conflicts with himself.
+    A user who moves from client-side to server-side apply then has no conflicts with their own
+    changes.
     """
     allowed = _last_applied(live, scope)
     left = {}
@@ -314,7 +315,7 @@ def _last_applied(live: Object, scope: Scope) -> Fields:
 
 
 def _with_last_applied(found: Object, config: Object, manager: str) -> Object:
-    """The object, with client-side apply's annotation in step if kubectl keeps one."""
+    """Update client-side apply's annotation if kubectl applies and the object has one."""
     if manager != KUBECTL or not _annotation(found):
         return found
     metadata = dict(config.get("metadata") or {})

@@ -1,4 +1,4 @@
-"""Whether an applied configuration fits its shape, in the words of the real server."""
+"""Checks that an applied configuration fits its schema, with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["misfits"]
 
 
 def misfits(value: object, place: ApplySchema) -> str:
-    """What is wrong with a configuration; empty if nothing is.
+    """Return the errors in a configuration; an empty string if there are none.
 
     >>> misfits({"size": "big"}, ApplySchema(mapping=True, fields={"size": ApplySchema("numeric")}))
     '.size: expected numeric (int or float), got string'
@@ -98,7 +98,7 @@ def _go_type(value: object) -> str:
 
 
 def _printed(value: object) -> str:
-    """A value as Go prints it with %v."""
+    """Return a value as Go prints it with %v."""
     match value:
         case dict():
             return f"map[{' '.join(f'{key}:{_printed(value[key])}' for key in sorted(value))}]"
@@ -112,7 +112,7 @@ def _printed(value: object) -> str:
 
 
 def _literal(value: object) -> str:
-    """A value as Go prints it with %#v."""
+    """Return a value as Go prints it with %#v."""
     match value:
         case dict():
             pairs = ", ".join(f'"{key}":{_literal(value[key])}' for key in sorted(value))

@@ -1,4 +1,4 @@
-"""The entries of metadata.managedFields: who owns what, since when, in which API version."""
+"""The entries of metadata.managedFields: owners, their fields, times and API versions."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ ANCIENT = "ancient-changes"
 
 
 class InvalidEntries(PolyverError):
-    """managedFields that cannot be read."""
+    """managedFields that cannot be parsed."""
 
 
 class ManagerIdentifier(NamedTuple):
-    """What makes one owner: appliers are the same in all API versions, updaters are not."""
+    """The identity of an owner: an applier is the same in all API versions, an updater is not."""
 
     manager: str
     operation: str
@@ -52,19 +52,19 @@ class ManagerIdentifier(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What owners are ordered by."""
+        """The sort key of owners."""
         parts = zip(("manager", "operation", "apiVersion", "subresource"), self, strict=True)
         return ",".join(f'"{key}":{json_text(each)}' for key, each in parts if each) + "}"
 
     @property
     def shown(self) -> str:
-        """The owner in the text of a conflict."""
+        """The owner as a conflict message names it."""
         where = f' with subresource "{self.subresource}"' if self.subresource else ""
         return f'"{self.manager}"{where}' + ("" if self.applies else f" using {self.api_version}")
 
 
 class OwnedFields(NamedTuple):
-    """What somebody owns, in the API version that it was written in."""
+    """The fields of an owner, in the API version in which they were written."""
 
     api_version: str
     fields: Fields
@@ -75,12 +75,12 @@ Owners = dict[ManagerIdentifier, OwnedFields]
 
 
 def stored_entries(entries: Iterable[Entry] | None) -> Owners:
-    """Entries that were written here, and so need no check."""
+    """Return the owners in stored entries, which need no check."""
     return {_identity(entry): _owned(entry, entry.get("fieldsV1", LEAF)) for entry in entries or ()}
 
 
 def read_entries(entries: Iterable[Any]) -> Owners:
-    """Entries as a client wrote them; refused if any of them is wrong."""
+    """Return the owners in a client's entries; raise `InvalidEntries` if one is invalid."""
     owners: Owners = {}
     for entry in entries:
         if not isinstance(entry, dict) or entry.get("operation") not in ("Apply", "Update"):
@@ -117,7 +117,7 @@ def _time(given: object) -> str | None:
 
 
 def resets(entries: Sequence[Any] | None) -> bool:
-    """Whether a client asks to forget all owners: with [] or [{}]."""
+    """Report whether a client removes all owners, with [] or [{}]."""
     if not entries:
         return entries is not None
     entry = entries[0]
@@ -129,7 +129,7 @@ def _is_set(value: object) -> bool:
 
 
 def write_entries(owners: Owners) -> list[Entry]:
-    """The entries in the real server's order: appliers first, then by time and name."""
+    """Return the entries in kube-apiserver's order: appliers first, then by time and name."""
     return [_entry(*each) for each in sorted(owners.items(), key=_rank)]
 
 
@@ -153,7 +153,7 @@ def _entry(identity: ManagerIdentifier, owned: OwnedFields) -> Entry:
 
 
 def capped(owners: Owners) -> Owners:
-    """Owners of whom at most ten are updaters: the oldest become one, per API version."""
+    """Limit the updaters to ten: merge the oldest ones into one per API version."""
     updaters = [identity for identity in owners if not identity.applies]
     excess = len(updaters) - MOST_UPDATERS
     if excess <= 0:
@@ -170,7 +170,7 @@ def capped(owners: Owners) -> Owners:
 
 
 def _bury(owners: Owners, first: ManagerIdentifier, identity: ManagerIdentifier) -> None:
-    """Put what an updater owns to the ancient changes, which begin with the first one's."""
+    """Move the fields of an updater to `ancient-changes`, which starts as the first one's entry."""
     version, fields, time = owners.pop(identity)
     bucket = ManagerIdentifier(ANCIENT, "Update", identity.api_version, "")
     if bucket not in owners:

@@ -1,8 +1,8 @@
-"""Sets of fields in the form that managedFields has on the wire, and the algebra of them.
+"""Sets of fields in the wire format of managedFields, and set operations on them.
 
-A set is a nested mapping: `{"f:spec": {".": {}, "f:color": {}}}` holds `.spec` and `.spec.color`.
-A place belongs to the set when it holds nothing or has a `.`; a set never has a place without
-members in or below it, so equal sets are equal mappings. Sets share their parts: never change one.
+A set is a nested mapping: `{"f:spec": {".": {}, "f:color": {}}}` holds `.spec` and `.spec.color`. A
+node belongs to the set if it is empty or has a `.`; every node has members in or below it, so equal
+sets are equal mappings. Sets share their nodes: never change one.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ Path: TypeAlias = tuple[str, ...]
 
 SELF = "."
 LEAF: Fields = {}
-"""A place that belongs to the set, with nothing below it."""
+"""A node that belongs to the set, with nothing below it."""
 
 
 class InvalidFields(PolyverError):
-    """What should be a set of fields and is none."""
+    """A value that should be a set of fields and is not."""
 
 
 def union(one: Fields, other: Fields) -> Fields:
-    """What is in either.
+    """Return the members of either set.
 
     >>> union({"f:a": {}}, {"f:a": {"f:b": {}}})
     {'f:a': {'.': {}, 'f:b': {}}}
@@ -61,7 +61,7 @@ def union(one: Fields, other: Fields) -> Fields:
 
 
 def difference(one: Fields, other: Fields) -> Fields:
-    """What is in the first and not in the second; what is below a place of the second stays.
+    """Return members of the first set that are not in the second; those below its members stay.
 
     >>> difference({"f:a": {".": {}, "f:b": {}}}, {"f:a": {}})
     {'f:a': {'f:b': {}}}
@@ -70,7 +70,7 @@ def difference(one: Fields, other: Fields) -> Fields:
 
 
 def without(one: Fields, other: Fields) -> Fields:
-    """What is in the first and neither in the second nor below anything in it.
+    """Return members of the first set that are neither in the second nor below its members.
 
     >>> without({"f:a": {".": {}, "f:b": {}}, "f:c": {}}, {"f:a": {}})
     {'f:c': {}}
@@ -93,7 +93,7 @@ def _node_without(one: Fields, other: Fields) -> Fields | None:
 
 
 def common(one: Fields, other: Fields) -> Fields:
-    """What is in both."""
+    """Return the members of both sets."""
     shared: Fields = {}
     for element, node in one.items():
         twin = other.get(element)
@@ -108,7 +108,7 @@ def common(one: Fields, other: Fields) -> Fields:
 
 
 def leaves(fields: Fields) -> Fields:
-    """What is in the set without anything below it that is in the set too.
+    """Return the members that have no member below them.
 
     >>> leaves({"f:a": {".": {}, "f:b": {}}})
     {'f:a': {'f:b': {}}}
@@ -117,7 +117,7 @@ def leaves(fields: Fields) -> Fields:
 
 
 def has(fields: Fields, path: Path) -> bool:
-    """Whether a place belongs to the set."""
+    """Report whether a path belongs to the set."""
     node: Fields | None = fields
     for element in path:
         node = node.get(element) if node else None
@@ -127,8 +127,8 @@ def has(fields: Fields, path: Path) -> bool:
 
 
 def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
-    """The places in the order of the real server: those of one level, then those below them."""
-    fields = in_order(fields)  # Whoever stored it may have put it in another order.
+    """Yield the paths in kube-apiserver's order: those of one level, then those below them."""
+    fields = in_order(fields)  # stored sets may have another order
     for element, node in fields.items():
         if element != SELF and _is_member(node):
             yield (*prefix, element)
@@ -138,7 +138,7 @@ def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
 
 
 def member(node: Fields | None) -> Fields:
-    """A place as one that belongs to the set."""
+    """Return a node as one that belongs to the set."""
     return {SELF: LEAF, **node} if node and SELF not in node else node or LEAF
 
 
@@ -183,7 +183,7 @@ def _node_less(one: Fields, other: Fields) -> Fields | None:
 
 
 def in_order(fields: Fields) -> Fields:
-    """The places of one level in the order of the real server."""
+    """Return one level of a set in kube-apiserver's order."""
     return dict(sorted(fields.items(), key=_rank_of)) if len(fields) > 1 else fields
 
 
@@ -207,7 +207,7 @@ def _rank(element: str) -> tuple[Any, ...]:
 
 
 def _value_rank(value: object) -> tuple[int, Any]:
-    """Numbers come before texts, texts before booleans, as in the real server."""
+    """Return the sort key: numbers before strings before booleans, as in kube-apiserver."""
     match value:
         case bool():
             return (2, value)
@@ -220,7 +220,7 @@ def _value_rank(value: object) -> tuple[int, Any]:
 
 
 def json_text(value: object) -> str:
-    """A value as Go writes it in JSON: what HTML would read is escaped, 80.0 is 80."""
+    """Return a value as Go writes it in JSON: HTML characters are escaped, 80.0 is 80."""
     if isinstance(value, float):
         return float_text(value)
     if type(value) is str and len(value) < MOST_REMEMBERED:
@@ -234,7 +234,7 @@ def _escaped(value: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _string_text(value: str) -> str:
-    """Names of items come again and again."""
+    """Return a string as JSON, cached because item names repeat."""
     return _escaped(value)
 
 
@@ -244,7 +244,7 @@ _ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
 
 def path_text(path: Path) -> str:
-    """A place as errors name it.
+    """Return a path as error messages show it.
 
     >>> path_text(("f:spec", "f:ports", 'k:{"name":"http"}', "f:port"))
     '.spec.ports[name="http"].port'
@@ -253,7 +253,7 @@ def path_text(path: Path) -> str:
 
 
 def element_text(element: str) -> str:
-    """One step of a place as errors name it."""
+    """Return one element of a path as error messages show it."""
     rest = element[2:]
     match element[0]:
         case "f":
@@ -268,7 +268,7 @@ def element_text(element: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """A value as Go prints it: control characters are not as in JSON."""
+    """Return a value as Go prints it; control characters differ from JSON."""
     text = msgspec.json.encode(value).decode()
     return _CONTROL.sub(lambda found: f"\\x{found[1]}" if found[1] else found[0], text)
 
@@ -277,12 +277,12 @@ _CONTROL = re.compile(r"\\\\|\\u00([01][0-9a-f])")
 
 
 def read_fields(given: object) -> Fields:
-    """A set as a client wrote it, in its one proper form; steps of unknown sorts are forgotten."""
+    """Return a client's set in its canonical form; elements of unknown types are dropped."""
     return _read(given)[0]
 
 
 def _read(given: object) -> tuple[Fields, bool]:
-    """What is below a place, and whether the place itself belongs to the set."""
+    """Return the nodes below a node, and whether the node itself belongs to the set."""
     if not isinstance(given, Mapping):
         raise InvalidFields(f"a place of a set of fields is no mapping: {given!r}")
     read: Fields = {}

@@ -1,6 +1,6 @@
-"""Putting an applied configuration into an object, and taking fields out of one.
+"""Merges an applied configuration into an object, and removes fields from one.
 
-Results are new where they differ and share what does not; what is given stays as it is.
+Results are new where they differ and share the rest; arguments are not changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NOTHING: Final = object()
 
 
 def merge(live: Any, config: Any, place: ApplySchema) -> Any:
-    """An object with a configuration put in: mappings and associative lists merge, others replace.
+    """Merge a configuration into an object: maps and associative lists merge, others replace.
 
     >>> merge({"a": 1, "b": {"c": 2}}, {"b": {"d": 3}}, DEDUCED)
     {'a': 1, 'b': {'c': 2, 'd': 3}}
@@ -48,7 +48,7 @@ def _merge_lists(live: list[Any], config: list[Any], place: ApplySchema) -> list
     names = [element_of(item, place) for item in live]
     theirs: dict[str, Any] = {}
     for name, item in zip(names, live, strict=True):
-        # Of several with one name none is merged: their owner of old did not tell them apart.
+        # Items with a duplicate key are not merged: their previous owner did not distinguish them.
         theirs[name] = None if name in theirs else item
     items = []
     for index, name in _order(names, list(mine)):
@@ -60,10 +60,10 @@ def _merge_lists(live: list[Any], config: list[Any], place: ApplySchema) -> list
 
 
 def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
-    """Where items go: those of the configuration in its order, others where they were.
+    """Yield merged list items: those of the configuration in its order, others where they were.
 
-    Each comes with its index in the live list, if it is taken from there. An item that both have
-    is where the configuration has it; live items before the next of those come first.
+    Each has its index in the live list, or -1 if it comes from the configuration. An item of both
+    lists is where the configuration has it; live items before the next such item come first.
     """
     ours, known, done = set(config), set(live), set[str]()
     shared = [name for name in reversed(config) if name in known]
@@ -79,7 +79,7 @@ def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
             continue
         wanted = config[right]
         if name is not None and name != wanted and shared and shared[-1] != name:
-            left += 1  # it has been, or will be, where the configuration has it
+            left += 1  # it is placed where the configuration has it
             continue
         yield -1, wanted
         left += name == wanted or name in done
@@ -90,7 +90,7 @@ def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def remove(value: Any, fields: Fields, place: ApplySchema) -> Any:
-    """A value without the fields of a set; what becomes empty by that becomes null.
+    """Return a value without the fields of a set; a value that becomes empty becomes null.
 
     >>> remove({"a": 1, "b": {"c": 2}}, {"f:a": {}, "f:b": {"f:c": {}}}, DEDUCED)
     {'b': None}
@@ -128,7 +128,7 @@ def _remove_items(items: list[Any], fields: Fields, place: ApplySchema) -> list[
 
 
 def named(fields: Fields, place: ApplySchema | None) -> Fields:
-    """A set in which fields with a name belong to it themselves if anything below them does."""
+    """Return a set in which a declared field is a member if anything below it is."""
     found: Fields = {}
     for element, node in fields.items():
         if not node:

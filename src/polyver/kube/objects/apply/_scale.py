@@ -1,4 +1,4 @@
-"""Who owns the number of replicas after a write to /scale, which knows nothing else."""
+"""managedFields after a write to /scale, which changes only the replicas."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def track_scale(
     api_version: str,
     paths: Mapping[str, Sequence[str]],
 ) -> list[Entry]:
-    """The managedFields of an object after somebody changed its replicas through /scale.
+    """Return the managedFields of an object whose replicas were changed through /scale.
 
-    `paths` says for each API version where they are: `{"apps/v1": ("spec", "replicas")}`; entries
-    of other versions go. The new entry has no time, as on the real server.
+    `paths` has the path of the replicas by API version: `{"apps/v1": ("spec", "replicas")}`;
+    entries of other versions are dropped. The new entry has no time, as in kube-apiserver.
     """
     known = stored_entries(entries).items()
     owners = {each: owned for each, owned in known if owned.api_version in paths}
     places = {version: tuple(f"f:{name}" for name in path) for version, path in paths.items()}
     if not any(has(owned.fields, places[owned.api_version]) for owned in owners.values()):
-        return write_entries(owners)  # What nobody owned is nobody's still.
+        return write_entries(owners)  # A field without an owner stays without one.
     left = {
         identity: owned._replace(fields=difference(owned.fields, _only(places[owned.api_version])))
         for identity, owned in owners.items()

@@ -1,7 +1,7 @@
-"""How the parts of an object are owned: what a shape means to server-side apply.
+"""Ownership rules of a shape for server-side apply.
 
-Shapes say what may stand somewhere; here stands only what decides about owners, with the gaps
-filled in the way that the real server fills them.
+A shape describes the allowed values; an ApplySchema has only the parts that decide ownership, with
+gaps filled as kube-apiserver does.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ Form = Literal["", "map", "scalar", "list"]
 
 
 class Mistyped(PolyverError):
-    """A value that has no place in its shape."""
+    """A value that its schema does not allow."""
 
 
 @dataclass(slots=True, eq=False)
 class ApplySchema:
-    """One place: as a mapping, as a list and as a scalar, whichever of them it may be."""
+    """Ownership rules for one value: as a mapping, a list or a scalar, whichever are allowed."""
 
     scalar: Scalar = ""
     mapping: bool = False
     fields: Mapping[str, ApplySchema] = field(default_factory=dict)
     values: ApplySchema | None = None
-    """What all keys hold that have no name; None: there may be none."""
+    """The schema of keys that are not declared; None if such keys are not allowed."""
     atomic: bool = False
-    """Whether a mapping here has one owner as a whole."""
+    """True if a mapping has one owner as a whole."""
     sequence: bool = False
     items: ApplySchema | None = None
     associative: bool = False
-    """Whether the items of a list here have owners of their own."""
+    """True if the items of a list have owners of their own."""
     keys: tuple[str, ...] = ()
-    """What tells the items apart; empty: they are the values of a set."""
+    """The fields that identify items; empty for a set, whose items are their own keys."""
     defaults: Mapping[str, object] = field(default_factory=dict)
-    """What stands for keys that are missing."""
+    """Values of keys that are missing in an item."""
 
     def within(self, key: str) -> ApplySchema:
-        """The place of a key."""
+        """Return the schema of a key; raise `Mistyped` if the key is not allowed."""
         inner = self.fields.get(key) or self.values
         if inner is None:
             raise Mistyped(f".{key}: field not declared in schema")
@@ -56,7 +56,7 @@ class ApplySchema:
 _WHOLE = ApplySchema("untyped", mapping=True, atomic=True, sequence=True)
 _WHOLE.values = _WHOLE.items = _WHOLE
 DEDUCED = ApplySchema("untyped", mapping=True, sequence=True, items=_WHOLE)
-"""What nobody described: mappings are granular, lists are owned as a whole."""
+"""The schema of values that nothing describes: mappings are granular, lists have one owner."""
 DEDUCED.values = DEDUCED
 
 _TEXT = Shape("string")
@@ -89,7 +89,7 @@ METADATA = Shape(
 
 @lru_cache(maxsize=1024)
 def type_of(shape: Shape) -> ApplySchema:
-    """What the shape of a whole object means to server-side apply."""
+    """Return the schema of an object's shape for server-side apply."""
     return _Reader().whole(shape)
 
 
@@ -98,12 +98,12 @@ class _Reader:
         self._read: dict[tuple[int, bool], ApplySchema] = {}
 
     def whole(self, shape: Shape) -> ApplySchema:
-        """A whole object: it has metadata, whatever its shape says of it."""
+        """Return the schema of an object, which has metadata even if not declared."""
         found = self.read(shape)
         return self._with_identity(shape, found, loose=shape.preserves)
 
     def read(self, shape: Shape, *, loose: bool = False) -> ApplySchema:
-        """One place; `loose`: above it unknown fields are kept, so here too nothing is unknown."""
+        """Return the schema of a shape; `loose` if unknown fields are preserved around it."""
         loose = shape.preserves or (loose and not shape.name)
         known = self._read.get((id(shape), loose))
         if known is None:
@@ -152,7 +152,7 @@ class _Reader:
         if shape.list_type != "map":
             return
         found.keys = shape.keys
-        # Built-in items that leave a key out are printed with it, and are the same items.
+        # Built-in items without a key are printed with its zero value, and are the same items.
         always = shape.items.absent if shape.items is not None else {}
         known = {key: always[key] for key in shape.keys if always.get(key) is not None}
         found.defaults = {**known, **shape.key_defaults}
@@ -162,7 +162,7 @@ class _Reader:
         metadata = described if described is not None and described.fields else METADATA
         text = self.read(_TEXT)
         fields = {"apiVersion": text, "kind": text, "metadata": self.read(metadata)}
-        # With fields of its own an object takes no others, and now it has some.
+        # An object with declared fields allows no others, and this one now has some.
         values = found.values if loose or shape.fields or shape.values is not None else None
         return ApplySchema(
             mapping=True, fields={**found.fields, **fields}, values=values, atomic=found.atomic
@@ -170,7 +170,7 @@ class _Reader:
 
 
 def form_of(value: object, place: ApplySchema) -> Form:
-    """As what a value stands at a place; a null stands as nothing."""
+    """Return the form of a value under a schema, empty for null; raise `Mistyped` if invalid."""
     kind = type(value)
     if value is None:
         return ""
@@ -184,7 +184,7 @@ def form_of(value: object, place: ApplySchema) -> Form:
 
 
 def element_of(item: object, place: ApplySchema) -> str:
-    """What an item of an associative list is called in a set of fields.
+    """Return the path element of an item in an associative list.
 
     >>> ports = ApplySchema(sequence=True, associative=True, keys=("name",))
     >>> element_of({"name": "http", "port": 80}, ports)

@@ -1,4 +1,4 @@
-"""Who owns what after a write that was no apply: what changed belongs to whoever changed it."""
+"""managedFields after a write that is not an apply: a manager owns the fields that it changed."""
 
 from __future__ import annotations
 
@@ -66,24 +66,27 @@ _NEVER_OWNED: Fields = {
 
 
 def _as_it_is(value: Object, api_version: str) -> Object:
-    """The conversion of kinds whose versions differ in nothing but their name."""
+    """Convert an object of a kind whose versions differ only in their name."""
     return {**value, "apiVersion": api_version}
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Through what a kind is written: an API version, and perhaps a subresource."""
+    """The API version, kind and subresource of a write."""
 
     api_version: str
     kind: str
     shapes: Mapping[str, Shape]
-    """By API version. What was written in a version that is not here has no owner any more; of a
-    custom kind nobody can tell, and owners stay as they were until somebody removes the entry."""
+    """Shapes by API version.
+
+    Fields that were written in a version that is not listed have no owner any more. For a custom
+    resource such a version is an error, and the entries stay until a client removes them.
+    """
     subresource: str = ""
     resets: Mapping[str, Fields] = field(default_factory=dict)
-    """By API version: what writes through here cannot change, with all that is below it."""
+    """By API version: fields that this write cannot change, with everything below them."""
     convert: Callable[[Object, str], Object] = _as_it_is
-    """An object in another API version."""
+    """Converts an object to another API version."""
 
     @property
     def place(self) -> ApplySchema:
@@ -95,15 +98,14 @@ class Scope:
 
     @property
     def empty(self) -> Object:
-        """What an object is compared with that did not exist: built-in ones have a spec before
-        anybody has written anything in it."""
+        """The state that a new object is compared with; built-in kinds start with an empty spec."""
         absent = self.shapes[self.api_version].absent
         return {**absent, "apiVersion": self.api_version, "kind": self.kind}
 
     def in_version(self, value: Object, api_version: str, what: str) -> Object | None:
-        """An object in an API version; None if there is no such version.
+        """Return an object in an API version; None if there is no such version.
 
-        Refused, with the words for `what` was to be converted, if it has no place in its shape.
+        Raise `Mistyped`, with `what` in its message, if the result does not fit its schema.
         """
         if value.get("apiVersion") == api_version:
             return value
@@ -120,7 +122,7 @@ class Scope:
         return ManagerIdentifier(manager or "unknown", operation, version, self.subresource)
 
     def reset(self, fields: Fields) -> Fields:
-        """Fields without those that writes through here cannot change."""
+        """Return fields without those that this write cannot change."""
         apart = self.resets.get(self.api_version)
         return without(fields, apart) if apart else fields
 
@@ -128,10 +130,10 @@ class Scope:
 def resets_of(
     *versions: str, kind: str = "", subresource: str = "", custom: bool = True
 ) -> dict[str, Fields]:
-    """What writes cannot change, in these API versions of a kind that has a /status.
+    """Return the fields that writes cannot change, for API versions of a kind that has /status.
 
-    For a custom kind these are all its versions in writes to /status, and the version of the
-    request alone in writes to the object itself.
+    For a custom resource, pass all its versions for writes to /status, and only the version of the
+    request for writes to the object itself.
     """
     if subresource != "status":
         return {} if subresource == "scale" else dict.fromkeys(versions, _STATUS)
@@ -140,7 +142,7 @@ def resets_of(
 
 
 class ApplyConflict(PolyverError):
-    """Fields that others own; who forces takes them."""
+    """Fields that other managers own; `force` takes them over."""
 
     def __init__(self, conflicts: Conflicts) -> None:
         super().__init__("fields belong to others")
@@ -154,21 +156,21 @@ _SELF = ManagerIdentifier("current-operation", "Update", "", "")
 def track_update(
     old: Object | None, new: Object, *, scope: Scope, manager: str, now: str
 ) -> list[Entry]:
-    """The managedFields of an object after a create, an update or a patch.
+    """Return the managedFields of an object after a create, an update or a patch.
 
-    Both objects carry the managedFields that they have: what a client changed in those of the
-    new object counts, unless it is wrong or came through a subresource. `now` is a time such as
-    `2026-01-31T12:00:00Z`; no entry gets it unless its owner really changed something.
+    Both objects include their managedFields: a client's changes to those of the new object count,
+    unless they are invalid or came through a subresource. `now` is a time such as
+    `2026-01-31T12:00:00Z`; only entries whose owner changed something get it.
     """
     try:
         owners = _owners_for(old, new, scope)
         if old is not None and not owners:
-            return []  # Nobody owns anything until somebody applies.
+            return []  # No field has an owner before the first apply.
         live = scope.empty if old is None else bare(old)
         owners = updated(live, bare(new), owners, scope=scope, manager=manager, now=now)
         return write_entries(owners)
     except Mistyped:
-        # Such an object is refused later on, for a better reason.
+        # Such an object is refused later, with a better message.
         return _entries(old) if old is not None else []
 
 
@@ -178,7 +180,7 @@ def _entries(value: Object) -> list[Entry]:
 
 
 def _owners_for(old: Object | None, new: Object, scope: Scope) -> Owners:
-    """The owners to begin with: as a client wants them, or as they were."""
+    """Return the owners before the write: from the client if valid, else as stored."""
     before = _entries(old) if old is not None else []
     given = (new.get("metadata") or {}).get("managedFields")
     if scope.subresource or not isinstance(given, list) or given == before:
@@ -192,7 +194,7 @@ def _owners_for(old: Object | None, new: Object, scope: Scope) -> Owners:
 
 
 def bare(value: Object) -> Object:
-    """An object without its managedFields."""
+    """Return an object without its managedFields."""
     metadata = value.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return value
@@ -203,7 +205,7 @@ def bare(value: Object) -> Object:
 def updated(
     old: Object, new: Object, owners: Owners, *, scope: Scope, manager: str, now: str
 ) -> Owners:
-    """The owners after a write that was no apply."""
+    """Return the owners after a write that is not an apply."""
     owners, changes = settle(old, new, known_owners(owners, scope), scope=scope, force=True)
     mine = scope.reset(union(changes.modified, changes.added))
     mine = stripped(mine)
@@ -216,7 +218,7 @@ def updated(
 
 
 def stripped(fields: Fields) -> Fields:
-    """Fields without those that nobody ever owns."""
+    """Return fields without those that never have an owner."""
     return difference(fields, _NEVER_OWNED)
 
 
@@ -229,10 +231,10 @@ def settle(
     force: bool,
     writer: ManagerIdentifier = _SELF,
 ) -> tuple[Owners, Comparison]:
-    """The owners other than the writer after a change, and the change.
+    """Return the owners after a change, and the change.
 
-    What changed is theirs no longer, and what is gone is nobody's. Without force it is a conflict
-    if somebody else owned what changed.
+    Owners other than the writer lose changed and removed fields. Without `force`, raise
+    `ApplyConflict` if another owner would lose a changed field.
     """
     changes = _Changes(old, new, scope)
     conflicts: Conflicts = {}
@@ -255,7 +257,7 @@ def settle(
 
 
 class _Changes:
-    """What changed between two objects, in every API version that somebody owns fields in."""
+    """The changes between two objects, in each API version in which fields are owned."""
 
     def __init__(self, old: Object, new: Object, scope: Scope) -> None:
         self._old, self._new, self._scope = old, new, scope
@@ -281,9 +283,10 @@ class _Changes:
 
 
 def known_owners(owners: Owners, scope: Scope) -> Owners:
-    """The owners in versions that there still are, with what has become atomic owned as such.
+    """Return the owners in existing versions; fields that have become atomic are owned as a whole.
 
-    The real server takes a version that a definition has no longer for a failed conversion.
+    For a custom resource, kube-apiserver reports a version that no longer exists as a failed
+    conversion.
     """
     gone = [each for each in owners.values() if each.api_version not in scope.shapes]
     if gone and scope.custom:
@@ -309,7 +312,7 @@ def _reconciled(fields: Fields, place: ApplySchema) -> Fields:
 def _reconciled_node(node: Fields, place: ApplySchema) -> Fields:
     if place.mapping:
         if not place.fields and place.values is not None and place.values.scalar == "untyped":
-            return node  # Nobody said how this is owned, so nobody can have changed it.
+            return node  # No schema describes its ownership, so that cannot have changed.
         return LEAF if place.atomic else _reconciled(node, place)
     if place.sequence:
         return _reconciled(node, place) if place.associative else LEAF
@@ -323,9 +326,9 @@ def _within(element: str, place: ApplySchema) -> ApplySchema | None:
 
 
 def times_kept(old: Object, new: Object) -> Object:
-    """An object with the times of the old one if they are all that differs, so that nothing does.
+    """Return an object with the old times if nothing else differs, so that the write is a no-op.
 
-    To be called with what is about to be stored, after defaults and admission.
+    Call it with the object that will be stored, after defaults and admission.
     """
     before, after = _entries(old), _entries(new)
     if len(before) != len(after) or not all(map(_same_but_time, before, after)):

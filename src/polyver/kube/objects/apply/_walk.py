@@ -1,4 +1,4 @@
-"""What objects consist of, and how two of them differ, as sets of fields."""
+"""The fields of objects, and the differences between two objects, as sets of fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Comparison", "compare", "fields_of", "owned", "same"]
 
 
 class Comparison(NamedTuple):
-    """How one object became another; no field is in two of the three sets."""
+    """The difference between two objects; no field is in more than one of the sets."""
 
     removed: Fields
     modified: Fields
@@ -27,10 +27,10 @@ _MISSING: Final = object()
 
 
 def fields_of(value: Object, shape: Shape) -> Fields:
-    """The fields that somebody owns who applies this.
+    """Return the fields that a manager owns after applying this object.
 
-    Fields with a name are owned through what they hold; keys of maps and items of lists are
-    owned themselves too.
+    Declared fields are owned through the values in them; keys of maps and items of lists are also
+    owned themselves.
 
     >>> fields_of({"spec": {"color": "red"}}, Shape("object", preserves=True))
     {'f:spec': {'.': {}, 'f:color': {}}}
@@ -39,12 +39,12 @@ def fields_of(value: Object, shape: Shape) -> Fields:
 
 
 def owned(value: Object, place: ApplySchema) -> Fields:
-    """`fields_of`, for a shape that is read already."""
+    """Return the owned fields like `fields_of`, for a schema that is already read."""
     return _owned_map(value, place)
 
 
 def _owned(value: Any, place: ApplySchema) -> Fields | None:
-    """What is owned at a place and below; None: nothing yet, the place itself may be."""
+    """Return the owned fields of a value; None if there are none, so that its parent may own it."""
     form = form_of(value, place) or _form_of_null(place)
     if form == "map" and not place.atomic:
         return _owned_map(value or {}, place) or None
@@ -91,7 +91,7 @@ def _by_element(items: list[Any], place: ApplySchema) -> dict[str, list[Any]]:
 
 
 def compare(old: Object, new: Object, place: ApplySchema) -> Comparison:
-    """How an object became another.
+    """Return the difference between two objects.
 
     >>> sets = compare({"a": 1, "b": 2}, {"b": 3, "c": {"d": 4}}, type_of(Shape(preserves=True)))
     >>> sets.removed, sets.modified, sets.added
@@ -116,7 +116,7 @@ def _compare(old: Any, new: Any, place: ApplySchema) -> _Nodes:
 
 
 def _compare_forms(old: Any, new: Any, was: str, became: str, place: ApplySchema) -> _Nodes:
-    """A mapping became a text, or the like: what was below is gone, what is below is new."""
+    """Compare values of different forms: fields below the old one are removed, the others added."""
     removed = _below(old, was, place)
     added = _below(new, became, place)
     modified = LEAF if removed is None or added is None else None
@@ -124,7 +124,7 @@ def _compare_forms(old: Any, new: Any, was: str, became: str, place: ApplySchema
 
 
 def _below(value: Any, form: str, place: ApplySchema) -> Fields | None:
-    """All fields below a place; None if it is a leaf."""
+    """Return all fields below a value; None if it is a leaf."""
     if not value or not (not place.atomic if form == "map" else place.associative):
         return None
     if form == "scalar":
@@ -166,7 +166,7 @@ def _compare_lists(old: list[Any], new: list[Any], place: ApplySchema) -> _Nodes
 
 
 def _compare_items(old: list[Any], new: list[Any], place: ApplySchema) -> _Nodes:
-    """Items of one name; several of it are owned as one, whatever they hold."""
+    """Compare items with one key; items with a duplicate key are owned as one."""
     if len(old) == 1 and len(new) == 1:
         return _compare(old[0], new[0], place)
     if len(old) > 1 and len(new) > 1:
@@ -190,7 +190,7 @@ def _nodes(*sets: Fields) -> _Nodes:
 
 
 def _whole(value: Any, place: ApplySchema) -> Fields:
-    """A place with everything below it, as somebody owns it who adds or removes it."""
+    """Return a value's node with all fields below it, as for one that is added or removed."""
     if type(value) is dict and value and place.mapping and not place.atomic:
         return _whole_map(value, place)
     if type(value) is list and value and place.associative:
@@ -212,13 +212,13 @@ def _whole_map(value: Object, place: ApplySchema) -> Fields:
         if within is None:
             raise Mistyped(f".{key}: field not declared in schema")
         each = value[key]
-        is_leaf = type(each) is str and within.scalar  # as most are
+        is_leaf = type(each) is str and within.scalar  # the usual case
         found[f"f:{key}"] = LEAF if is_leaf else _whole(each, within)
     return found
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether values are equal as JSON: 1 is 1.0, and true is not 1."""
+    """Report whether values are equal as JSON: 1 equals 1.0, and true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):

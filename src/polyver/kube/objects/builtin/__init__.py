@@ -1,4 +1,4 @@
-"""What is known of the kinds that every Kubernetes server has: their names and their types."""
+"""Names and types of the built-in kinds of Kubernetes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["builtin_kinds", "metadata_shape", "shape_of"]
 
 
 def shape_of(group: str, version: str, kind: str) -> Shape:
-    """The shape of a built-in kind, or of what requests to one may hold.
+    """Return the shape of a built-in kind, or of the body of a request.
 
     DeleteOptions and Status are found in `meta.k8s.io` and, as clients write them, in `v1`.
 
@@ -27,5 +27,5 @@ def shape_of(group: str, version: str, kind: str) -> Shape:
 
 @cache
 def metadata_shape() -> Shape:
-    """The shape of the metadata that objects of all kinds have."""
+    """Return the shape of metadata, which all kinds have."""
     return shape_of("", "v1", "ConfigMap").fields["metadata"]

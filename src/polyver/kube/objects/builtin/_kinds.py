@@ -1,4 +1,4 @@
-"""The built-in kinds as discovery lists them; the facts are in kinds.json."""
+"""The built-in kinds as discovery lists them, read from kinds.json."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _decoder = msgspec.json.Decoder(list[_Kind])
 
 @cache
 def builtin_kinds() -> tuple[ResourceKind, ...]:
-    """All built-in kinds, group by group, as a real server's discovery lists them.
+    """Return all built-in kinds by group, in the order of kube-apiserver's discovery.
 
     >>> {kind.resource for kind in builtin_kinds() if "deploy" in kind.short_names}
     {'deployments.apps'}

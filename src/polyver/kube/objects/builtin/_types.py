@@ -1,6 +1,6 @@
-"""The types of built-in kinds as shapes, made from facts when somebody first asks for them.
+"""Shapes of built-in types, made from types.json when they are first used.
 
-The facts are in types.json: written by tests/kube/facts.py, never by hand.
+tests/kube/facts.py writes types.json; do not edit it by hand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["shape_named", "type_names"]
 
 
 class _Field(msgspec.Struct):
-    """A field; one without a name is a struct whose fields stand among the others."""
+    """A field; one without a name is a struct whose fields are inlined."""
 
     type: str
     name: str = ""
@@ -38,7 +38,7 @@ class _Field(msgspec.Struct):
 
 
 class _Named(msgspec.Struct):
-    """A type with a name: a struct of these fields, or what another type is called here."""
+    """A named type: a struct with fields, or another name for the type in `is_`."""
 
     fields: list[_Field] = []
     is_: str = msgspec.field(name="is", default="")
@@ -72,7 +72,7 @@ def _facts() -> dict[str, msgspec.Raw]:
 
 @cache
 def type_names() -> frozenset[str]:
-    """All types that there are, such as `apps/v1.Deployment`."""
+    """Return the names of all types, such as `apps/v1.Deployment`."""
     return frozenset(_facts())
 
 
@@ -85,9 +85,9 @@ _shapes: dict[str, Shape] = {}
 
 
 def shape_named(text: str) -> Shape:
-    """The shape of a type as Go writes it, with two parts of its package's path for one."""
+    """Return the shape of a type in Go's syntax, with two parts of the package path."""
     if (found := _shapes.get(text)) is None:
-        # Types may be part of themselves: the shape has to be there before it is complete.
+        # A type may contain itself, so the shape is stored before it is complete.
         found = _shapes[text] = Shape(name=_PACKAGE.sub("", text))
         _complete(found, text)
     return found
@@ -123,7 +123,7 @@ _CUSTOM: Mapping[str, tuple[Type, str, str]] = {
     "apiextensions/v1.JSONSchemaPropsOrArray": ("any", "schema-or-array", _SCHEMA),
     "apiextensions/v1.JSONSchemaPropsOrStringArray": ("any", "schema-or-strings", _SCHEMA),
 }
-"""The types that read and write their JSON themselves: type, format, and what they may hold."""
+"""Types with their own JSON encoding: type, format, and the type of values in them."""
 
 
 def _complete_custom(shape: Shape, kind: Type, form: str, inside: str) -> None:
@@ -181,7 +181,7 @@ class _Struct:
         self._retained |= part.retained
 
     def _note_emptiness(self, field: _Field) -> None:
-        """Which fields are printed though nobody set them, and which not though somebody did."""
+        """Record if a field is printed although it is not set, or omitted although it is set."""
         shape = self._fields[field.name]
         is_struct = shape.type == "object" and shape.values is None
         if field.type.startswith("*"):
@@ -215,14 +215,14 @@ _STRUCTS |= {"schema-or-bool", "schema-or-array", "schema-or-strings"}
 
 
 def _can_be_empty(shape: Shape) -> bool:
-    """Whether Go's omitempty looks at a value of this type at all: at structs it does not."""
+    """Report whether Go's omitempty applies to a type; it ignores structs."""
     if shape.format in _STRUCTS:
         return False
     return shape.type != "object" or shape.values is not None
 
 
 def _shape_of(field: _Field) -> Shape:
-    """The shape of a type, with what holds in this field alone."""
+    """Return the shape of a type, with the options of this field."""
     shape = shape_named(field.type.removeprefix("*"))
     if shape.type == "array":
         return replace(

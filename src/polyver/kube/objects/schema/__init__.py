@@ -1,6 +1,7 @@
-"""Structural schemas of custom kinds: what they prune, fill in and refuse, as the real server does.
+"""Structural schemas of custom resources: pruning, defaulting and validation as in kube-apiserver.
 
-A schema is compiled once for each version of a CRD; then each object is walked over a few times.
+A schema is compiled once for each version of a CustomResourceDefinition; then each object is walked
+over a few times.
 """
 
 from polyver.kube.objects.schema._declared_paths import check_columns, check_scale, check_selectable

@@ -1,7 +1,7 @@
-"""A schema compiled to something that finds every mistake of a value, in the real server's words.
+"""Compiles a schema to checks that find every error of a value, with kube-apiserver's messages.
 
-The real server tells all mistakes, and of several alternatives those of the one that came closest.
-To say which that is, it counts what it has checked; so do the checks here, by returning a count.
+kube-apiserver reports all errors, and of several alternatives those of the one that came closest.
+To find that one it counts the checks that it made, so each check here returns a count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SIMPLE |= {"integer": (int, 8), "number": (int, 8)}
 
 
 class Checks:
-    """All that a schema says about one place."""
+    """All constraints that a schema has for one value."""
 
     __slots__ = (
         "_alternatives",
@@ -98,7 +98,7 @@ class Checks:
         self._most_items = (schema.get("minItems"), schema.get("maxItems"))
 
     def _read_simple(self) -> tuple[type | None, int]:
-        """The Python type whose values are right without a further look, and what they count."""
+        """Return the Python type whose values need no further check, and their count."""
         if len(self._types) != 1 or self._alternatives or self._enum:
             return None, 0
         if self._pattern or self._length != (None, None) or self._text_format:
@@ -106,7 +106,7 @@ class Checks:
         return _SIMPLE.get(self._types[0], (None, 0)) if self._numbers.trivial else (None, 0)
 
     def check(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
-        """Check a value that may be allowed to keep its mistakes because it was like that."""
+        """Check a value of an update; a value that did not change may keep its errors."""
         before = len(report.causes)
         count = self.run(value, path, old, report)
         if len(report.causes) > before and is_unchanged(value, old, self._structure):
@@ -114,14 +114,14 @@ class Checks:
         return count
 
     def run(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
-        """Check a value and all that is in it."""
+        """Check a value and everything in it."""
         if value is None:
             return self._run_null(path, report)
         kind = type(value)
         if kind is int and not -_MOST <= value <= _MOST:
             value = as_number(value)
             kind = type(value)
-        count = 4  # the alternatives twice, the enum, and the whole
+        count = 4  # the alternatives twice, the enum, and the value itself
         if kind is self._right:
             count += 2
         elif self._types or self._format:
@@ -158,7 +158,8 @@ class Checks:
         name, form = _NAMES[type(value)]
         right = name in self._types or self._is_near(value, name)
         if type(value) in (str, list):
-            # The real server does not look at lists where a text with a format should be.
+            # kube-apiserver does not check the type of a list where a string with a format is
+            # expected.
             if self._format and not {"number", "integer"} & {*self._types}:
                 return 1
         elif self._format and not right and form != self._format:
@@ -169,7 +170,7 @@ class Checks:
         return int(right)
 
     def _is_near(self, value: Any, name: str) -> bool:
-        """Whether a number of the other kind will do: 1 for a number, 1.0 for an integer."""
+        """Report whether a number of the other type is valid: 1 as a number, 1.0 as an integer."""
         if name == "integer":
             return "number" in self._types
         return name == "number" and "integer" in self._types and is_whole(value)
@@ -248,7 +249,7 @@ class Checks:
 
     def _old_field(self, old: Any, key: str, path: str) -> Any:
         known = self._structure is not None and self._structure.child(key) is not None
-        # Both are in the version of the request, so an old apiVersion tells nothing.
+        # Both objects are in the version of the request, so do not compare apiVersion.
         if not known or (not path and key in ("apiVersion", "kind")):
             return NEW
         return old.get(key, NEW) if isinstance(old, dict) else NEW
@@ -272,7 +273,7 @@ def _types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _format_of(schema: Mapping[str, Any], types: tuple[str, ...]) -> str:
-    """The format, if it is one that the type can have."""
+    """Return the format if the type supports it, else an empty string."""
     form: str = schema.get("format") or ""
     match types:
         case ("integer",):
@@ -286,7 +287,7 @@ def _format_of(schema: Mapping[str, Any], types: tuple[str, ...]) -> str:
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
-    """What a text is tried with; a pattern that cannot be read matches nothing, as there."""
+    """Return a function that matches a pattern; an invalid pattern matches nothing."""
     try:
         return compile_pattern(pattern)
     except InvalidPattern:
@@ -294,11 +295,11 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _equals(value: Any, known: Any) -> bool:
-    """Whether a value is one of an enum's, after the conversions that the real server tries."""
+    """Report whether a value equals one of an enum, after kube-apiserver's conversions."""
     if isinstance(value, bool) or isinstance(known, bool | list | dict) or known is None:
         return same(value, known)
     if isinstance(value, int) and isinstance(known, str):
-        # There, an integer that becomes a text is a character.
+        # In kube-apiserver, an integer that is converted to a string becomes a character.
         return known == (chr(value) if 0 <= value <= 0x10FFFF else "\ufffd")
     if not isinstance(value, int | float) or isinstance(known, str):
         return same(value, known)
@@ -308,7 +309,7 @@ def _equals(value: Any, known: Any) -> bool:
 
 
 class Alternatives:
-    """anyOf, oneOf, allOf and not."""
+    """The constraints anyOf, oneOf, allOf and not."""
 
     __slots__ = ("_all", "_any", "_not", "_one", "_simple")
 
@@ -323,7 +324,7 @@ class Alternatives:
         self._any, self._one, self._all, self._not = any_of, one_of, all_of, none_of
         simple = {option.simple: option.simple_count for option in any_of}
         self._simple = simple if None not in simple and len(simple) == len(any_of) else {}
-        """Where each alternative is a type and nothing else: the counts of those types."""
+        """The counts of the types, if each alternative of anyOf is only a type; else empty."""
 
     def run(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
         count = 0

@@ -1,4 +1,4 @@
-"""What of its objects a definition points at: their scale, columns of tables, selectable fields."""
+"""Checks of paths in a CustomResourceDefinition: scale, printer columns, selectable fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STEP = re.compile(r"[.\[\]]|[^.\[\]]+")
 
 
 def check_scale(scale: Mapping[str, Any], path: str) -> Iterable[Cause]:
-    """What is wrong with the paths of replicas and their selector."""
+    """Yield the errors in the paths of the scale subresource."""
     for name, root in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
         if not scale.get(name):
             yield required(f"{path}.{name}")
@@ -43,7 +43,7 @@ def _check_simple(found: str, path: str) -> Iterable[Cause]:
 
 
 def check_columns(columns: Iterable[Mapping[str, Any]], path: str) -> Iterable[Cause]:
-    """What is wrong with the columns of tables."""
+    """Yield the errors in the printer columns."""
     for number, column in enumerate(columns):
         yield from _check_column(column, f"{path}[{number}]")
 
@@ -68,7 +68,7 @@ def _check_column(column: Mapping[str, Any], path: str) -> Iterable[Cause]:
 def check_selectable(
     fields: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], path: str
 ) -> Iterable[Cause]:
-    """What is wrong with the fields that a field selector may name."""
+    """Yield the errors in the selectable fields."""
     seen: set[tuple[str, ...]] = set()
     for number, field in enumerate(fields):
         found, place = field.get("jsonPath") or "", f"{path}[{number}].jsonPath"
@@ -101,7 +101,7 @@ def _check_selected(
 
 
 def _reached(path: str, schema: object) -> tuple[tuple[str, ...], object]:
-    """The names on a path, and the schema at its end; ValueError where it does not lead there."""
+    """Return the names on a path and the schema at its end; raise ValueError if there is none."""
     names: list[str] = []
     steps = iter(_STEP.findall(path))
     for step in steps:

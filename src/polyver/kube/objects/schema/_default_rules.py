@@ -1,4 +1,4 @@
-"""The rules for defaults in a CRD: they fit where they stand, and hold nothing unknown."""
+"""Checks of defaults in a CustomResourceDefinition: they are valid and have no unknown fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EMBEDDED = "x-kubernetes-embedded-resource"
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a default stands: in which whole object, on which way, and whether in its metadata."""
+    """The position of a default: the enclosing object, the path, and whether it is in metadata."""
 
     root: Mapping[str, Any]
     way: tuple[str | None, ...] = ()
@@ -37,7 +37,7 @@ class _Place:
     in_metadata: bool = False
 
     def around(self, value: Any) -> dict[str, Any]:
-        """An object that has the value at this place, and a kind."""
+        """Return an object with a kind that has the value at this position."""
         first, *rest = self.way
         for step in reversed(rest):
             value = [value] if step is None else {step: value}
@@ -45,15 +45,15 @@ class _Place:
 
 
 def check_defaults(schema: Mapping[str, Any], path: str) -> list[Cause]:
-    """Return what is wrong with the defaults in the schema of a kind."""
+    """Return the errors in the defaults of a schema."""
     root = copy.deepcopy({**schema, _EMBEDDED: True})
     return _check(root, path, _Place(root))
 
 
 def coerce_defaults(schema: Mapping[str, Any]) -> None:
-    """Drop what metadata does not know from defaults of embedded resources, in place.
+    """Drop unknown metadata fields from defaults of embedded resources, in place.
 
-    kube-apiserver does so while it validates a schema, and stores it without these fields.
+    kube-apiserver does so while it validates a schema, and stores the schema without these fields.
     """
     if schema.get("default") is not None:
         coerce_embedded(schema["default"], read_structure(schema), "", [])
@@ -114,7 +114,7 @@ def _check_in_metadata(schema: Mapping[str, Any], path: str, place: _Place) -> l
 
 
 def _without_int_or_string(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as the real server checks defaults by: there, int-or-string says nothing."""
+    """Return the schema without int-or-string, which kube-apiserver ignores for defaults."""
     made = {key: value for key, value in schema.items() if key != "x-kubernetes-int-or-string"}
     fields = schema.get("properties") or {}
     made["properties"] = {name: _without_int_or_string(each) for name, each in fields.items()}

@@ -1,4 +1,4 @@
-"""Defaults are filled in on every write and every read; nulls that mean nothing go first."""
+"""Defaulting, on every write and every read; nulls that are not allowed are replaced or dropped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FILLED = frozenset([dict, list, type(None)])
 
 
 def fill_in(value: Any, place: StructuralSchema, *, drop: bool = True) -> None:
-    """Replace nulls that may not be by their default, or drop them; add what is missing."""
+    """Add missing defaults, in place; replace or drop nulls that are not allowed."""
     if type(value) is dict:
         _fill_in_fields(value, place, drop=drop)
     elif type(value) is list and place.items is not None:
@@ -21,7 +21,7 @@ def fill_in(value: Any, place: StructuralSchema, *, drop: bool = True) -> None:
 
 
 def complete(value: Any, place: StructuralSchema) -> None:
-    """Add what is missing to a value in which nothing is null that may not be."""
+    """Add missing defaults, in place, to a value in which every null is allowed."""
     if type(value) is dict:
         _complete_fields(value, place)
     elif type(value) is list and place.items is not None and place.items.has_defaults:

@@ -1,4 +1,4 @@
-"""The rules for the schema of a CRD, with the texts that refuse one."""
+"""Checks of the schema in a CustomResourceDefinition, with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _ROOT_KEYWORDS = {name[:1].lower() + name[1:] for name in _AT_ROOT.split()} | {_
 
 
 def check_schema(schema: Mapping[str, Any], path: str, *, status: bool = False) -> list[Cause]:
-    """What is wrong with the openAPIV3Schema of a version, which stands at a path of its CRD.
+    """Return the errors in the openAPIV3Schema of a version, with the path of each.
 
-    `status` says whether the version has the status subresource, which limits what its root says.
+    `status` is True if the version has the status subresource, which limits the keywords at
+    the root.
 
     >>> check_schema({"type": "object", "properties": {"a": {}}}, "schema")[0].field
     'schema.properties[a].type'
@@ -70,7 +71,7 @@ def _check_root(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _unsupported(schema: Mapping[str, Any]) -> Iterator[str]:
-    """The keywords without which the rest can be read."""
+    """Yield an error for each unsupported keyword that prevents further checks."""
     for name in ("id", "$schema", "$ref", "patternProperties", "dependencies", "definitions"):
         if schema.get(name):
             yield f"OpenAPIV3Schema '{'schema' if name == '$schema' else name}' is not supported"
@@ -85,7 +86,7 @@ def _unsupported(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _inside(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The schemas inside of one, and where they stand, in the order in which they are told of."""
+    """Yield the schemas inside a schema and their paths, in kube-apiserver's order of errors."""
     if isinstance(schema.get("additionalProperties"), Mapping):
         yield ".additionalProperties", schema["additionalProperties"]
     fields = schema.get("properties") or {}
@@ -108,11 +109,11 @@ def _inside(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What the places around a schema mean for it."""
+    """Restrictions on a schema that come from the schemas around it."""
 
     root: bool = False
     no_defaults: str = ""
-    """Why there may be no default; empty where there may."""
+    """The reason why a default is forbidden; empty if it is allowed."""
     in_metadata: bool = False
 
     def inside(self, schema: Mapping[str, Any], where: str) -> _Context:
@@ -242,7 +243,7 @@ def _check_keys(keys: list[str], items: Mapping[str, Any], path: str) -> Iterato
 
 
 def _check_list_items(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """Nothing may be null by which the items of a list are told apart."""
+    """Yield errors if list items, or the keys of a map list, may be null or absent."""
     kind, items = schema.get(_LIST), schema.get("items")
     if kind not in ("set", "map") or not isinstance(items, Mapping):
         return
@@ -266,7 +267,7 @@ def _check_list_items(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _check_rule(schema: Mapping[str, Any], rule: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    """What can be said of a rule in CEL without compiling it."""
+    """Yield the errors in a CEL rule that can be found without compiling it."""
     text, message = rule.get("rule") or "", rule.get("message") or ""
     if not text.strip():
         yield required(f"{path}.rule", "rule is not specified")

@@ -1,4 +1,4 @@
-"""Whole objects inside of custom objects: their own kind and metadata follow the rules of all."""
+"""Embedded resources: objects inside custom resources, with a kind and metadata of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["MalformedMetadata", "check_embedded", "coerce_embedded"]
 
 
 class MalformedMetadata(PolyverError):
-    """Metadata that cannot be read, so that the whole object is refused with 400."""
+    """Metadata that cannot be decoded; the request is refused with 400."""
 
     def __init__(self, field: str, value: Any, problem: str) -> None:
         self.cause = Cause(field, f"Invalid value: {shown(value)}: {problem}")
@@ -34,9 +34,9 @@ _WORDS = {str: "string", bool: "bool", int: "number", float: "number", list: "ar
 def coerce_embedded(
     value: Any, place: StructuralSchema | None, path: str, dropped: list[str]
 ) -> None:
-    """Drop what the metadata of whole objects does not know, in place.
+    """Drop unknown metadata fields of embedded resources, in place.
 
-    Raises `MalformedMetadata` where it cannot be read.
+    Raise `MalformedMetadata` if the metadata cannot be decoded.
     """
     if place is None or not place.has_embedded:
         return
@@ -51,7 +51,7 @@ def coerce_embedded(
 
 
 def _inner(path: str, key: str, place: StructuralSchema) -> str:
-    """Where a field is, or what a map has under a key."""
+    """Return the path of a field or of a map key."""
     if key not in place.fields:
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key
@@ -82,7 +82,7 @@ def _word(value: Any) -> str:
 
 
 def _problem(key: str, value: Any) -> str:
-    """What is wrong with the type of a field of metadata."""
+    """Return the error if a metadata field has the wrong type, else an empty string."""
     wanted = _KNOWN[key]
     for inside, inner in _typed(value, wanted):
         if not _fits(inside, inner):
@@ -115,7 +115,7 @@ def _fits(value: Any, wanted: str) -> bool:
 
 
 def check_embedded(value: Any, place: StructuralSchema | None, path: str) -> list[Cause]:
-    """What is wrong with the kinds and the metadata of whole objects inside of a value."""
+    """Return the errors in the kind and metadata of all embedded resources in a value."""
     if place is None or not place.has_embedded:
         return []
     causes: list[Cause] = []
@@ -131,7 +131,7 @@ def check_embedded(value: Any, place: StructuralSchema | None, path: str) -> lis
 
 
 def check_object(value: dict[str, Any], path: str) -> list[Cause]:
-    """What is wrong with the kind and the metadata of one whole object."""
+    """Return the errors in the kind and metadata of one object."""
     prefix = f"{path}." if path else ""
     causes = [required(f"{prefix}{key}") for key in ("apiVersion", "kind") if key not in value]
     for key in ("apiVersion", "kind"):

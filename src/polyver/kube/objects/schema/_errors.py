@@ -1,4 +1,4 @@
-"""Where the mistakes of a value are collected, with the texts that clients know."""
+"""Collects validation errors, with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ValidationReport"]
 
 
 class ValidationReport:
-    """The mistakes that were found; what `prefix` names is where the value stands."""
+    """Validation errors; `prefix` is the path of the validated value."""
 
     __slots__ = ("causes", "prefix")
 
@@ -21,7 +21,7 @@ class ValidationReport:
         self.causes: list[Cause] = []
 
     def inner(self) -> ValidationReport:
-        """A report for something that is tried."""
+        """Return an empty report for an alternative that is tried."""
         return ValidationReport(self.prefix)
 
     def _add(self, path: str, message: str, reason: str) -> None:
@@ -31,36 +31,36 @@ class ValidationReport:
         self.causes.append(Cause(name or self.prefix or "<nil>", message, reason))
 
     def invalid(self, path: str, value: Any, text: str) -> None:
-        """A value that breaks a rule."""
+        """Add the error of a value that breaks a constraint."""
         self._add(path, f"Invalid value: {shown(value)}: {text}", "FieldValueInvalid")
 
     def general(self, text: str) -> None:
-        """A rule that is broken without a field to name."""
+        """Add an error that names no field."""
         self._add("", f'Invalid value: "": {text}', "FieldValueInvalid")
 
     def wrong_type(self, path: str, wanted: str, found: str) -> None:
-        """A value that is of another type."""
+        """Add the error of a value of the wrong type."""
         text = f"{path} in body must be of type {wanted}: {quoted(found)}"
         self._add(path, f"Invalid value: {quoted(found)}: {text}", "FieldValueTypeInvalid")
 
     def required(self, path: str) -> None:
-        """A value that is not there."""
+        """Add the error of a missing field."""
         self._add(path, "Required value", "FieldValueRequired")
 
     def unsupported(self, path: str, value: Any, known: Sequence[Any]) -> None:
-        """A value that is none of those that are known."""
+        """Add the error of a value that is not in an enum."""
         texts = (each if isinstance(each, str) else shown(each) for each in known)
         values = ", ".join(map(quoted, texts))
         text = f"Unsupported value: {shown(value)}: supported values: {values}"
         self._add(path, text, "FieldValueNotSupported")
 
     def too_long(self, path: str, most: int) -> None:
-        """A text that is too long."""
+        """Add the error of a string that is too long."""
         size = "byte" if most == 1 else "bytes"
         self._add(path, f"Too long: may not be more than {most} {size}", "FieldValueTooLong")
 
     def too_many(self, path: str, found: int, most: int) -> None:
-        """A list or mapping with too much in it."""
+        """Add the error of a list or mapping with too many entries."""
         items = "item" if most == 1 else "items"
         text = f"Too many: {found}: must have at most {most} {items}"
         self._add(path, text, "FieldValueTooMany")

@@ -1,4 +1,4 @@
-"""Lists that are sets or maps hold nothing twice; the schema's own keywords do not say so."""
+"""Checks that lists of type set or map have no duplicates, which no schema keyword expresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["check_lists"]
 
 
 def check_lists(value: Any, place: StructuralSchema | None, path: str) -> list[Cause]:
-    """What is there twice in the sets and maps among the lists of a value."""
+    """Return an error for each duplicate in the set and map lists of a value."""
     if place is None or not place.has_lists:
         return []
     if type(value) is dict:
@@ -60,7 +60,7 @@ def _twice(path: str, number: int, value: Any) -> Cause:
 
 
 def _all_differ(items: list[Any]) -> bool:
-    """Whether a quick look suffices: if not, some may still differ, such as 1 and true."""
+    """Report whether all items certainly differ; values such as 1 and true need a closer look."""
     try:
         return len(set(items)) == len(items)
     except TypeError:
@@ -68,7 +68,7 @@ def _all_differ(items: list[Any]) -> bool:
 
 
 def _repeated(items: Iterable[Any]) -> list[int]:
-    """Where an item stands for the second time; the third is not told of."""
+    """Return the positions where an item occurs for the second time, not for the third."""
     times: dict[object, int] = {}
     repeated: list[int] = []
     for number, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""The rules for numbers, which the real server checks in two ways: as integers and as floats."""
+"""Constraints on numbers, which kube-apiserver checks as integers and as floats."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _LARGEST_FLOAT = 3.4028235677973366e38
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """A bound and its place in the texts."""
+    """A bound of a number."""
 
     value: float
     fits: bool
-    """Whether the limit is itself of the type of what it limits."""
+    """True if the bound itself is valid for the type and format."""
     exclusive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NumberConstraints:
-    """What a number must be."""
+    """The constraints on a number."""
 
     type: str
     format: str
@@ -36,7 +36,7 @@ class NumberConstraints:
 
     @property
     def trivial(self) -> bool:
-        """Whether every integer will do."""
+        """True if every integer is valid."""
         return not (self.multiple or self.least or self.most) and self.format != "int32"
 
     def check(self, value: int | float, path: str, report: ValidationReport) -> None:
@@ -56,7 +56,7 @@ class NumberConstraints:
     def _comparable(
         self, limit: _Limit, what: str, value: int | float, path: str, report: ValidationReport
     ) -> tuple[int | float, int | float]:
-        """The value and the limit, both as integers or both as floats."""
+        """Return the value and the bound, both as integers or both as floats."""
         if not limit.fits:
             self._out_of_range(what, path, report)
             return float(value), limit.value
@@ -91,7 +91,7 @@ class NumberConstraints:
 
 
 def read_numbers(schema: Mapping[str, Any], types: tuple[str, ...], form: str) -> NumberConstraints:
-    """The rules for numbers in a schema."""
+    """Return the constraints on numbers in a schema."""
     kind = types[0] if types in (("integer",), ("number",)) else ""
     known = {"integer": ("int32", "int64"), "number": ("float", "double")}.get(kind, ())
     form = form if form in known else ""
@@ -113,7 +113,7 @@ def read_numbers(schema: Mapping[str, Any], types: tuple[str, ...], form: str) -
 
 
 def _cut(value: float) -> int:
-    """A float as an integer; too large a one becomes the smallest, as on the real server."""
+    """Convert a float to an integer; too large ones become the smallest, as in kube-apiserver."""
     return int(value) if fits_int64(int(value)) else -(2**63)
 
 

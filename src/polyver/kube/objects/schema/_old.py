@@ -1,6 +1,6 @@
-"""What a value was before an update: what stays as it was may keep its mistakes.
+"""Validation ratcheting: a value that an update does not change may keep its errors.
 
-A schema that becomes stricter would otherwise lock its existing objects.
+Otherwise a schema that becomes stricter would block updates of existing objects.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from polyver.languages.values.strings import same
 __all__ = ["NEW", "OldItems", "is_unchanged"]
 
 NEW: Final = object()
-"""The old value of what was not there, or cannot be told apart."""
+"""Stands for an old value that did not exist or cannot be matched."""
 
 
 class OldItems:
-    """The items of an old list by their keys, if it is one of type map."""
+    """The items of an old list by their keys, if the list is of type map."""
 
     def __init__(self, items: Any, structure: StructuralSchema | None) -> None:
         self._keys = structure.keys if structure and structure.list_type == "map" else ()
@@ -36,12 +36,12 @@ class OldItems:
         return tuple((type(value), value) for value in values)
 
     def like(self, item: Any) -> Any:
-        """The old item that has the keys of a new one."""
+        """Return the old item with the keys of a new one, or `NEW`."""
         return self._items.get(self._key(item), NEW) if self._items else NEW
 
 
 def is_unchanged(value: Any, old: Any, structure: StructuralSchema | None) -> bool:
-    """Whether a value is as it was, as far as the schema knows it."""
+    """Report whether a value did not change, as far as the schema knows it."""
     if old is NEW or structure is None or (value is None) is not (old is None):
         return False
     if isinstance(value, list) and isinstance(old, list):

@@ -1,4 +1,4 @@
-"""Paths to fields in rules: by names behind dots, or in brackets and quotation marks."""
+"""The fieldPath of rules: names after dots, or in brackets and quotes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ESCAPES = dict(zip("abfnrtv'\\", "\a\b\f\n\r\t\v'\\", strict=True))
 
 
 def rule_path(schema: Mapping[str, Any], path: str) -> str | None:
-    """A path as refusals tell it; None if it leads nowhere.
+    """Return a fieldPath as error messages show it; None if it leads nowhere.
 
     >>> schema = {"type": "object", "properties": {"a.b": {"type": "string"}}}
     >>> rule_path(schema, "['a.b']"), rule_path(schema, ".c")
@@ -40,7 +40,7 @@ def rule_path(schema: Mapping[str, Any], path: str) -> str | None:
 
 
 def _step(words: list[str]) -> tuple[str | None, int]:
-    """The next name on the way, and how many words it takes."""
+    """Return the next name on the path, and the number of tokens that it takes."""
     match words:
         case [".", name, *_]:
             return name, 2

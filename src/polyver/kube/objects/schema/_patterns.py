@@ -1,4 +1,4 @@
-"""The patterns of a schema, and how much work they are."""
+"""Patterns of a schema that are expensive to match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unknown fields are dropped from custom objects, and told of."""
+"""Drops unknown fields from custom resources and lists their paths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CONTAINERS = frozenset([dict, list])
 
 
 def prune(value: Any, place: StructuralSchema | None, path: str, dropped: list[str]) -> None:
-    """Drop what the schema does not know from a value, in place."""
+    """Drop fields that the schema does not know from a value, in place."""
     if type(value) is list:
         _prune_list(value, place, path, dropped)
     elif type(value) is not dict:
@@ -39,7 +39,7 @@ def _prune_list(
 def _spare_items(
     value: list[Any], items: StructuralSchema | None, path: str, dropped: list[str]
 ) -> None:
-    """In a list whose unknown fields are kept, those of its items are kept as well."""
+    """Prune a list that preserves unknown fields: its items preserve theirs, too."""
     if items is None:
         return
     for number, item in enumerate(value):

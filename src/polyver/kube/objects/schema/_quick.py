@@ -1,7 +1,7 @@
-"""A quick yes to most objects of a custom kind: its schema as a type that msgspec checks in C.
+"""A fast check that accepts most valid objects: the schema as a type that msgspec checks in C.
 
-A yes means that nothing is unknown, nothing is null that may not be, and nothing is wrong. Anything
-else may still be right, and is left to the checks that know all the words.
+An accepted object has no unknown field, no null that is not allowed, and no error. Any other object
+may still be valid and needs the full checks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Quick"]
 
 _Schema: TypeAlias = Mapping[str, Any]
 _Type: TypeAlias = Any
-"""A type as annotations have it, made at run time."""
+"""A type annotation that is made at run time."""
 _META: Final = ("apiVersion", "kind", "metadata")
 _MOST: Final = 2**63 - 1
 _SCALARS: Final = frozenset([str, int, float, bool])
@@ -31,18 +31,18 @@ _Anything: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool
 
 
 class _Inexpressible(Exception):
-    """A schema that says something that no type says."""
+    """A schema that cannot be expressed as a type."""
 
 
 class _Leaf:
-    """A text, a number or a boolean that has to be looked at more closely."""
+    """A scalar that the full checks have to validate."""
 
     checks: Checks
     one: _Leaf
 
 
 class Quick:
-    """Whether a whole object is right, as far as can be told quickly."""
+    """A fast check of whole objects; an object that does not fit may still be valid."""
 
     def __init__(self, schema: _Schema) -> None:
         try:
@@ -72,7 +72,7 @@ def _look(kind: type[_Leaf], value: Any) -> _Leaf:
 
 
 def _root(schema: _Schema) -> _Type:
-    """The type of whole objects; their metadata is checked by others."""
+    """Return the type of an object; its metadata is checked elsewhere."""
     properties = schema.get("properties") or {}
     for name, kind in zip(_META, ("string", "string", "object"), strict=True):
         said = {key for key in properties.get(name) or {} if key != "description"}
@@ -120,13 +120,13 @@ def _scalar(schema: _Schema) -> _Type:
 
 
 def _are_whole(*limits: float | None) -> bool:
-    """Whether limits are such that a number in the middle of the range of int64 is left to them."""
+    """Report whether the limits are integers in the range of int64."""
     return all(each is None or (each == int(each) and abs(each) <= _MOST) for each in limits)
 
 
 def _leaf(schema: _Schema) -> type[_Leaf]:
     class Leaf(_Leaf):
-        """Told from all others by its type, which is how msgspec tells what to do."""
+        """A class for one schema, since msgspec passes only the class to the hook."""
 
         checks = Checks(schema, None)
 
@@ -163,7 +163,7 @@ def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
     ]
     return msgspec.defstruct(
         "Fields",
-        # Those with a default have to stand behind those without.
+        # Fields with a default must come after those without.
         sorted(fields, key=len),
         rename=names,
         forbid_unknown_fields=not schema.get("x-kubernetes-preserve-unknown-fields"),

@@ -1,4 +1,4 @@
-"""The rules for rules in CEL: they compile, look only where they may, and cannot cost too much."""
+"""Checks of CEL rules in a schema: they compile, use oldSelf correctly and have a bounded cost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Schema = Mapping[str, Any]
 
 @dataclass(slots=True)
 class _Total:
-    """What all rules of a schema may cost, and which cost the most."""
+    """The estimated cost of all rules of a schema, and the rules that cost the most."""
 
     cost: int = 0
     largest: list[tuple[int, str]] = field(default_factory=list)
@@ -35,19 +35,19 @@ class _Total:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What the places around a schema mean for the rules at it."""
+    """Facts about the schemas around a schema that matter to its rules."""
 
     total: _Total
     broken: Sequence[str]
-    """The places at which the schema itself is wrong."""
+    """The paths at which the schema itself is invalid."""
     times: int | None = 1
-    """How often a value may be there; None if nothing bounds that."""
+    """The maximum number of values with this schema in an object; None if unbounded."""
     uncorrelated: str = ""
-    """The place in which an old value cannot be found again."""
+    """The path of a list whose old items cannot be matched with the new ones."""
     root: bool = True
 
     def inside(self, schema: Schema) -> _Context:
-        """The context for what is right inside of a schema."""
+        """Return the context for the schemas directly inside a schema."""
         most = _most_inside(schema)
         times = None if most is None or self.times is None else min(self.times * most, _ENDLESS)
         return replace(self, times=times, root=False)
@@ -65,7 +65,7 @@ def _most_inside(schema: Schema) -> int | None:
 
 
 def check_rules(schema: Schema, path: str, problems: Sequence[Cause]) -> list[Cause]:
-    """What is wrong with the rules of a schema, which has some problems already."""
+    """Return the errors in the rules of a schema; `problems` are the errors found before."""
     total = _Total()
     context = _Context(total, [each.field for each in problems])
     causes = _check(schema, path, context)
@@ -114,7 +114,7 @@ def _check_own(schema: Schema, path: str, context: _Context) -> list[Cause]:
 
 
 class _Checks:
-    """Checks the rules at one place."""
+    """Checks the rules of one schema."""
 
     def __init__(
         self, environment: cel.CelEnvironment, place: cel.DeclaredType, at: _Context

@@ -1,4 +1,4 @@
-"""The rules in CEL of a schema, compiled once, and checked for objects along its places."""
+"""CEL rules of a schema, compiled once and evaluated for objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polyver.languages.values.strings import shown
 __all__ = ["MOST_COST", "Findings", "ValidationRules", "compile_rules", "has_rules"]
 
 MOST_COST: Final = 10_000_000
-"""What all rules for one object may cost."""
+"""The maximum cost of all rules for one object."""
 _LONGEST_MESSAGE: Final = 5 * 1024
 _RULES = "x-kubernetes-validations"
 _SPENT = "running out of cost budget, no further validation rules will be run"
@@ -25,7 +25,7 @@ Schema = Mapping[str, Any]
 
 
 def has_rules(schema: Schema) -> bool:
-    """Whether there is a rule anywhere in a schema."""
+    """Report whether a schema contains a rule."""
     if schema.get(_RULES):
         return True
     inside = [*(schema.get("properties") or {}).values()]
@@ -35,10 +35,10 @@ def has_rules(schema: Schema) -> bool:
 
 @dataclass(slots=True)
 class Findings:
-    """What rules found: what refuses an object, and what is only told because it was so before."""
+    """Results of rules: errors that refuse an object, and warnings for unchanged values."""
 
     left: int = MOST_COST
-    """What may still be spent; less than zero when nothing more is checked."""
+    """The remaining cost; negative if no more rules are evaluated."""
     causes: list[Cause] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -48,7 +48,7 @@ class Findings:
 
 
 class _Rule:
-    """One rule: what it asks, and what it says when the answer is no."""
+    """A compiled rule and its message."""
 
     def __init__(self, given: Schema, schema: Schema, environment: cel.CelEnvironment) -> None:
         self._given = given
@@ -67,7 +67,7 @@ class _Rule:
 
     @property
     def name(self) -> str:
-        """What it is called where it cannot be checked."""
+        """The message or the rule, for errors about a rule that cannot be evaluated."""
         return ((self._given.get("message") or "") or (self._given.get("rule") or "")).strip()
 
     @property
@@ -75,14 +75,14 @@ class _Rule:
         return self.expression is not None and self.expression.uses_old
 
     def seen(self, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What it sees; an old value may be one that is perhaps there."""
+        """Return the variables of the rule; with optionalOldSelf, oldSelf is an optional."""
         if not self.optional_old:
             return variables
         old = variables.get("oldSelf")
         return {**variables, "oldSelf": cel.NONE if old is None else cel.Optional(old)}
 
     def refused(self, path: str, value: Any, kind: str, text: str) -> Cause:
-        """The answer to a value that breaks it."""
+        """Return the error for a value that breaks the rule."""
         if self.path:
             path = f"{path}.{self.path}" if path else self.path
         place = path or "<nil>"
@@ -98,9 +98,9 @@ class _Rule:
         return Cause(place, f"Invalid value: {'' if whole else f'{shown(value)}: '}{text}")
 
     def told(self, variables: Mapping[str, Any], findings: Findings) -> str:
-        """Its message; one that cannot be made is replaced by the plain one.
+        """Return the message; the plain one if messageExpression fails.
 
-        An old value that is perhaps there is none for the message: so it is on the real server.
+        For messageExpression, oldSelf is never an optional, as in kube-apiserver.
         """
         plain = (self._given.get("message") or "").strip() or f"failed rule: {self.name}"
         if self._message is None:
@@ -117,7 +117,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What a value was before an update, as far as it can be told: it and what is around it."""
+    """A value before an update, as far as it can be matched, and the values around it."""
 
     value: Any = NEW
     old: Any = NEW
@@ -126,7 +126,7 @@ class _Before:
     root: bool = False
 
     def inside(self, key: str) -> _Before:
-        """The same for a field."""
+        """Return the old value of a field."""
         if self.old is NEW:
             return self
         if self.root and key in ("apiVersion", "kind"):
@@ -138,7 +138,7 @@ class _Before:
         return _Before(self.value[key], self.old[key], place, self)
 
     def item(self, number: int, olds: OldItems) -> _Before:
-        """The same for an item of a list."""
+        """Return the old value of a list item."""
         if self.old is NEW:
             return self
         old = olds.like(self.value[number])
@@ -149,14 +149,14 @@ class _Before:
 
     @property
     def is_same(self) -> bool:
-        """Whether it, or the nearest thing around it that can be compared, stays as it was."""
+        """True if the value, or the nearest comparable value around it, did not change."""
         if self.old is not NEW:
             return is_unchanged(self.value, self.old, self.structure)
         return self.around is not None and self.around.is_same
 
 
 class ValidationRules:
-    """The rules at a place and further inside."""
+    """The rules of a schema and of the schemas inside it."""
 
     def __init__(self, schema: Schema, structure: StructuralSchema, *, root: bool = False) -> None:
         self._schema = schema
@@ -191,12 +191,12 @@ class ValidationRules:
         return cel.CelSchema(self._schema, root=self._root)
 
     def check(self, value: Any, old: Any, findings: Findings) -> None:
-        """Check an object that is to be created, or replaces another."""
+        """Check an object that is created or that replaces another one."""
         before = _Before(value, old, self._structure, root=True) if old is not None else _Before()
         self._check(value, old, "", before, findings)
 
     def check_default(self, value: Any, path: str, findings: Findings) -> None:
-        """Check a default: as a value that stays as it is, and then as one that is new."""
+        """Check a default, first as an unchanged value and then as a new one."""
         known = len(findings.causes)
         self._check(value, value, path, _Before(), findings)
         if len(findings.causes) == known:
@@ -264,7 +264,7 @@ class ValidationRules:
     def _breaks(
         self, rule: _Rule, variables: Mapping[str, Any], path: str, findings: Findings
     ) -> bool:
-        """Whether a value breaks a rule; where that cannot be told, it is said why."""
+        """Report whether a value breaks a rule; record an error if the rule cannot be evaluated."""
         if rule.expression is None:
             findings.causes.append(self._failed(path, rule.problem))
             return False
@@ -306,7 +306,7 @@ def _text(rule: Schema) -> str:
 
 
 def _seen(value: Any, place: cel.CelSchema) -> Any:
-    """What a rule sees of a value; what is wrong with it matters only if it looks at it."""
+    """Return a value as rules see it; an error in it is raised only when a rule reads it."""
     try:
         return cel.to_value(value, place)
     except cel.CelEvaluationError as problem:
@@ -316,5 +316,5 @@ def _seen(value: Any, place: cel.CelSchema) -> Any:
 def compile_rules(
     schema: Schema, structure: StructuralSchema, *, root: bool = True
 ) -> ValidationRules | None:
-    """The rules of a schema, if it has any."""
+    """Return the rules of a schema, or None if it has none."""
     return ValidationRules(schema, structure, root=root) if has_rules(schema) else None

@@ -1,4 +1,4 @@
-"""The schema of one version of a custom kind, compiled."""
+"""The compiled schema of one version of a custom resource."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNCHECKED: Final = Cause(
 
 
 class Schema:
-    """What a version of a custom kind does to its objects.
+    """Pruning, defaulting and validation for one version of a custom resource.
 
     >>> schema = compile_schema({
     ...     "type": "object",
@@ -69,15 +69,15 @@ class Schema:
 
     @cached_property
     def _quick(self) -> Quick:
-        # Made with the first object: many kinds are served and never used.
+        # Created with the first object: many kinds are served but never used.
         return Quick(self._schema)
 
     def prune(self, obj: dict[str, Any]) -> list[str]:
-        """Drop the fields that the schema does not know, in place; the paths are returned.
+        """Drop unknown fields, in place, and return their paths.
 
-        The paths are in the order in which the real server warns of them. The metadata of whole
-        objects further inside is pruned, too, and `MalformedMetadata` raised if it cannot be
-        read; the object's own is left to whoever reads it.
+        The paths are in the order of kube-apiserver's warnings. Metadata of embedded resources is
+        pruned, too; `MalformedMetadata` is raised if it cannot be decoded. The object's own
+        metadata is not checked here.
         """
         if self._quick.fits(obj):
             return []
@@ -91,7 +91,7 @@ class Schema:
         return dropped
 
     def conform(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> list[str]:
-        """Prune and then fill in, in place; most objects need neither, which is seen at once."""
+        """Prune and add defaults, in place; a fast check finds objects that need no pruning."""
         if self._quick.fits(obj):
             complete(obj, self._structure)
             return []
@@ -100,9 +100,10 @@ class Schema:
         return dropped
 
     def default(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> None:
-        """Fill in defaults, in place, and drop nulls that may not be.
+        """Add defaults, in place, and drop nulls that are not allowed.
 
-        The real server keeps such nulls in what server-side apply yields, and then refuses them.
+        kube-apiserver keeps such nulls in the result of server-side apply and then refuses them;
+        `drop_nulls=False` does the same.
         """
         if not drop_nulls and not self._structure.has_defaults:
             return
@@ -112,7 +113,7 @@ class Schema:
             complete(obj, self._structure)
 
     def validate(self, obj: dict[str, Any]) -> list[Cause]:
-        """All that is wrong with an object that is to be created, its own metadata apart."""
+        """Return all errors of an object that is created, except those in its own metadata."""
         causes: list[Cause] = []
         if not self._quick.fits(obj):
             report = ValidationReport()
@@ -123,7 +124,7 @@ class Schema:
         return self._completed(causes, obj)
 
     def validate_update(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
-        """All that is wrong with an object that replaces another, less what stays as it was."""
+        """Return all errors of an updated object, except those of values that did not change."""
         causes: list[Cause] = []
         if not self._quick.fits(new):
             report = ValidationReport()
@@ -133,9 +134,9 @@ class Schema:
         return self._completed(causes + self._new_doubles(new, old), new, old)
 
     def validate_status(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
-        """All that is wrong with the status of an object that replaces another's.
+        """Return all errors in the status of an updated object.
 
-        The texts name places inside of the status, without it: so they do on the real server.
+        The messages name paths inside the status, without `status`, as in kube-apiserver.
         """
         report = ValidationReport("status")
         if self._status is not None and "status" in new:
@@ -144,7 +145,7 @@ class Schema:
         return self._completed(causes + self._new_doubles(new, old), new, old)
 
     def tolerated(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[str]:
-        """What rules say of an object that replaces another, and was so before: it may stay."""
+        """Return warnings for an updated object: rules that values broke before and still break."""
         if self._rules is None:
             return []
         findings = Findings()
@@ -158,7 +159,7 @@ class Schema:
     def _completed(
         self, causes: list[Cause], new: dict[str, Any], old: Mapping[str, Any] | None = None
     ) -> list[Cause]:
-        """With what rules in CEL find, unless there are mistakes that they would stumble over."""
+        """Add the errors that CEL rules find, unless other errors prevent their evaluation."""
         if self._rules is None:
             return causes
         if any(cause.reason in _BLOCKING for cause in causes):
@@ -174,7 +175,7 @@ def compile_schema(schema: Mapping[str, Any]) -> Schema:
 
 
 def is_valid(schema: Mapping[str, Any]) -> Callable[[Any], bool]:
-    """What tells whether a value is right at a place that has a schema.
+    """Return a function that reports whether a value is valid by a schema.
 
     >>> is_valid({"type": "integer", "maximum": 9})(10)
     False

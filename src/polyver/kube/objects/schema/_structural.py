@@ -1,6 +1,6 @@
-"""The rules that make a schema structural: every field has a type, and alternatives add none.
+"""Checks that a schema is structural: every field has a type, and alternatives add no fields.
 
-Without them nobody could prune, or merge in server-side apply, without looking at the value first.
+Otherwise pruning and server-side apply could not know the type of a field without its value.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _FORBIDDEN_IN_ALTERNATIVES = {
 
 
 def invalid(field: str, value: Any, problem: str) -> Cause:
-    """A value that breaks a rule."""
+    """Return the error for an invalid value."""
     return Cause(field, f"Invalid value: {shown(value)}: {problem}")
 
 
 def check_structural(schema: Mapping[str, Any], path: str) -> list[Cause]:
-    """What makes a schema not structural."""
+    """Return the errors that make a schema not structural."""
     causes = [*_check_place(schema, "root", path), *_check_complete(schema, schema, path, path)]
     return sorted(causes, key=lambda cause: f"{cause.field}: {cause.message}")
 
@@ -116,7 +116,7 @@ def _is_int_or_string(schema: Mapping[str, Any]) -> bool:
 
 
 def _check_value(schema: Mapping[str, Any], path: str, skip_any: bool) -> Iterator[Cause]:
-    """The rules for what limits a value; int-or-string has an anyOf with types of its own."""
+    """Yield the errors in value constraints; only the anyOf of int-or-string may contain types."""
     first_all = (schema.get("allOf") or [{}])[0]
     for name in _JUNCTORS:
         for number, each in enumerate(schema.get(name) or ()):
@@ -164,9 +164,9 @@ def _says(schema: Mapping[str, Any], name: str) -> bool:
 def _check_complete(
     rules: Mapping[str, Any], schema: Mapping[str, Any] | None, at: str, path: str
 ) -> Iterator[Cause]:
-    """Every field of which an alternative speaks must be a field of the schema itself.
+    """Yield an error for each field that only an alternative names.
 
-    As on the real server this looks at the alternatives of the root alone.
+    As in kube-apiserver, only the alternatives of the root are checked.
     """
     if isinstance(rules.get("not"), Mapping):
         yield from _check_complete_part(rules["not"], schema, at, f"{path}.not")

@@ -1,4 +1,4 @@
-"""A schema as the real server prints it where it refuses one as a whole: with its own names."""
+"""Prints a schema with Go's field names, as kube-apiserver does when it refuses a whole schema."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RULE_EMPTY = {"rule": "", "message": "", "messageExpression": "", "fieldPath": 
 
 
 def declared(schema: Mapping[str, Any]) -> str:
-    """All keywords in their order, those included that the schema does not have.
+    """Return all keywords of a schema in order as JSON, including those that are not set.
 
     >>> declared({"type": "object"})[:63]
     '{"ID":"","Schema":"","Ref":null,"Description":"","Type":"object'
@@ -74,6 +74,6 @@ def _single(keyword: str, value: Any) -> str:
 
 
 def rule_text(rule: Mapping[str, Any]) -> str:
-    """One rule in CEL, with all that it could say."""
+    """Return one CEL rule as JSON, with all its fields."""
     pairs = (f'"{_name(key)}":{json_text(rule.get(key, _RULE_EMPTY.get(key)))}' for key in _RULE)
     return f"{{{','.join(pairs)}}}"

@@ -1,6 +1,6 @@
-"""The structural part of a schema, read once: which fields there are, and of what kind.
+"""The structure of a schema, read once: fields, items, defaults and list types.
 
-Everything that walks over objects of a custom kind walks along these places.
+Pruning, defaulting and validation of custom resources walk along it.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ _TYPES = frozenset(["object", "array", "string", "integer", "number", "boolean"]
 
 @dataclass(slots=True, eq=False)
 class StructuralSchema:
-    """One place in the objects of a custom kind."""
+    """The structure of one value in a custom resource."""
 
     type: str = ""
     fields: Mapping[str, StructuralSchema] = field(default_factory=dict)
     values: StructuralSchema | None = None
-    """What keys without a name of their own hold."""
+    """The structure of values under additional keys."""
     takes_any_key: bool = False
-    """Whether additionalProperties are there at all, be it as true or false only."""
+    """True if additionalProperties is set, even to true or false."""
     items: StructuralSchema | None = None
     nullable: bool = False
     default: Any = None
     defaults: tuple[tuple[str, StructuralSchema], ...] = ()
     """The fields that have a default."""
     has_defaults: bool = False
-    """Whether there is a default here or further inside."""
+    """True if this or an inner schema has a default."""
     preserves: bool = False
     embedded: bool = False
     list_type: str = ""
     keys: tuple[str, ...] = ()
     has_lists: bool = False
-    """Whether there is a set or a map among the lists here or further inside."""
+    """True if this or an inner schema has a list of type set or map."""
     listed: tuple[tuple[str, StructuralSchema], ...] = ()
-    """The fields that have such lists."""
+    """The fields that contain such lists."""
     has_embedded: bool = False
-    """Whether there is a whole object here or further inside."""
+    """True if this or an inner schema is an embedded resource."""
 
     def child(self, key: str) -> StructuralSchema | None:
-        """The place of a key."""
+        """Return the structure of a key."""
         return self.fields.get(key, self.values)
 
     def within(self) -> Iterator[StructuralSchema]:
-        """The places right inside."""
+        """Yield the structures directly inside."""
         yield from self.fields.values()
         if self.values is not None:
             yield self.values
@@ -59,7 +59,7 @@ class StructuralSchema:
 
 
 def read_structure(schema: Mapping[str, Any]) -> StructuralSchema:
-    """The structure that a schema describes."""
+    """Return the structure of a schema."""
     fields = {name: read_structure(each) for name, each in (schema.get("properties") or {}).items()}
     others, items = schema.get("additionalProperties"), schema.get("items")
     found = StructuralSchema(
@@ -85,7 +85,7 @@ def read_structure(schema: Mapping[str, Any]) -> StructuralSchema:
 
 
 def shape_of(schema: Mapping[str, Any], *, root: bool = False) -> Shape:
-    """The shape that a schema describes."""
+    """Return the shape of a schema."""
     others, items = schema.get("additionalProperties"), schema.get("items")
     fields = {name: shape_of(each) for name, each in (schema.get("properties") or {}).items()}
     inside = shape_of(items) if isinstance(items, Mapping) else None

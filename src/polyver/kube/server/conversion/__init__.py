@@ -1,4 +1,4 @@
-"""Conversion of custom resources: by webhook as the real server does it, and without one."""
+"""Conversion of custom resources: by webhook as kube-apiserver does it, and in process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What was converted already: an object that did not change is not asked about twice.
+"""Cache of converted objects, so that an unchanged object is converted once.
 
-The real server keeps, for each version, what lists and watches show; a GET without a
-resourceVersion and a write ask each time.
+kube-apiserver caches, for each version, what lists and watches show; a GET without a
+resourceVersion and a write convert each time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_BYTES = 64 << 20
 
 
 class Cache:
-    """For one definition, as long as it does not change."""
+    """The cache of one definition, used as long as the definition does not change."""
 
     def __init__(self, conversion: ConversionStrategy, *, most_bytes: int = MOST_BYTES) -> None:
         self._conversion = conversion
@@ -33,7 +33,10 @@ class Cache:
         self._asking: dict[Key, asyncio.Task[bytes]] = {}
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """The object in another version; equal objects are asked about once, failures again."""
+        """Return the object in another version, from the cache if it is there.
+
+        Concurrent requests for the same state share one call. Failures are not cached.
+        """
         key = _key(obj, api_version)
         if key is None:
             return await self._conversion.convert(obj, api_version)
@@ -44,7 +47,7 @@ class Cache:
             task = asyncio.create_task(self._ask(key, obj, api_version))
             self._asking[key] = task
             task.add_done_callback(lambda done: self._asked(key, done))
-        # One who goes away does not take the answer from the others who wait for it.
+        # A cancelled caller must not cancel the conversion for the others who await it.
         return _decoded(await asyncio.shield(task))
 
     async def _ask(self, key: Key, obj: Object, api_version: str) -> bytes:
@@ -55,7 +58,7 @@ class Cache:
     def _asked(self, key: Key, task: asyncio.Task[bytes]) -> None:
         del self._asking[key]
         if not task.cancelled():
-            task.exception()  # told to those who waited, if any did
+            task.exception()  # raised to the callers that waited, if any did
 
     def _keep(self, key: Key, converted: bytes) -> None:
         self._kept[key] = converted
@@ -65,7 +68,7 @@ class Cache:
             self._size -= len(dropped)
 
     async def close(self) -> None:
-        """Ask no more, and forget all."""
+        """Cancel running conversions and clear the cache."""
         tasks = list(self._asking.values())
         for task in tasks:
             task.cancel()
@@ -75,7 +78,7 @@ class Cache:
 
 
 def _key(obj: Object, api_version: str) -> Key | None:
-    """What tells one state of an object from all others; none for what was never stored."""
+    """Return the key of one state of an object; None for an object that was never stored."""
     metadata: dict[str, Any] = obj.get("metadata") or {}
     uid, revision = metadata.get("uid"), metadata.get("resourceVersion")
     if not uid or not revision or obj.get("apiVersion") == api_version:

@@ -1,7 +1,7 @@
-"""What is wrong with the certificate of a webhook, in the real server's words.
+"""Error messages about a webhook's certificate, as kube-apiserver words them.
 
-OpenSSL says only which rule was broken; the words also need what the certificate says, so it is
-looked at once more, on a connection over which nothing is sent.
+OpenSSL reports only the rule that was broken. The messages also need the content of the
+certificate, so it is fetched once more, on a connection over which nothing is sent.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ _UNKNOWN_AUTHORITY = (2, 18, 19, 20, 21, 27)
 
 
 def context_for(bundle: bytes) -> ssl.SSLContext:
-    """Trust in the authorities of a bundle, or in those of the machine; ssl.SSLError if wrong."""
+    """Return a context that trusts a bundle, or the machine's CAs; raise SSLError if invalid."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # what is in a bundle is trusted as it is
+    # Certificates in a bundle are trusted even if they are not self-signed.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if bundle.strip():
         context.load_verify_locations(cadata=bundle.decode("ascii", "replace"))
     else:
@@ -36,7 +37,7 @@ def context_for(bundle: bytes) -> ssl.SSLContext:
 async def certificate_problem(
     error: ssl.SSLCertVerificationError, host: str, address: str, port: int
 ) -> str:
-    """Why a certificate is not accepted."""
+    """Return why a certificate is not accepted."""
     certificate = None
     if error.verify_code in (_NOT_YET_VALID, _EXPIRED, _OTHER_NAME, _OTHER_ADDRESS):
         certificate = await _fetch(host, address, port)
@@ -53,7 +54,7 @@ def explained(
     *,
     now: datetime.datetime,
 ) -> str:
-    """One of OpenSSL's refusals in other words."""
+    """Return the message of Go for an error of OpenSSL."""
     if code in _UNKNOWN_AUTHORITY:
         return "certificate signed by unknown authority"
     if certificate is None:
@@ -83,7 +84,7 @@ def _other_name(host: str, certificate: x509.Certificate) -> str:
 
 
 def _names(certificate: x509.Certificate) -> tuple[list[str], list[str]]:
-    """The names and the addresses that a certificate is for."""
+    """Return the DNS names and the addresses of a certificate."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -101,7 +102,7 @@ def _is_address(host: str) -> bool:
 
 
 async def _fetch(host: str, address: str, port: int) -> x509.Certificate | None:
-    """The certificate that is shown at an address, whoever signed it."""
+    """Return the certificate of a server without verifying it; None if unreachable."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

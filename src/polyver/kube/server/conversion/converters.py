@@ -1,4 +1,4 @@
-"""The conversions that this process itself serves, by the names of the definitions they are for."""
+"""Registry of the converters that run in this process, by the name of the definition."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AnyConverter = TypeVar("AnyConverter", bound=ObjectConverter)
 
 
 class ServedConversions(Generic[AnyConverter]):
-    """What converts which kind; whoever publishes one finds it in use when the call returns."""
+    """The converter of each kind; a published one is in use when `publish` returns."""
 
     def __init__(self) -> None:
         self._converters: dict[str, AnyConverter] = {}
@@ -47,11 +47,11 @@ class ServedConversions(Generic[AnyConverter]):
 
     @property
     def by_kind(self) -> Mapping[tuple[str, str], AnyConverter]:
-        """All of them, by group and kind."""
+        """All converters, by group and kind."""
         return {(each.group, each.kind): each for each in self._converters.values()}
 
     def publish(self, name: str, converter: AnyConverter | None) -> None:
-        """Convert the kind of a definition by this from now on; by nothing of ours if by None."""
+        """Set the converter for the kind of a definition, or remove it with None."""
         if converter is self._converters.get(name):
             return
         if converter is None:
@@ -62,5 +62,5 @@ class ServedConversions(Generic[AnyConverter]):
             listener(name)
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
-        """Call a function with the name whenever something else converts."""
+        """Call a function with the name of the definition whenever its converter changes."""
         self._listeners.append(listener)

@@ -1,6 +1,6 @@
-"""What requests are answered with when objects that are stored cannot be converted.
+"""Errors for requests when stored objects cannot be converted.
 
-A write that cannot be converted on its way in is refused with the failure as it is.
+A write whose own object cannot be converted fails with the error of the conversion as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_TOLD = 100
 
 @dataclass(frozen=True, slots=True)
 class UnreadableObject:
-    """A stored object, and why it cannot be shown."""
+    """A stored object, and the error of its conversion."""
 
     namespace: str
     name: str
@@ -28,7 +28,7 @@ class UnreadableObject:
     problem: ApiError
 
     def key(self, kind: ResourceKind) -> str:
-        """Where the real server would have stored it."""
+        """Return the etcd key that kube-apiserver would use."""
         parts = (kind.group, kind.plural, self.namespace, self.name)
         return "".join(f"/{part}" for part in parts if part)
 
@@ -42,17 +42,20 @@ class UnreadableObject:
 
 
 def unreadable(kind: ResourceKind, found: UnreadableObject) -> ApiError:
-    """For a GET, a DELETE, and a deletecollection that comes upon it while it deletes."""
+    """Return the error for a GET, a DELETE, or a deletecollection that meets such an object."""
     return internal(found.text(found.key(kind)))
 
 
 def unreadable_update(found: UnreadableObject) -> ApiError:
-    """For a PUT, a PATCH, an apply, and for the answer to a write that was stored already."""
+    """Return the error for a PUT, PATCH or apply, or for the answer to a write already stored."""
     return failure(found.undecodable)
 
 
 def unreadable_list(kind: ResourceKind, found: Sequence[UnreadableObject]) -> ApiError:
-    """For a list, and a deletecollection that cannot even list; the first is told in full."""
+    """Return the error for a list, or a deletecollection whose list fails.
+
+    The message contains the first problem; the causes contain up to 100.
+    """
     told = found[:_MOST_TOLD]
     texts = {f"/registry{each.key(kind)}": each for each in told}
     causes: list[dict[str, Any]] = [

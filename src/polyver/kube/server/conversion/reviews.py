@@ -1,6 +1,6 @@
-"""ConversionReviews: what a webhook is asked, and what its answers mean.
+"""ConversionReviews: the request to a webhook, and the check of its answer.
 
-One object is asked about at a time, as the real server does; refusals are in its words.
+Each review has one object, as in kube-apiserver; errors have the wording of kube-apiserver.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _KNOWN_VERSIONS = ("v1", "v1beta1")
 
 
 class WebhookCallFailed(PolyverError):
-    """A call that gave no converted objects, for a reason that the text tells."""
+    """A webhook call that returned nothing usable; the message states the reason."""
 
 
 def failure(text: str) -> ApiError:
-    """What a request is refused with when a conversion fails: no reason, no details."""
+    """Return the error for a failed conversion, without reason and details."""
     return ApiError(500, "", text)
 
 
 def review_version(accepted: Sequence[str]) -> str:
-    """The first version of those that a webhook accepts that this server knows.
+    """Return the first version that a webhook accepts and this server knows.
 
     >>> review_version(["v9", "v1beta1", "v1"])
     'v1beta1'
@@ -62,7 +62,7 @@ def review_version(accepted: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConversionRequest:
-    """One question to a webhook: an object, and the version that it is wanted in."""
+    """One request to a webhook: an object, and the desired version."""
 
     obj: Object
     wanted: str
@@ -72,7 +72,7 @@ class ConversionRequest:
 
     @property
     def body(self) -> bytes:
-        """What is sent: the object without its resourceVersion, which conversion cannot need."""
+        """Return the body to send, without the resourceVersion, which conversion cannot need."""
         metadata = self.obj.get("metadata")
         sent = self.obj
         if isinstance(metadata, dict) and "resourceVersion" in metadata:
@@ -87,11 +87,11 @@ class ConversionRequest:
 
     @property
     def source(self) -> str:
-        """Who is to blame, at the start of every refusal."""
+        """The first words of every error of this request."""
         return source_of(self.obj)
 
     def converted(self, body: bytes) -> Object:
-        """The object in an answer, with what conversion may not touch put back."""
+        """Return the object in an answer; metadata that conversion may not change is restored."""
         try:
             objects = self._objects(body)
         except WebhookCallFailed as error:
@@ -125,7 +125,7 @@ class ConversionRequest:
         return [bytes(raw) for raw in answer.response.converted_objects or ()]
 
     def _object(self, raw: bytes) -> Object:
-        """One of the objects of an answer, if it is of the kind and version that are wanted."""
+        """Decode an object of an answer after checking its kind and version."""
         check_kind(self.obj, self.wanted, *_identity_of(raw))
         try:
             found: Object = decode_plain(raw)[0]
@@ -135,12 +135,12 @@ class ConversionRequest:
 
 
 def source_of(obj: Object) -> str:
-    """The webhook of an object, in refusals."""
+    """Name the webhook of an object, for errors."""
     return f"conversion webhook for {obj.get('apiVersion', '')}, Kind={obj.get('kind', '')}"
 
 
 def check_kind(original: Object, wanted: str, version: str, kind: str) -> None:
-    """Refuse what was converted to another version than the one wanted, or to another kind."""
+    """Raise an error if an object was converted to another version or kind than desired."""
     if version != wanted:
         problem = f"invalid groupVersion (expected {wanted}, received {version})"
     elif kind != original.get("kind"):
@@ -151,7 +151,7 @@ def check_kind(original: Object, wanted: str, version: str, kind: str) -> None:
 
 
 def accepted(original: Object, converted: Object) -> Object:
-    """What was converted, if it is the same object still; its metadata is put back."""
+    """Return a converted object with restored metadata; raise if it is another object."""
     source = source_of(original)
     try:
         check_identity(original, converted)
@@ -184,7 +184,7 @@ _answer = msgspec.json.Decoder(_Answer)
 
 
 def _read(body: bytes) -> tuple[_Answer, str]:
-    """An answer, and what is wrong with it, which is told once its kind is known to be right."""
+    """Return an answer and its problem, which is raised only after its kind was checked."""
     try:
         return _answer.decode(body), ""
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -192,7 +192,7 @@ def _read(body: bytes) -> tuple[_Answer, str]:
 
 
 def _read_slowly(body: bytes) -> tuple[_Answer, str]:
-    """An answer that is not written as it should be, and may still be right: also YAML is."""
+    """Decode an answer that the strict decoder refused; it may be YAML."""
     value = parsed(body)
     try:
         decode_typed(value, _SHAPE)
@@ -202,9 +202,9 @@ def _read_slowly(body: bytes) -> tuple[_Answer, str]:
 
 
 def parsed(body: bytes) -> dict[str, Any]:
-    """The data of an answer, in JSON or in YAML."""
+    """Decode an answer in JSON or YAML."""
     try:
-        # What does not begin as an object in JSON is taken for YAML, which all texts may be.
+        # A body that does not begin like a JSON object is read as YAML.
         text = body if body.lstrip()[:1] == b"{" else encode_json(read_yaml(body)[0])
     except Undecodable as error:
         raise WebhookCallFailed(str(error)) from None
@@ -238,7 +238,7 @@ _SHAPE = Shape(
 
 
 def _parsed_version(text: str) -> tuple[str, str]:
-    """A group and a version."""
+    """Split an apiVersion into group and version."""
     if text.count("/") > 1:
         raise WebhookCallFailed(f"unexpected GroupVersion string: {text}")
     group, _, version = text.rpartition("/")
@@ -252,7 +252,7 @@ _REGISTERED = {
 
 
 def refuse_others(said: str, kind: str, group: str, version: str, expected: str) -> None:
-    """Refuse what says that it is something else; what an answer does not say, it is."""
+    """Raise an error if an answer states another version or kind; it may leave them out."""
     wanted = f"{group}/{version}"
     said, kind = said or wanted, kind or expected
     if (said, kind) == (wanted, expected):
@@ -278,7 +278,7 @@ _STARTS = {'"': "string", "[": "array", "t": "bool", "f": "bool"}
 
 
 def _identity_of(raw: bytes) -> tuple[str, str]:
-    """The version and the kind that a converted object says it has."""
+    """Return the version and the kind of a converted object."""
     if raw == b"null":
         raise failure("unexpected end of JSON input")
     try:

@@ -1,4 +1,4 @@
-"""What an HTTP answer that is no success means, in the words of the real server's client."""
+"""Error messages for HTTP answers of webhooks, as kube-apiserver's client words them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNACCEPTABLE = "the server was unable to respond with a content type that the c
 
 @dataclass(frozen=True, slots=True)
 class WebhookResponse:
-    """An answer over HTTP; the names of its headers are in lower case."""
+    """An HTTP response of a webhook; its header names are in lower case."""
 
     status: int
     body: bytes = b""
@@ -38,7 +38,7 @@ class WebhookResponse:
 
 
 def problem_of(answer: WebhookResponse) -> str:
-    """Why an answer holds nothing to read, or nothing.
+    """Return why a response has no content to read; an empty string if it has.
 
     >>> problem_of(WebhookResponse(503))
     'the server is currently unable to handle the request'
@@ -52,7 +52,7 @@ def problem_of(answer: WebhookResponse) -> str:
 
 
 def retry_after(answer: WebhookResponse) -> int | None:
-    """The seconds after which a webhook wants to be asked again, if it does."""
+    """Return the seconds after which a webhook wants a retry, if it wants one."""
     if answer.status != 429 and answer.status < 500:
         return None
     try:
@@ -62,7 +62,7 @@ def retry_after(answer: WebhookResponse) -> int | None:
 
 
 def _told_by_status(body: bytes) -> str | None:
-    """The message of a Status object."""
+    """Return the message of a Status object; None for another body."""
     if body.lstrip()[:1] != b"{":
         return None
     try:

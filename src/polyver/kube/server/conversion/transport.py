@@ -1,7 +1,7 @@
-"""Calls over HTTPS: connections that are kept, deadlines, and failures in the real server's words.
+"""HTTPS calls to webhooks: persistent connections, deadlines and errors as in kube-apiserver.
 
-The little of HTTP that webhooks need is written here, because the texts of failures need to know
-what a general client hides: which address was dialled, and how far the call came.
+This module has its own small HTTP client, because the error messages need details that a general
+client hides: which address was dialled, and how far the call got.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from polyver.languages.values.strings import quoted
 __all__ = ["Transport", "WebhookAddress", "asked", "no_service", "service_url"]
 
 MOST_CALLS = 32
-"""How many calls to one webhook are under way at once; others wait."""
+"""The maximum of concurrent calls to one webhook; others wait."""
 LARGEST_ANSWER = 16 << 20
 HANDSHAKE = 10.0
 _KEPT_FOR = 90.0
@@ -44,17 +44,17 @@ _TIMED_OUT_INSIDE = (
 
 @dataclass(frozen=True, slots=True)
 class WebhookAddress:
-    """Where a webhook is."""
+    """The address of a webhook."""
 
     host: str
     port: int
     authority: str
-    """Host and port as the address writes them."""
+    """Host and port as the URL has them."""
     path: str
 
     @classmethod
     def parse(cls, url: str) -> WebhookAddress:
-        """Read an `https://` address.
+        """Parse an `https://` URL.
 
         >>> WebhookAddress.parse("https://127.0.0.1:8443/a%20b/").target(30)
         '/a%20b?timeout=30s'
@@ -65,7 +65,7 @@ class WebhookAddress:
         return cls(parts.hostname or "", int(port) if _is_port(port) else 443, parts.netloc, path)
 
     def target(self, timeout: float) -> str:
-        """The path that is asked for."""
+        """Return the path of the request, with the timeout as its query."""
         return f"{self.path}?timeout={timeout:g}s"
 
 
@@ -74,7 +74,7 @@ def _is_port(text: str) -> bool:
 
 
 class _Stopped(Exception):
-    """A call that ended before its answer did: what happened, and whether an answer had begun."""
+    """A call that ended early; `begun` is true if the answer had begun."""
 
     def __init__(self, text: str, *, begun: bool = False) -> None:
         super().__init__(text)
@@ -82,7 +82,7 @@ class _Stopped(Exception):
 
 
 class Transport:
-    """Sends to one address, over connections that are used again."""
+    """Sends requests to one address, over persistent connections."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Transport:
         timeout: float,
         timed_out: str = _TIMED_OUT,
     ) -> None:
-        """`timed_out` is what is told when no answer came in time."""
+        """`timed_out` is the error message if no answer came in time."""
         self._address = address
         self._new_context = context
         self._context: ssl.SSLContext | None = None
@@ -104,7 +104,7 @@ class Transport:
         self._places = asyncio.Semaphore(MOST_CALLS)
 
     async def post(self, body: bytes, *, until: float) -> WebhookResponse:
-        """Send a body and wait for the answer; CallFailed says why there is none."""
+        """Send a body and return the response; raise WebhookCallFailed if there is none."""
         call = _Call()
         try:
             async with asyncio.timeout_at(until), self._places:
@@ -123,7 +123,7 @@ class Transport:
             try:
                 return await self._exchange(connection, body, call)
             except _Stopped:
-                # The other side may close what it takes for unused while it is being used.
+                # The server may close a connection as unused just when it is used again.
                 if call.received:
                     raise
         return await self._exchange(await self._dial(), body, call)
@@ -162,7 +162,7 @@ class Transport:
         ).encode()
 
     async def _dial(self) -> _Connection:
-        """A new connection, to the first address of the host that takes one."""
+        """Open a connection to the first address of the host that accepts one."""
         if self._context is None:
             self._context = self._new_context()
         host, port = self._address.host, self._address.port
@@ -199,21 +199,21 @@ class Transport:
         except (ConnectionResetError, EOFError):
             raise _Stopped("EOF") from None
         except OSError as error:
-            if error.errno is None:  # asyncio's own, whose type is not the same in all releases
+            if error.errno is None:  # asyncio's own error, whose type differs between releases
                 raise _Stopped("net/http: TLS handshake timeout") from None
             shown = f"[{address}]" if ":" in address else address
             raise _Stopped(f"dial tcp {shown}:{port}: connect: {_error_text(error)}") from None
         return _Connection(reader, writer, _route(writer))
 
     async def close(self) -> None:
-        """Let go of all connections; those in use follow when they have answered."""
+        """Close all connections; those in use are closed after their answers."""
         self._closed = True
         idle, self._idle = self._idle, deque()
         await asyncio.gather(*(connection.close() for connection in idle))
 
 
 async def asked(transport: Transport, body: bytes, *, until: float) -> WebhookResponse:
-    """The answer, asking again when the other side wants it so, until the time is over."""
+    """Post a body, repeat when the webhook asks for a retry, and return the last response."""
     answer = await transport.post(body, until=until)
     for _ in range(_MOST_RETRIES):
         if (wait := retry_after(answer)) is None:
@@ -224,19 +224,19 @@ async def asked(transport: Transport, body: bytes, *, until: float) -> WebhookRe
 
 
 async def _sleep(seconds: float, *, until: float) -> None:
-    """Sleep, but not past the deadline: whoever comes next finds that it is over."""
+    """Sleep, but not past the deadline; the next call then times out."""
     left = until - asyncio.get_running_loop().time()
     await asyncio.sleep(min(seconds, max(left, 0)))
 
 
 def service_url(service: Mapping[str, Any]) -> str:
-    """The address of a webhook behind a service."""
+    """Return the URL of a webhook behind a service."""
     name, namespace, port = service["name"], service["namespace"], service.get("port") or 443
     return f"https://{name}.{namespace}.svc:{port}{service.get('path') or ''}"
 
 
 def no_service(address: WebhookAddress, name: str, timeout: float) -> WebhookCallFailed:
-    """Nothing is behind a service here, so nothing can be reached there."""
+    """Return the error for a webhook behind a service; services have no pods here."""
     url = quoted(f"https://{address.authority}{address.target(timeout)}")
     return WebhookCallFailed(f"Post {url}: service {quoted(name)} not found")
 
@@ -259,7 +259,7 @@ def _handshake_text(error: ssl.SSLError) -> str:
 
 
 class _Call:
-    """What is known of an answer so far; the parser tells it."""
+    """The state of an answer so far, as the parser reports it."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -270,7 +270,7 @@ class _Call:
         self.parts: list[bytes] = []
 
     def on_message_begin(self) -> None:
-        """Forget what came before, which is no answer yet: 100 Continue and its like."""
+        """Reset the state after an interim response such as 100 Continue."""
         self.done = self.has_headers = False
         self.headers = {}
 
@@ -297,7 +297,7 @@ class _Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     route: str
-    """From where to where, which nobody can tell once it is closed."""
+    """Local and remote address, which cannot be read once the connection is closed."""
     since: float = 0.0
 
     @property
@@ -308,14 +308,14 @@ class _Connection:
         self.writer.transport.abort()
 
     async def close(self) -> None:
-        """End it, and wait until it has ended: a loop that is closed before that hangs."""
+        """Close the connection and wait until it has ended; otherwise closing the loop hangs."""
         self.writer.close()
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_GRACE):
                 await self.writer.wait_closed()
 
     async def receive(self, call: _Call) -> WebhookResponse:
-        """Read one answer."""
+        """Read one response."""
         parser = httptools.HttpResponseParser(call)
         while True:
             data = await self.reader.read(_CHUNK)
@@ -341,7 +341,7 @@ def _malformed(data: bytes, call: _Call) -> _Stopped:
 
 
 def _ended(call: _Call, parser: httptools.HttpResponseParser) -> WebhookResponse:
-    """The answer that ends with its connection, if it is one that may."""
+    """Return a response that ends with its connection; raise if it must not end so."""
     if not call.has_headers:
         raise _Stopped("unexpected EOF" if call.received else "EOF")
     if "content-length" in call.headers or "transfer-encoding" in call.headers:

@@ -1,4 +1,4 @@
-"""Conversions between the versions of a kind: by webhook, in process, or in name only."""
+"""Conversion strategies of a kind: by webhook, in process, or by changing only apiVersion."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ __all__ = [
 
 TIMEOUT = 30.0
 _THREADS = 8
-"""For the functions that convert one kind."""
+"""The number of threads for the conversion functions of one kind."""
 _SMALL = 4096
 
 
 class ConversionStrategy(Protocol):
-    """How objects of a kind come from one version to another."""
+    """Converts objects of a kind between versions."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """The object in another version, as new data; ApiError if that cannot be had."""
+        """Return the object in another version, as new data; raise ApiError if that fails."""
         ...
 
     async def close(self) -> None:
-        """Let go of what it holds."""
+        """Close connections."""
         ...
 
 
@@ -72,7 +72,7 @@ def conversion_of(
     *,
     timeout: float = TIMEOUT,
 ) -> ConversionStrategy:
-    """What a definition's `spec.conversion` asks for, or what is served here for its kind."""
+    """Return the strategy of a definition: the in-process converter, or else `spec.conversion`."""
     if served is not None:
         return InProcessConversion(served, timeout=timeout)
     if conversion and conversion.get("strategy") == "Webhook":
@@ -81,7 +81,7 @@ def conversion_of(
 
 
 class RenamingConversion:
-    """For kinds whose versions differ in nothing but their schemas: apiVersion changes."""
+    """For kinds whose versions differ only in their schemas: only apiVersion changes."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
         return await _in_turn(obj, lambda: _renamed(obj, api_version))
@@ -97,19 +97,19 @@ def _renamed(obj: Object, api_version: str) -> Object:
 
 
 async def _in_turn(obj: Object, work: Callable[[], Object]) -> Object:
-    """Convert an object here if it is small, and in a worker thread if it is not."""
+    """Convert an object directly if it is small, and otherwise in a worker thread."""
     return await off_loop(work) if is_larger(obj, _SMALL) else work()
 
 
 def _needs_none(obj: Object, api_version: str) -> bool:
-    """Whether an object is in the version already, or has nothing that could be converted."""
+    """Report whether an object is in the version already, or has nothing to convert."""
     return obj.get("apiVersion") == api_version or not obj.keys() - {"apiVersion", "kind"}
 
 
 class InProcessConversion:
-    """For conversions that this process itself serves: a function in the place of the call.
+    """Calls the converter of this process instead of a webhook.
 
-    Its answers are held to the same rules, and it fails in the same words.
+    Its results are checked by the same rules, and its errors have the same wording.
     """
 
     def __init__(self, converter: ObjectConverter, *, timeout: float = TIMEOUT) -> None:
@@ -137,8 +137,8 @@ class InProcessConversion:
     async def _run(self, obj: Object, version: str) -> Object:
         if not self._converter.calls_functions:
             return await _in_turn(obj, lambda: self._converter.convert(obj, version))
-        # Others are answered while functions of a user take their time, and this kind has threads
-        # of its own: functions of another kind that hang do not hold it up.
+        # User functions may take long, so they run in threads. Each kind has its own threads, so
+        # that functions that hang do not block other kinds.
         work = partial(self._converter.convert, obj, version)
         return await self._threads.run_within(self._timeout, work)
 
@@ -153,7 +153,7 @@ def _name_of(obj: Object) -> str:
 
 
 class WebhookConversion:
-    """For conversions that somebody else serves over HTTPS; one for each definition."""
+    """Calls a conversion webhook over HTTPS; one instance for each definition."""
 
     def __init__(
         self, conversion: Mapping[str, Any], kind: ResourceKind, *, timeout: float = TIMEOUT
@@ -173,7 +173,7 @@ class WebhookConversion:
         return f"<Webhook of {self._kind.resource} at {self._address.authority}>"
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """Ask for one object in another version."""
+        """Request one object in another version."""
         if _needs_none(obj, api_version):
             return _renamed(obj, api_version)
         review = ConversionRequest(
@@ -188,7 +188,7 @@ class WebhookConversion:
         return review.converted(answer.body)
 
     async def _ask(self, body: bytes) -> WebhookResponse:
-        """The answer, asking again when the webhook wants it so, until the time is over."""
+        """Return the response, with retries if the webhook asks for them, until the timeout."""
         if self._service:
             raise no_service(self._address, self._service["name"], self._timeout)
         until = asyncio.get_running_loop().time() + self._timeout
@@ -198,7 +198,7 @@ class WebhookConversion:
         try:
             return context_for(base64.b64decode(self._bundle))
         except (ssl.SSLError, binascii.Error):
-            # The real server cannot even begin to serve such a kind.
+            # kube-apiserver cannot serve such a kind at all.
             raise internal("error resolving resource") from None
 
     async def close(self) -> None:

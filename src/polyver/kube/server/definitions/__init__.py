@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: which names are accepted, what is served, and what goes with one."""
+"""CustomResourceDefinitions: validation, accepted names, served kinds and cleanup."""
 
 from polyver.kube.server.definitions._lifecycle import Definitions
 from polyver.kube.server.definitions._removed_versions import DroppedVersions

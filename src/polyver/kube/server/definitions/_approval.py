@@ -1,4 +1,4 @@
-"""Groups that belong to Kubernetes itself: who defines a kind there says who approved of it."""
+"""Approval of kinds in groups that belong to Kubernetes: an annotation states the approval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SEE = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What the annotation says."""
+    """The outcome of reading the approval annotation."""
 
     reason: str
     text: str
@@ -32,7 +32,7 @@ class Approval:
 
 
 def approval(group: str, annotations: Mapping[str, str]) -> Approval | None:
-    """Whether a definition is approved of, in a group where it has to be.
+    """Return the approval of a definition; None in groups that need none.
 
     >>> approval("ex.io", {}) is None
     True
@@ -61,7 +61,7 @@ def _is_url(text: str) -> bool:
 
 
 def check_approval(new: Object, old: Object | None) -> Iterable[Cause]:
-    """What is wrong with the annotation, unless it was as wrong before."""
+    """Yield the problem of the annotation, unless the old definition had the same one."""
     group, annotations = new["spec"]["group"], new["metadata"].get("annotations") or {}
     found = approval(group, annotations)
     before = approval(group, old["metadata"].get("annotations") or {}) if old else None

@@ -1,4 +1,4 @@
-"""Conditions of a definition: what they say, and when they said something else last."""
+"""Conditions of a definition, and their last transition times."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["is_established", "made", "set_condition", "with_condition"]
 
 
 def made(kind: str, status: str, reason: str, message: str) -> Object:
-    """A condition without its time."""
+    """Return a condition without its time."""
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
 def is_established(definition: Mapping[str, Any]) -> bool:
-    """Whether the names were accepted once, since which it is served."""
+    """Report whether the names were accepted once; from then on the kind is served."""
     conditions = (definition.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 def with_condition(definition: Object, condition: Object, now: str) -> Object:
-    """A definition with one of its conditions changed."""
+    """Return a definition with one of its conditions changed."""
     status = definition.get("status") or {}
     conditions = set_condition(status.get("conditions") or [], condition, now)
     return definition | {"status": status | {"conditions": conditions}}

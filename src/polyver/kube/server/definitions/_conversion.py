@@ -1,4 +1,4 @@
-"""How objects get from one version to another: what a definition may say of it."""
+"""Validation of `spec.conversion` of a definition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORM = "; desired format: https://host[/path]"
 
 
 def check_conversion(conversion: Mapping[str, Any], *, any_ca: bool) -> Iterable[Cause]:
-    """What is wrong with the way between versions; whether its CA is looked at depends."""
+    """Yield the problems of `spec.conversion`; with `any_ca` the CA bundle is not checked."""
     strategy = conversion.get("strategy") or ""
     webhook = conversion.get("webhook") or {}
     client, reviews = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
@@ -80,7 +80,7 @@ def _check_url(url: str, path: str) -> Iterable[Cause]:
 
 
 def _unreadable(url: str) -> str:
-    """Why a text is no URL at all."""
+    """Return why a string is not a URL; an empty string if it is one."""
     if url.startswith(":"):
         return "missing protocol scheme"
     try:
@@ -91,7 +91,7 @@ def _unreadable(url: str) -> str:
 
 
 def _check_service(service: Mapping[str, Any], path: str) -> Iterable[Cause]:
-    # The real server mixes the two up when it says which is missing.
+    # In its messages kube-apiserver exchanges these two fields.
     if not service.get("namespace"):
         yield required(f"{path}.name")
     if not service.get("name"):
@@ -134,7 +134,7 @@ def _check_reviews(versions: list[str]) -> Iterable[Cause]:
 
 
 def is_ca_bundle(encoded: str) -> bool:
-    """Whether a text in base64 holds certificates."""
+    """Report whether a base64 string holds certificates."""
     from cryptography import x509
 
     try:

@@ -1,4 +1,4 @@
-"""Definitions between requests: their names are accepted, their kinds served and cleaned up."""
+"""The work on definitions between requests: accept names, serve kinds, clean up deleted ones."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _NOT_OURS = made(
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """What is in the catalogue for a definition, and what it was made from."""
+    """The catalogue entries of a definition, and the data they were made from."""
 
     facts: object
     going: bool
@@ -83,13 +83,13 @@ class _Served:
     watches: set[StoreWatch]
 
     async def close(self) -> None:
-        """Let go of the webhook that converted, if there was one."""
+        """Close the conversion, which may hold connections to a webhook."""
         for resource in self.resources[:1]:
             if isinstance(resource.conversion, CustomConversion):
                 await resource.conversion.close()
 
     def end_watches(self) -> None:
-        """Whoever watches begins again, with what is served now."""
+        """End all watches; clients start new ones on the resource as it is served now."""
         for watch in list(self.watches):
             watch.close()
 
@@ -102,30 +102,30 @@ async def _closed_later(served: _Served) -> None:
 
 
 class Definitions:
-    """Follows all definitions: accepts their names, serves them, and cleans up behind them."""
+    """Watches all definitions: accepts their names, serves them, and cleans up after them."""
 
     def __init__(self, server: ServerContext) -> None:
         self._server = server
         self._names = NamesInUse()
         self._waiting: set[str] = set()
-        """Definitions that do not have all the names that they want."""
+        """Definitions that did not get all the names that they want."""
         self._served: dict[str, _Served] = {}
         self._following = False
         self._cleaning: dict[str, asyncio.Task[None]] = {}
         self._retired: set[asyncio.Task[None]] = set()
         server.conversions.subscribe(self._converted_otherwise)
         self._emptied: dict[str, int] = {}
-        """The revisions as of which the objects of definitions that are gone were gone."""
+        """For deleted definitions: the revision at which their objects were gone."""
 
     def load(self) -> None:
-        """Serve what was accepted before."""
+        """Serve the definitions that were accepted before the start."""
         for entry in self._server.store.page(_PREFIX).entries:
             definition = _decoder.decode(entry.value)
             self._note(entry.key, definition)
             self._serve(entry, definition)
 
     async def run(self) -> None:
-        """Follow every change until the store is closed."""
+        """Process every change until the store is closed."""
         self._following = True
         try:
             while True:
@@ -141,7 +141,7 @@ class Definitions:
                 await served.close()
 
     def _retire(self, served: _Served) -> None:
-        """Close what is no longer served, when the requests that still use it have ended."""
+        """Close a replaced entry after the requests that still use it have ended."""
         task = asyncio.create_task(_closed_later(served))
         self._retired.add(task)
         task.add_done_callback(self._retired.discard)
@@ -162,7 +162,7 @@ class Definitions:
             watch.close()
 
     async def _settle(self, keys: Iterable[str]) -> None:
-        """Decide on one definition after the other, and write down all decisions at once."""
+        """Decide on the definitions one after the other, then write all decisions at once."""
         queue, decided = deque(dict.fromkeys(keys)), dict[str, tuple[StoreEntry, Object]]()
         while queue:
             await asyncio.sleep(0)  # requests are answered in between
@@ -179,7 +179,7 @@ class Definitions:
             waiting = self._note(key, before)
             new = before | {"status": accepted(before, self._names, self._server.timestamp())}
             queue.extend(dict.fromkeys([*waiting, *self._note(key, new)]))
-            # Whoever reads that it is established finds it served.
+            # A client that reads "Established" must find the kind served.
             self._serve(entry, new)
             if _is_going(found):
                 self._clean(key)
@@ -188,7 +188,7 @@ class Definitions:
         await asyncio.gather(*(self._write(entry, new) for entry, new in decided.values()))
 
     def _note(self, key: str, definition: Object) -> list[str]:
-        """Remember the names of a definition; those that wait are returned if it lost some."""
+        """Record the names of a definition; if they changed, return others that wait for names."""
         group, status = definition["spec"]["group"], definition["status"]
         changed = self._names.note(key, group, status["acceptedNames"])
         if any(map(_is_refused, status.get("conditions") or ())):
@@ -201,7 +201,7 @@ class Definitions:
         return [key for key in self._names.group(group) if key in self._waiting]
 
     def _forget(self, key: str) -> list[str]:
-        """No longer serve what is gone; the definitions that may get its names are returned."""
+        """Stop serving a deleted kind; return the definitions that may get its names."""
         if gone := self._served.pop(key, None):
             self._server.catalogue.replace(gone.resources, [])
             self._retire(gone)
@@ -210,7 +210,7 @@ class Definitions:
         return [each for each in self._names.forget(key) if each in self._waiting]
 
     def _converted_otherwise(self, name: str) -> None:
-        """Serve a kind anew when something else converts it."""
+        """Serve a kind again after its in-process converter changed."""
         if f"{_PREFIX}{name}" in self._served:
             entry = self._server.store.get(f"{_PREFIX}{name}")
             if entry is not None:
@@ -226,7 +226,7 @@ class Definitions:
         same = before is not None and before.facts == facts
         if before and same and before.going == going:
             return
-        # That a kind is about to go is no reason to end watches: they tell of its objects' end.
+        # The start of a deletion must not end watches: they report the deletion of the objects.
         watches = before.watches if before and same else set()
         made = self._made(entry, definition) if is_established(definition) else []
         new = [replace(each, watches=watches) for each in made]
@@ -241,19 +241,19 @@ class Definitions:
         if self._is_builtin(definition):
             return []
         try:
-            # What is written until now may not be as the definition describes it now; at the
-            # start there was nobody who could have written.
+            # Until now requests may have written objects by the old schema. At the start there were
+            # no requests.
             settled = self._server.store.revision if self._following else entry.revision
             served = self._converter(definition)
             made = custom_resources(definition, entry, settled=settled, served=served)
         except Exception as error:
-            # One kind that cannot be served is not in the way of all others.
+            # A kind that cannot be served must not prevent the others from being served.
             Log().failure("a kind cannot be served", error, definition=entry.key)
             return []
         return [each for each in made if not self._is_reserved(each)]
 
     def _is_builtin(self, definition: Object) -> bool:
-        """Whether a kind of the server itself is stored where its objects would be."""
+        """Report whether a built-in kind is stored under the same prefix."""
         group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
         return any(
             (each.kind.group, each.kind.plural) == (group, plural)
@@ -262,7 +262,7 @@ class Definitions:
         )
 
     def _is_reserved(self, resource: ServedResource) -> bool:
-        """Versions of a group that the server itself serves are not added to."""
+        """Report whether the server itself serves this group version, which is not extended."""
         wanted = resource.kind.api_version
         return any(
             each.kind.api_version == wanted
@@ -270,10 +270,13 @@ class Definitions:
             if not each.kind.custom
         )
 
-    # Writing: what the server says of a definition is its own, as others see in managedFields.
+    # The server owns the status that it writes, as managedFields show.
 
     async def _write(self, entry: StoreEntry, new: Object, *, delete: bool = False) -> bool:
-        """Whether a definition was still as it was read; if not, the next change is waited for."""
+        """Write a definition; return False if it has changed since it was read.
+
+        The watch then reports the other change, which is processed instead.
+        """
         resource = self._resource
         if not delete:
             new = new | {"metadata": {**new["metadata"]}}
@@ -302,7 +305,7 @@ class Definitions:
         place = ApiPath(_GROUP, "v1", _PLURAL, subresource="status")
         return Call(self._server, request, resource, place, Query(""), PLAIN)
 
-    # Cleaning up: the objects of a definition go first.
+    # The objects of a definition are deleted before it.
 
     def _clean(self, key: str) -> None:
         if key not in self._cleaning:
@@ -311,7 +314,7 @@ class Definitions:
             task.add_done_callback(lambda _: self._cleaning.pop(key, None))
 
     async def _cleaned(self, key: str) -> None:
-        """Delete all objects of a kind, wait until they are gone, and let its definition go."""
+        """Delete all objects of a kind, wait until they are gone, and remove the finalizer."""
         with suppress(StoreClosed):
             while await self._tell(key, _IN_PROGRESS):
                 try:
@@ -326,7 +329,7 @@ class Definitions:
                     await asyncio.sleep(_LOOK_AGAIN)
 
     async def _tell(self, key: str, condition: Object) -> bool:
-        """Set a condition of a definition that waits for its objects to go, if it still does."""
+        """Set a condition of a definition; return False if it no longer waits for its objects."""
         while (entry := self._server.store.get(key)) is not None:
             definition = _decoder.decode(entry.value)
             if not _is_going(definition):
@@ -337,7 +340,7 @@ class Definitions:
         return False
 
     async def _empty(self, key: str) -> Object:
-        """Delete all objects of a kind, and wait until they are gone; how that went."""
+        """Delete all objects of a kind, wait until they are gone; return the last condition."""
         store, entry = self._server.store, self._server.store.get(key)
         definition = _decoder.decode(entry.value) if entry else {}
         if entry is None or not is_established(definition):
@@ -350,7 +353,7 @@ class Definitions:
             await delete_all(self._server, resource)
             while store.page(resource.prefix, limit=1).entries:
                 events = await watch.batch(_LOOK_AGAIN)
-                # What was already on its way when the deletion began has arrived since.
+                # Objects whose creation began before the deletion have been stored since.
                 if any(event.previous is None for event in events):
                     await delete_all(self._server, resource)
         finally:
@@ -358,7 +361,7 @@ class Definitions:
         return _DONE
 
     async def _release(self, key: str, last: Object) -> None:
-        """Take the finalizer away, and with it the definition if nobody else holds it."""
+        """Remove the finalizer, and delete the definition if it was the last one."""
         while (entry := self._server.store.get(key)) is not None:
             definition = _decoder.decode(entry.value)
             if not _is_going(definition):
@@ -374,7 +377,7 @@ class Definitions:
                 return
 
     async def _sweep(self, entry: StoreEntry) -> None:
-        """Delete what arrived after the objects of an earlier definition of the same name."""
+        """Delete objects stored after the cleanup of an earlier definition with this name."""
         since = self._emptied.get(entry.key)
         if since is None or entry.created <= since:
             return
@@ -390,7 +393,7 @@ class Definitions:
 
 
 async def _compile(definition: Object, size: int) -> None:
-    """Compile the schemas of a large definition in a worker thread; they are kept for `_serve`."""
+    """Compile the schemas of a large definition in a worker thread; `_serve` finds them cached."""
     if size > SMALL:
         schemas = [schema_of(each) for each in definition["spec"]["versions"]]
         await off_loop(lambda: [compiled(each) for each in schemas])
@@ -401,12 +404,12 @@ def _is_refused(condition: Object) -> bool:
 
 
 def _is_going(definition: Object) -> bool:
-    """Whether a definition waits for its objects to go."""
+    """Report whether a definition is being deleted and waits for its objects to go."""
     metadata = definition["metadata"]
     return "deletionTimestamp" in metadata and CLEANUP in (metadata.get("finalizers") or ())
 
 
 def _facts(definition: Object) -> tuple[object, ...]:
-    """What decides on how a kind is served."""
+    """Return the data that determines how a kind is served."""
     uid, names = definition["metadata"]["uid"], definition["status"]["acceptedNames"]
     return is_established(definition), definition["spec"], names, uid

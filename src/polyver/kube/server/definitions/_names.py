@@ -1,4 +1,4 @@
-"""Names of custom kinds: no two definitions of a group have the same, whoever comes first."""
+"""Names of custom kinds: within a group, each name belongs to the definition that got it first."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class NamesInUse:
         self._by_group: dict[str, dict[str, Mapping[str, Any]]] = {}
 
     def note(self, key: str, group: str, names: Mapping[str, Any]) -> bool:
-        """Remember what a definition has; whether that is something else than before."""
+        """Record the names of a definition, and return True if they changed."""
         known = self._by_group.setdefault(group, {})
         changed = known.get(key) != names
         known[key] = names
         return changed
 
     def forget(self, key: str) -> list[str]:
-        """Set the names of a definition free; the others of its group are returned."""
+        """Free the names of a definition, and return the other definitions of its group."""
         for group, known in list(self._by_group.items()):
             if known.pop(key, None) is not None:
                 if not known:
@@ -39,15 +39,15 @@ class NamesInUse:
         return []
 
     def group(self, group: str) -> list[str]:
-        """The definitions of a group."""
+        """Return the keys of the definitions of a group."""
         return list(self._by_group.get(group, ()))
 
     def keys(self) -> list[str]:
-        """All definitions."""
+        """Return the keys of all definitions."""
         return [key for known in self._by_group.values() for key in known]
 
     def resources(self, group: str) -> set[str]:
-        """Everything that stands for a resource in a group."""
+        """Return all resource names in a group: plural, singular and short names."""
         return {
             name
             for names in self._by_group.get(group, {}).values()
@@ -56,13 +56,13 @@ class NamesInUse:
         }
 
     def kinds(self, group: str) -> set[str]:
-        """Everything that stands for a kind in a group."""
+        """Return all kind names in a group: kinds and list kinds."""
         known = self._by_group.get(group, {}).values()
         return {names[field] for names in known for field in ("kind", "listKind") if field in names}
 
 
 def accepted(definition: Object, in_use: NamesInUse, now: str) -> Object:
-    """The status of a definition among others: the names that it gets, and the conditions."""
+    """Return the status of a definition: its accepted names, and the conditions."""
     names, conflict = _given(definition, in_use)
     conditions = list(definition["status"].get("conditions") or [])
     group, annotations = definition["spec"]["group"], definition["metadata"].get("annotations")
@@ -75,7 +75,7 @@ def accepted(definition: Object, in_use: NamesInUse, now: str) -> Object:
 
 
 def _outcome(conflict: tuple[str, str] | None, *, established: bool) -> list[Object]:
-    """What was established once stays so, whatever becomes of its names."""
+    """Return the conditions to set; a kind that was established stays so after a conflict."""
     if conflict:
         first = made("NamesAccepted", "False", *conflict)
         second = made("Established", "False", "NotAccepted", "not all names are accepted")
@@ -87,7 +87,7 @@ def _outcome(conflict: tuple[str, str] | None, *, established: bool) -> list[Obj
 
 
 def _given(definition: Object, in_use: NamesInUse) -> tuple[Object, tuple[str, str] | None]:
-    """The names that a definition gets, and the last conflict if it does not get all."""
+    """Return the names that a definition gets, and the last conflict if it does not get all."""
     spec, had = definition["spec"], definition["status"]["acceptedNames"]
     wanted, got = spec["names"], dict(had)
     resources, kinds = in_use.resources(spec["group"]), in_use.kinds(spec["group"])
@@ -125,12 +125,12 @@ def _set(names: Object, field: str, value: object) -> None:
 
 
 def required_names(names: Mapping[str, Any]) -> Iterable[Cause]:
-    """The names that a definition has to ask for."""
+    """Return a cause for each required name that is missing."""
     return [required(f"spec.names.{field}") for field in _REQUIRED if not names.get(field)]
 
 
 def check_names(names: Mapping[str, Any], path: str) -> Iterable[Cause]:
-    """What is wrong with names, asked for or given."""
+    """Yield the problems of names, requested or accepted."""
     for field in ("plural", "singular"):
         yield from _check_label(names.get(field) or "", f"{path}.{field}")
     for field in ("kind", "listKind"):

@@ -1,8 +1,8 @@
-"""Versions that a write takes out of a definition: refused while something still needs one.
+"""Refuses to remove a version from a definition while something needs that version.
 
-kube-apiserver looks at `status.storedVersions` alone, which anybody can trim. An object that is
-stored in a version that is gone cannot be read or deleted any more. One whose managedFields name
-it can never be applied again: the server would have to convert to a version that nobody knows.
+kube-apiserver checks only `status.storedVersions`, which anybody can trim. An object that is stored
+in a removed version cannot be read or deleted any more. An object whose managedFields name one can
+never be applied again, because the server would have to convert it to an unknown version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from polyver.kube.store import StoreEntry
 __all__ = ["DroppedVersions"]
 
 _SOME: Final = 200
-"""How many objects are looked at before other requests have their turn."""
+"""The number of objects that are checked before other requests run."""
 _NAMED: Final = 3
 
 
@@ -50,12 +50,12 @@ _decode = msgspec.json.Decoder(_Stored).decode
 
 @dataclass(slots=True)
 class _Needs:
-    """Who needs a version."""
+    """The objects and field managers that need a version."""
 
     stored: list[str] = field(default_factory=list)
-    """The names of the objects that are stored in it."""
+    """The names of objects that are stored in the version."""
     owned: list[str] = field(default_factory=list)
-    """The names of the objects whose managedFields name it."""
+    """The names of objects whose managedFields name the version."""
     managers: set[str] = field(default_factory=set)
 
     def note(self, obj: _Stored, api_version: str) -> None:
@@ -129,7 +129,7 @@ class DroppedVersions:
 
 
 def needed_between(converter: ObjectConverter, staying: Collection[str]) -> Iterator[str]:
-    """Versions that a conversion between two that stay leads through, and that do not stay."""
+    """Yield a message for each removed version on a conversion path between two that stay."""
     known = [each for each in converter.versions if each in staying]
     told = set()
     for source, target in _pairs(known):

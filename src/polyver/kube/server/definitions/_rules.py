@@ -1,4 +1,4 @@
-"""What a write of a definition fills in, sets, refuses and warns of."""
+"""Rules for writes of a definition: defaults, server-set fields, checks and warnings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PRESERVED = "spec.preserveUnknownFields"
 
 
 class DefinitionRules(KindRules):
-    """A definition names one kind, its versions, and the one version that is stored."""
+    """The rules of CustomResourceDefinitions."""
 
     unconditional = False
     counts = True
@@ -76,12 +76,15 @@ class DefinitionRules(KindRules):
         return warnings_of(obj["spec"], old["spec"] if old else None)
 
     def held(self, obj: Object) -> bool:
-        """Not even the first DELETE takes a definition away: its objects go before it."""
+        """Report whether a definition stays; the first DELETE only marks it for deletion.
+
+        Its objects are deleted before it.
+        """
         return super().held(obj) or "deletionTimestamp" not in obj["metadata"]
 
     def begin_deletion(self, obj: Object, now: str) -> None:
         metadata, status = obj["metadata"], obj["status"]
-        # What becomes of dependents is not asked for before the second DELETE.
+        # The policy for dependents only counts in the second DELETE.
         aside = (CLEANUP, ORPHAN, FOREGROUND)
         kept = [each for each in metadata.get("finalizers") or [] if each not in aside]
         metadata |= {"deletionTimestamp": now, "finalizers": [*kept, CLEANUP]}
@@ -92,7 +95,7 @@ class DefinitionRules(KindRules):
 
 
 def _named(names: Mapping[str, Any]) -> Object:
-    """Names of which some follow from the kind."""
+    """Complete names with those that follow from the kind."""
     kind = names.get("kind") or ""
     implied = {"singular": kind.lower(), "listKind": f"{kind}List"} if kind else {}
     return {**names} | {field: names.get(field) or name for field, name in implied.items()}
@@ -111,7 +114,7 @@ def _converted(conversion: Mapping[str, Any] | None) -> Object:
 
 
 def _stored(spec: Mapping[str, Any]) -> list[str]:
-    """The version that is stored; the first, should there be several."""
+    """Return the storage version, as a list; the first if there are several."""
     return [each["name"] for each in spec.get("versions") or () if each["storage"]][:1]
 
 
@@ -126,7 +129,7 @@ def _check_name(obj: Object) -> Iterable[Cause]:
 
 
 def _check_spec(spec: Object, *, any_ca: bool) -> Iterable[Cause]:
-    """What is wrong with a definition, in the order in which the real server tells it."""
+    """Yield the problems of a definition, in the order of kube-apiserver."""
     versions, preserves = DefinitionVersions.of(spec), bool(spec.get("preserveUnknownFields"))
     yield from _check_group(spec.get("group") or "")
     yield from _check_scope(spec.get("scope") or "")
@@ -164,7 +167,7 @@ def _check_scope(scope: str) -> Iterable[Cause]:
 
 
 def _check_fixed(obj: Object, old: Object) -> Iterable[Cause]:
-    """What stays as it is: some of it always, and some once objects may be stored."""
+    """Yield a cause for each changed immutable field; some only once the kind is established."""
     new, before = obj["spec"], old["spec"]
     fields = [("scope",), ("names", "kind")] if is_established(old) else []
     for path in (*fields, ("group",), ("names", "plural")):
@@ -206,7 +209,10 @@ def _check_stored(stored: list[str] | None, versions: Sequence[Object]) -> Itera
 
 
 def _may_have_any_ca(old: Object) -> bool:
-    """A CA that is none is refused once the kind is served, unless it was none before."""
+    """Report whether a CA bundle is not checked.
+
+    A bad bundle is refused once the kind is established, unless the old one was bad too.
+    """
     if not is_established(old):
         return True
     webhook = old["spec"]["conversion"].get("webhook") or {}
@@ -215,7 +221,10 @@ def _may_have_any_ca(old: Object) -> bool:
 
 
 def _servable(obj: Object, causes: list[Cause]) -> list[Cause]:
-    """What cannot be served is not stored: it would be in the way of the next start."""
+    """Compile the schemas if there are no problems, which raises if one cannot be compiled.
+
+    A definition that cannot be served must not be stored, because the next start would fail.
+    """
     if not causes:
         for schema in schemas_of(obj["spec"]):
             compiled(schema)

@@ -1,7 +1,7 @@
-"""The versions of a definition, as the real server looks at them.
+"""Validation of the versions of a definition, as in kube-apiserver.
 
-What all versions have in common it moves out of them before it looks for mistakes. Therefore
-refusals name places such as `spec.validation` that nobody wrote.
+Before it validates, kube-apiserver moves fields that are the same in all versions to the spec.
+Therefore errors name fields such as `spec.validation` that the definition does not contain.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _MOST_TEXT = 256
 
 @dataclass(frozen=True, slots=True)
 class DefinitionVersions:
-    """The versions of a definition, and what all of them have."""
+    """The versions of a definition, and the fields that all of them share."""
 
     given: Sequence[Object] | None
-    """The versions without what they have in common."""
+    """The versions without the shared fields."""
     shared: Object
 
     @classmethod
@@ -42,7 +42,7 @@ class DefinitionVersions:
         return cls(given, {name: value for name, value in shared.items() if value is not None})
 
     def check_schemas_given(self) -> Iterable[Cause]:
-        """Every version has a schema."""
+        """Yield a cause for each version without a schema."""
         if _schema(self.shared) is not None:
             return
         for number, version in enumerate(self.given or ()):
@@ -50,7 +50,7 @@ class DefinitionVersions:
                 yield required(f"spec.versions[{number}].schema.openAPIV3Schema")
 
     def check_each(self) -> Iterable[Cause]:
-        """What is wrong with a version, and not with all of them."""
+        """Yield the problems of single versions."""
         for number, version in enumerate(self.given or ()):
             path, name = f"spec.versions[{number}]", version["name"]
             if problems := dns_1035_label_problems(name):
@@ -62,14 +62,14 @@ class DefinitionVersions:
             yield from _check_parts(version, schema, path)
 
     def _has_status(self, name: str) -> bool:
-        """Whether a version has a status of its own, asked of the first of that name."""
+        """Report whether a version has a status subresource, by the first version of that name."""
         versions = self.given or ()
         if not any("subresources" in each for each in versions):
             return _has_status(self.shared)
         return _has_status(next(each for each in versions if each["name"] == name))
 
     def check_set(self) -> Iterable[Cause]:
-        """What is wrong with the versions taken together."""
+        """Yield the problems of the versions as a set."""
         versions = self.given or ()
         names = [each["name"] for each in versions]
         if len(set(names)) < len(names):
@@ -86,7 +86,7 @@ class DefinitionVersions:
         return Cause("spec.versions", f"Invalid value: {shown}: {problem}")
 
     def check_shared(self) -> Iterable[Cause]:
-        """What is wrong with what all versions have."""
+        """Yield the problems of the shared fields."""
         schema = _schema(self.shared)
         if schema is not None:
             status = any(map(_has_status, (self.shared, *(self.given or ()))))
@@ -118,7 +118,7 @@ def _check_parts(version: Object, schema: Object | None, path: str) -> Iterable[
     if fields and schema is not None:
         yield from check_selectable(fields, schema, f"{path}.selectableFields")
     elif fields:
-        # It also happens when only one of the two is the same in all versions.
+        # This also happens when only one of the two is the same in all versions.
         text = "validations.schema is included"
         if path != "spec":
             text = "`version.schema.openAPIV3Schema` is not included"
@@ -149,7 +149,7 @@ def _text_problems(text: str, *, deprecated: bool) -> Iterable[str]:
             return
 
 
-# A version as the real server prints it: all its fields, by their names in the program.
+# A version as kube-apiserver prints it: all fields, by their names in Go.
 
 _COLUMN = {"name": "", "type": "", "format": "", "description": "", "priority": 0, "jsonPath": ""}
 _SCALE = {"specReplicasPath": "", "statusReplicasPath": "", "labelSelectorPath": None}
@@ -201,7 +201,7 @@ def _pairs(shown: Mapping[str, str]) -> str:
 
 
 def schemas_of(spec: Mapping[str, Any]) -> Iterable[Object]:
-    """The schemas of all versions."""
+    """Yield the schemas of all versions."""
     for version in spec.get("versions") or ():
         schema = _schema(version)
         if schema is not None:

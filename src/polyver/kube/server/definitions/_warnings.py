@@ -1,4 +1,4 @@
-"""What users are told of a definition that is accepted all the same."""
+"""Warnings about definitions that are accepted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def warnings_of(spec: Schema, old: Schema | None) -> Iterator[str]:
-    """What is new in a definition and may surprise: formats that nothing checks, odd sets."""
+    """Yield warnings that are new in a definition: unchecked formats, unsupported sets."""
     known = {*_oddities(old)} if old else set()
     yield from (text for text in _oddities(spec) if text not in known)
 
@@ -33,7 +33,7 @@ def _oddities(spec: Schema) -> Iterator[str]:
 
 
 def _set_of(schema: Schema) -> str:
-    """Of what a set is one."""
+    """Return the type of the items if a schema is a set, otherwise an empty string."""
     items = schema.get("items")
     if schema.get("x-kubernetes-list-type") == "set" and isinstance(items, Mapping):
         return items.get("type") or ""
@@ -47,7 +47,7 @@ def _is_checked(name: str, kind: str) -> bool:
 
 
 def _walk(schema: Schema) -> Iterator[Schema]:
-    """A schema and all schemas inside of it."""
+    """Yield a schema and all schemas inside it."""
     yield schema
     for name in ("allOf", "anyOf", "oneOf"):
         for each in schema.get(name) or ():
@@ -61,7 +61,7 @@ def _walk(schema: Schema) -> Iterator[Schema]:
 
 
 def has_defaults(spec: Schema) -> bool:
-    """Whether there is a default anywhere."""
+    """Report whether any schema has a default."""
     return any(
         each.get("default") is not None for schema in schemas_of(spec) for each in _walk(schema)
     )

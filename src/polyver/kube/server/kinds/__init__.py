@@ -1,4 +1,4 @@
-"""The built-in kinds: which there are, and what each adds to the common way of a write."""
+"""The built-in kinds, and the rules that each adds to a write."""
 
 from __future__ import annotations
 
@@ -68,19 +68,19 @@ _SELECTORS = {
 
 
 def builtin_resources() -> Iterable[ServedResource]:
-    """All built-in kinds, ready to be served."""
+    """Return all built-in kinds, ready to be served."""
     return [_resource(kind) for kind in builtin_kinds()]
 
 
 def lifecycle(server: ServerContext) -> NamespaceLifecycle:
-    """What keeps objects out of namespaces that are not there."""
+    """Return the admission link that refuses objects in missing or terminating namespaces."""
     namespaces = server.catalogue.get("", "v1", "namespaces")
     assert namespaces is not None
     return NamespaceLifecycle(server, namespaces.kind)
 
 
 def addresses(server: ServerContext) -> Admission:
-    """What gives services their addresses."""
+    """Return the admission link that allocates the addresses of services."""
     services = server.catalogue.get("", "v1", "services")
     assert services is not None
     return ServiceAddresses(server, services.kind)
@@ -111,7 +111,7 @@ def _conversion(kind: ResourceKind) -> StorageConversion | None:
 
 
 def _shapes(kind: ResourceKind) -> Mapping[str, Shape]:
-    """The shapes of all versions of a kind: clients write, and own fields, in any of them."""
+    """Return the shapes of all versions of a kind; clients write and own fields in any."""
     versions = [kind.api_version]
     if kind.kind == "Event":
         versions = list(EVENTS)
@@ -126,7 +126,7 @@ def _shape_in(api_version: str, kind: str) -> Shape:
 
 
 def _stored(kind: ResourceKind) -> ResourceKind:
-    """Events are stored as the core group has them, autoscalers in their newer version."""
+    """Return the kind as stored: events in the core group, autoscalers in v2."""
     if kind.resource == "events.events.k8s.io":
         return replace(kind, group="", version="v1")
     if kind.plural == "horizontalpodautoscalers":

@@ -1,7 +1,7 @@
-"""Addresses and ports of services: nobody listens there, but no two services have the same.
+"""Allocation of cluster IPs and node ports to services, each used once; nothing listens there.
 
-They are given last, to services that are right in everything else, and are free again when the
-service is gone: what is taken is what the stored services say.
+They are allocated last, to services that are otherwise valid, and are free again when the service
+is deleted: the stored services show which ones are taken.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _RANGE = f"The range of valid ports is {_FIRST_PORT}-{_LAST_PORT}"
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """Something of which there is only so much."""
+    """A limited range of numbers to allocate from."""
 
     name: str
     numbers: range
     written: Callable[[int], str]
 
     def pick(self, taken: set[str]) -> str | None:
-        """One that nobody has: any, so that nobody relies on an order."""
+        """Return a free value from a random start, so that nobody relies on an order."""
         start = secrets.randbelow(len(self.numbers))
         for step in range(len(self.numbers)):
             found = self.written(self.numbers[(start + step) % len(self.numbers)])
@@ -52,19 +52,19 @@ _PORTS = _Pool("a nodePort", range(_FIRST_PORT, _LAST_PORT + 1), str)
 
 
 class ServiceAddresses:
-    """Gives what a service does not ask for, and refuses what another one has."""
+    """Allocates addresses and ports that a service does not set, and refuses those of others."""
 
     def __init__(self, server: ServerContext, services: ResourceKind) -> None:
         self._server = server
         self._kind = services
-        # What was given and may not be stored yet; forgotten when there is nothing else left.
+        # Allocated and perhaps not stored yet; cleared when nothing else is free.
         self._given: set[str] = set()
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
         return operation in ("CREATE", "UPDATE") and kind.resource == self._kind.resource
 
     async def mutate(self, review: AdmissionRequest) -> None:
-        """Nothing: first the service has to be right."""
+        """Do nothing: the service is validated first."""
 
     async def validate(self, review: AdmissionRequest) -> None:
         obj = review.object
@@ -129,7 +129,7 @@ class ServiceAddresses:
         return found
 
     def _others(self, review: AdmissionRequest) -> Iterator[Object]:
-        """What the other services are made of."""
+        """Yield the specs of the other services."""
         own = (review.namespace, review.name)
         for entry in self._server.store.page(f"/{self._kind.group}/{self._kind.plural}/").entries:
             service: Object = msgspec.json.decode(entry.value)
@@ -139,7 +139,10 @@ class ServiceAddresses:
 
 
 def _set_families(spec: Object, review: AdmissionRequest) -> None:
-    """One network: but a service that only others fill may have addresses of both kinds."""
+    """Set the IP families of a service.
+
+    The cluster has IPv4 only, but a headless service without a selector may have both families.
+    """
     if not is_headless(spec):
         for number, family in enumerate(spec.get("ipFamilies") or ()):
             if family != "IPv4":

@@ -1,4 +1,4 @@
-"""Amounts of resources: how much they are, and which names of resources there are."""
+"""Quantities of resources, and the known resource names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STANDARD = frozenset(
 
 
 def amount(text: str) -> Decimal:
-    """How much a quantity is, which was read before.
+    """Return the value of a valid quantity.
 
     >>> [str(amount(text)) for text in ("100m", "1Ki", "-2", "1e3")]
     ['0.100', '1024', '-2', '1E+3']
@@ -45,7 +45,7 @@ def amount(text: str) -> Decimal:
 
 
 def check_amount(field: str, name: str, quantity: str) -> Iterator[Cause]:
-    """A quantity is not negative, and whole where things are counted."""
+    """Yield a cause for a negative quantity, or a fraction where an integer is needed."""
     if amount(quantity) < 0:
         yield invalid_field(field, quantity, _NOT_NEGATIVE)
     if (name in _INTEGER or is_extended(name)) and amount(quantity) % 1:
@@ -53,7 +53,7 @@ def check_amount(field: str, name: str, quantity: str) -> Iterator[Cause]:
 
 
 def check_resource_name(field: str, name: str) -> Iterator[Cause]:
-    """A name is one that everybody knows, or one with the name of who made it."""
+    """Yield a cause unless a resource name is a standard one or has a domain."""
     yield from check_name(field, name, label_key_problems)
     if "/" not in name and name not in STANDARD and not name.startswith("hugepages-"):
         text = "must be a standard resource type or fully qualified"
@@ -61,14 +61,14 @@ def check_resource_name(field: str, name: str) -> Iterator[Cause]:
 
 
 def is_extended(name: str) -> bool:
-    """Whether somebody else made it: devices, which are whole and shared by nobody."""
+    """Report whether a resource is an extended one, such as devices, which are not shared."""
     domain, slash, _ = name.rpartition("/")
     own = domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
     return bool(slash) and not own and not name.startswith("requests.")
 
 
 def check_resources(path: str, resources: Object | None) -> Iterator[Cause]:
-    """What a container asks for: not more than it may have. The real server has no order."""
+    """Yield the problems of limits and requests, sorted by name; kube-apiserver has no order."""
     limits = (resources or {}).get("limits") or {}
     requests = (resources or {}).get("requests") or {}
     for name in sorted(limits):

@@ -1,4 +1,4 @@
-"""Defaults put in where they belong: the table of types, walked along the shape of an object."""
+"""Application of the default tables to an object, along the shape of its kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["defaults_of"]
 
 @dataclass(slots=True)
 class _Plan:
-    """What is filled in at one place, and at those below it that have something to fill in."""
+    """The defaults of one type, and those of the fields below it."""
 
     fixed: Object = field(default_factory=dict)
     computed: Change | None = None
@@ -27,7 +27,7 @@ class _Plan:
         return bool(self.fixed or self.computed or self.fields or self.items)
 
     def apply(self, value: Any) -> Any:
-        """A value with its defaults; what is given stays as it is."""
+        """Return a value with its defaults; fields that are set stay as they are."""
         if isinstance(value, list):
             return [self.items.apply(each) for each in value] if self.items else value
         if not isinstance(value, dict):
@@ -43,13 +43,13 @@ class _Plan:
 
 
 def defaults_of(shape: Shape) -> Callable[[Object], Object]:
-    """The function that fills in objects of a shape; it returns new ones."""
+    """Return a function that returns objects of a shape with their defaults."""
     plan = _plan(shape, frozenset())
     return plan.apply
 
 
 def _plan(shape: Shape, above: frozenset[int]) -> _Plan:
-    # A type that is part of itself has no defaults: those of built-in kinds have none there.
+    # Recursive types of built-in kinds have no defaults, so the recursion ends here.
     if id(shape) in above:
         return _Plan()
     above |= {id(shape)}
@@ -67,7 +67,10 @@ _known: dict[int, str] = {}
 
 
 def _names() -> Mapping[int, str]:
-    """The types of the tables, by what stays the same in all shapes of one type: its fields."""
+    """Return the names of the types in the tables by the identity of their fields.
+
+    All shapes of one type share the same fields.
+    """
     if not _known:
         _known.update({id(_shape(name).fields): name for name in {*FIXED, *COMPUTED}})
     return _known

@@ -1,4 +1,4 @@
-"""Autoscalers: what is wrong with them, in either version."""
+"""Validation of HorizontalPodAutoscalers in both versions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NEEDED = "must populate information for the given metric source"
 
 
 class AutoscalerRules(BuiltinRules):
-    """An autoscaler; the older version is checked as what it is stored as."""
+    """The rules of autoscalers; v1 objects are checked as v2, in which they are stored."""
 
     def default(self, obj: Object) -> None:
         super().default(obj)
         if self.kind.version == "v1":
-            # What the newer version fills in, as the older one shows it.
+            # The defaults of v2, shown in v1.
             obj |= to_v1(to_v2(obj))
 
     def check_create(self, obj: Object) -> list[Cause]:
@@ -79,7 +79,7 @@ def _check_reference(path: str, reference: Object, *, grouped: bool) -> Iterator
         yield invalid_field(f"{path}.apiVersion", version, text)
 
 
-# In the order in which the real server looks at them.
+# In the order in which kube-apiserver checks them.
 _SOURCES = {
     "object": "Object",
     "external": "External",
@@ -149,7 +149,7 @@ def _check_target(path: str, target: Object) -> Iterator[Cause]:
         yield invalid_field(f"{path}.averageUtilization", share, "must be greater than 0")
 
 
-# Which two of a target's values a source knows, and what it says if it has none of them or both.
+# By source: the first of its two target values, and the messages for none and for both of them.
 _TARGETS = {
     "object": ("value", "must set either a target value or averageValue", ""),
     "external": (

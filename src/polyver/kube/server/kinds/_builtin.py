@@ -1,4 +1,4 @@
-"""What all built-in kinds have in common: their defaults, and a status that the server begins."""
+"""Rules that all built-in kinds share: defaults, and the initial status."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["BuiltinRules"]
 
 
 class BuiltinRules(KindRules):
-    """Defaults on every write; kinds add what else they prepare and check."""
+    """Sets defaults on every write; subclasses prepare and check more."""
 
     status_keeps: tuple[str, ...] | None = ()
 
@@ -26,12 +26,12 @@ class BuiltinRules(KindRules):
 
     @cached_property
     def _fill(self) -> Callable[[Object], Object]:
-        # Made when it is first needed: most servers never see most kinds.
+        # Built when first needed: most servers never see most kinds.
         return defaults_of(shape_of(self.kind.group, self.kind.version, self.kind.kind))
 
     @cached_property
     def _first_status(self) -> Object:
-        """The status as replies show it before anybody wrote one."""
+        """The status as answers show it before anybody wrote one."""
         empty = decode_typed({}, shape_of(self.kind.group, self.kind.version, self.kind.kind))
         status: Object = empty.value.get("status", {})
         return status
@@ -52,11 +52,11 @@ class BuiltinRules(KindRules):
         return kept
 
     def default(self, obj: Object) -> None:
-        """Fill in what is left out; what the object is made of stays as it is."""
+        """Set defaults in an object, without changing values inside it in place."""
         obj |= self._fill(obj)
 
     def begin(self, obj: Object) -> None:
-        """What the server adds to a new object, besides its defaults."""
+        """Set further fields of a new object."""
 
     def keep(self, obj: Object, old: Object) -> None:
-        """What a change leaves as it was."""
+        """Restore fields that an update may not change."""

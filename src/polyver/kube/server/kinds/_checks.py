@@ -1,4 +1,4 @@
-"""The checks that many kinds share, in the real server's words."""
+"""Checks that many kinds share, with the messages of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def in_structure(cause: Cause, value: object) -> Cause:
-    """A refusal of null, told of a structure of the real server: its fields keep their order."""
+    """Replace the null in a cause by a Go structure as kube-apiserver prints it, in field order."""
     text = encode_json(value).decode()
     return replace(cause, message=cause.message.replace("value: null", f"value: {text}", 1))
 
 
 def missing_field(field: str, value: object) -> Cause:
-    """A name of something that is not there."""
+    """Return the cause for a reference to something that does not exist."""
     return Cause(field, f"Not found: {encode_json(value).decode()}", "FieldValueNotFound")
 
 
 def not_negative(obj: Mapping[str, Any], path: str, *names: str) -> Iterator[Cause]:
-    """Numbers that may be zero and not less."""
+    """Yield a cause for each negative number."""
     for name in names:
         if (obj.get(name) or 0) < 0:
             yield invalid_field(f"{path}.{name}", obj[name], "must be greater than or equal to 0")
@@ -62,7 +62,7 @@ def check_name(field: str, name: str, problems: Callable[[str], list[str]]) -> I
 
 
 def check_one_of(field: str, value: object, known: Iterable[str]) -> Iterator[Cause]:
-    """A word that has to be one of those that are known; one that is not there is right."""
+    """Yield a cause for a value that is not one of the known ones; None is allowed."""
     if value is not None and value not in (values := list(known)):
         yield unsupported(field, value, values)
 
@@ -107,7 +107,7 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def check_selector(path: str, selector: Object | None) -> Iterator[Cause]:
-    """What is wrong with a label selector."""
+    """Yield the problems of a label selector."""
     if not selector:
         return
     yield from check_labels(f"{path}.matchLabels", selector.get("matchLabels"))
@@ -134,7 +134,7 @@ _PERCENT = re.compile("[0-9]+%")
 
 
 def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cause]:
-    """A count, or a part of a hundred."""
+    """Yield the problems of a count or a percentage."""
     if isinstance(value, int) and value < 0:
         yield invalid_field(field, value, "must be greater than or equal to 0")
     if not isinstance(value, str):
@@ -148,7 +148,7 @@ def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cau
 
 
 def frozen(field: str, new: object, old: object, *, value: object = ...) -> Iterator[Cause]:
-    """A value that may not change; errors show the new one, or what they show instead."""
+    """Yield a cause if a value changed; it shows `value`, or else the new one."""
     if (new or None) != (old or None):
         told = new if value is ... else value
         if isinstance(told, dict):
@@ -191,7 +191,7 @@ _NOWHERE = (
 
 
 def check_endpoint_address(field: str, text: str) -> Iterator[Cause]:
-    """An address where somebody else can be."""
+    """Yield a cause for an address that another host cannot have."""
     address = address_of(text)
     for name, problem in _NOWHERE:
         if getattr(address, name, False):
@@ -199,12 +199,12 @@ def check_endpoint_address(field: str, text: str) -> Iterator[Cause]:
 
 
 def in_order(value: Object, *names: str) -> Object:
-    """A mapping as errors show it, its keys in the order of the real server's structures."""
+    """Return a mapping as errors show it, with the field order of Go's structures."""
     return {name: value[name] for name in names if name in value}
 
 
 def selector_shown(selector: Object | None) -> Object | None:
-    """A label selector as errors show it."""
+    """Return a label selector as errors show it."""
     if selector is None:
         return None
     found = in_order(selector, "matchLabels", "matchExpressions")

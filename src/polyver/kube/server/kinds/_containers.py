@@ -1,4 +1,4 @@
-"""Containers: their names and images, and all that they are given."""
+"""Validation of containers: names, images, ports, variables, mounts, probes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check_containers(path: str, containers: list[Object], volumes: set[str]) -> 
 
 
 def _check_host_ports(path: str, containers: list[Object]) -> Iterator[Cause]:
-    """A port of the host is one container's."""
+    """Yield a cause for each host port that two containers use."""
     seen: set[str] = set()
     for number, container in enumerate(containers):
         for place, port in enumerate(container.get("ports") or ()):
@@ -56,7 +56,10 @@ def _check_host_ports(path: str, containers: list[Object]) -> Iterator[Cause]:
 def check_init_containers(
     path: str, containers: list[Object], others: list[Object], volumes: set[str]
 ) -> Iterator[Cause]:
-    """Those that run first, and end before others begin unless they say otherwise."""
+    """Yield the problems of init containers.
+
+    They end before the others start, unless their restartPolicy is Always.
+    """
     names = {other.get("name", "") for other in others}
     for number, container in enumerate(containers):
         place = f"{path}[{number}]"
@@ -112,7 +115,7 @@ def _check_security(path: str, context: Object) -> Iterator[Cause]:
 
 
 def check_images(path: str, containers: list[Object]) -> Iterator[Cause]:
-    """Told last: the real server asks for it in pods alone."""
+    """Yield causes for spaces around images; kube-apiserver checks this last, and only in pods."""
     for number, container in enumerate(containers):
         image = container.get("image") or ""
         if image != image.strip():
@@ -203,7 +206,7 @@ def _check_all_from(path: str, sources: list[Object]) -> Iterator[Cause]:
         if len(given) != 1:
             text = "may not have more than one field specified at a time"
             text = text if given else "must specify one of: `configMapRef` or `secretRef`"
-            # The real server names the list, not its item.
+            # kube-apiserver names the list here, not the item.
             yield invalid_field(path, "", text)
 
 

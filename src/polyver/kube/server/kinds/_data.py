@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets: their keys, their size, and those that never change."""
+"""ConfigMaps and Secrets: keys, sizes and immutability."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IMMUTABLE = "field is immutable when `immutable` is set"
 
 
 class ConfigMapRules(KindRules):
-    """Texts and bytes under keys that differ."""
+    """Strings and bytes by key; no key may be in both."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
@@ -41,7 +41,7 @@ class ConfigMapRules(KindRules):
 
 
 class SecretRules(KindRules):
-    """Bytes under keys; a secret of a known type has the keys that the type needs."""
+    """Bytes by key; secrets of some types need certain keys."""
 
     _needed: Mapping[str, tuple[str, ...]] = {
         "kubernetes.io/dockercfg": (".dockercfg",),

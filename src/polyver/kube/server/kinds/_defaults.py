@@ -1,6 +1,6 @@
-"""What the server fills in where users leave it out, by type.
+"""Tables of default values, by type.
 
-Types and not kinds, because a container is the same in a Pod as in the template of a CronJob.
+By type and not by kind, because a container is the same in a Pod as in the template of a CronJob.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOOK: Object = {
 _RBAC: Object = {"apiGroup": "rbac.authorization.k8s.io"}
 _ROLLING: Object = {"type": "RollingUpdate"}
 
-# By type: what stands in a field that is not there. Objects share these: nobody changes them.
+# By type: values for absent fields. Objects share these values, so nothing may change them.
 FIXED: Mapping[str, Object] = {
     "admissionregistration/v1.MutatingWebhook": _HOOK | {"reinvocationPolicy": "Never"},
     "admissionregistration/v1.RuleWithOperations": {"scope": "*"},
@@ -109,7 +109,7 @@ FIXED: Mapping[str, Object] = {
 
 
 def _pull_policy(container: Object) -> Object:
-    """What may change under its name is pulled again."""
+    """Return the pull policy: Always for the tag latest, which may change."""
     return _pulled(container, "imagePullPolicy", container.get("image") or "")
 
 
@@ -131,7 +131,7 @@ def _volume(volume: Object) -> Object:
 
 
 def _accounts(spec: Object) -> Object:
-    """Two names for one thing, of which the newer wins."""
+    """Set both names of the service account; serviceAccountName wins."""
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     return {"serviceAccountName": name, "serviceAccount": name} if name else {}
 
@@ -147,7 +147,7 @@ def _pod(pod: Object) -> Object:
 
 
 def _of_pod(container: Object, spec: Object) -> Object:
-    """A limit is a request too, and a port of a pod in the host's network one of the host."""
+    """Copy limits to requests, and container ports to host ports in the host's network."""
     changed = dict(container)
     resources = container.get("resources") or {}
     if limits := resources.get("limits"):
@@ -175,7 +175,7 @@ def _node_status(status: Object) -> Object:
 
 
 def _node_networks(spec: Object) -> Object:
-    """The first network stands alone as well as in the list of all."""
+    """Set the first network both in podCIDR and in podCIDRs."""
     one, many = spec.get("podCIDR"), spec.get("podCIDRs")
     if one and (not many or many[0] != one):
         return {"podCIDRs": [one]}
@@ -244,7 +244,7 @@ def _daemon_strategy(strategy: Object) -> Object:
 
 
 def _stateful_strategy(strategy: Object) -> Object:
-    """A strategy that is only named gets no numbers."""
+    """Set the numbers of a rolling update, unless only its type is given."""
     kind, given = strategy.get("type"), strategy.get("rollingUpdate")
     if kind is None or (kind == "RollingUpdate" and given is not None):
         rolling = {"maxUnavailable": 1, "partition": 0} | (given or {})
@@ -322,7 +322,7 @@ def _subject(subject: Object) -> Object:
     return {} if named else _RBAC
 
 
-# By type: what is worked out from what is there.
+# By type: functions that compute defaults from other fields.
 COMPUTED: Mapping[str, Change] = {
     "apps/v1.DaemonSetUpdateStrategy": _daemon_strategy,
     "apps/v1.DeploymentStrategy": _deployment_strategy,

@@ -1,4 +1,4 @@
-"""Events, which two groups show in two forms, and leases."""
+"""Events, which two groups serve in two formats, and leases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polyver.languages.values.names import dns_subdomain_problems
 
 __all__ = ["EVENTS", "EventConversion", "EventRules", "LeaseRules", "event_fields"]
 
-# What a core event calls it, and what events.k8s.io does.
+# Field names in core events and in events.k8s.io.
 _NAMES = {
     "involvedObject": "regarding",
     "message": "note",
@@ -38,7 +38,7 @@ EVENTS = ("v1", "events.k8s.io/v1")
 
 @dataclass(frozen=True, slots=True)
 class EventConversion:
-    """Between core events, which are stored, and those of events.k8s.io."""
+    """Conversion between core events, which are stored, and events of events.k8s.io."""
 
     api_version: str
 
@@ -69,13 +69,13 @@ def _to_core(obj: Object) -> Object:
 
 
 class EventRules(KindRules):
-    """An event is about an object in its own namespace."""
+    """An event refers to an object in its own namespace."""
 
     creates_on_update = True
 
     def __init__(self, *, core: bool) -> None:
         self._core = core
-        # The core group never had a rule for the names of events.
+        # The core group does not check the names of events.
         self.name_problems = path_segment_problems if core else dns_subdomain_problems
 
     def check_create(self, obj: Object) -> list[Cause]:
@@ -96,7 +96,7 @@ class EventRules(KindRules):
 
 
 def _new_problems(event: Object) -> list[Cause]:
-    """What events.k8s.io asks for, and the core group does not."""
+    """Return the problems that only events.k8s.io checks."""
     causes: list[Cause] = []
     if not event.get("eventTime"):
         causes.append(required("eventTime"))
@@ -107,7 +107,7 @@ def _new_problems(event: Object) -> list[Cause]:
 
 
 def event_fields(*, core: bool) -> Mapping[str, Callable[[Object], str]]:
-    """The fields by which events are selected, in either group's words."""
+    """Return the fields for field selectors, by the names of either group."""
     about = "involvedObject" if core else "regarding"
     inner = "kind namespace name uid apiVersion resourceVersion fieldPath".split()
     fields = {f"{about}.{name}": _inside(about, name) for name in inner}
@@ -133,7 +133,7 @@ def _source(source: str, reporter: str) -> Callable[[Object], str]:
 
 
 class LeaseRules(KindRules):
-    """A lease may be taken by a PUT before it exists, and then only by who knows how it is."""
+    """A PUT may create a lease; an update needs its resourceVersion."""
 
     creates_on_update = True
     unconditional = False

@@ -1,4 +1,4 @@
-"""What of a pod its containers may be told: fields and amounts, in variables and in files."""
+"""Validation of references to pod fields and resources, in variables and in volumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs, whose pods end, and CronJobs, which make them."""
+"""Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_LETTERS = 52
 
 
 class JobRules(BuiltinRules):
-    """A job chooses its pods by its own uid, unless it is told to choose otherwise."""
+    """A job selects its pods by its own uid, unless manualSelector is set."""
 
     def begin(self, obj: Object) -> None:
         spec, metadata = obj["spec"], obj["metadata"]
@@ -54,7 +54,7 @@ class JobRules(BuiltinRules):
             "selector": selector | {"matchLabels": chosen},
             "template": template | {"metadata": inner},
         }
-        # The real server lets a job without labels share those of its template.
+        # In kube-apiserver a job without labels shares those of its template.
         if not metadata.get("labels") or metadata["labels"] == given:
             metadata["labels"] = given | labels
 
@@ -82,7 +82,7 @@ def _check_selector(obj: Object) -> Iterator[Cause]:
 
 
 def check_job_spec(path: str, spec: Object, *, template_only: bool = False) -> Iterator[Cause]:
-    """All that is wrong with a job, or with what a CronJob makes jobs from."""
+    """Yield the problems of a job, or of the job template of a CronJob."""
     yield from not_negative(spec, path, *_COUNTS)
     modes = ("NonIndexed", "Indexed")
     yield from check_one_of(f"{path}.completionMode", spec.get("completionMode"), modes)
@@ -101,7 +101,7 @@ def check_job_spec(path: str, spec: Object, *, template_only: bool = False) -> I
 
 
 def _check_indexes(path: str, spec: Object) -> Iterator[Cause]:
-    """What only a job has that counts its pods."""
+    """Yield the problems of fields that only indexed jobs may have."""
     most, indexed = spec.get("maxFailedIndexes"), spec.get("completionMode") == "Indexed"
     if most is not None and spec.get("backoffLimitPerIndex") is None:
         yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
@@ -134,7 +134,10 @@ def _check_change(new: Object, old: Object) -> Iterator[Cause]:
 
 
 def _check_template_change(new: Object, old: Object, suspended: bool) -> Iterator[Cause]:
-    """Where pods run and what they get may change until the job goes on."""
+    """Yield a cause if the template changed.
+
+    While the job is suspended, scheduling fields and resources may change.
+    """
     if not suspended and new != old:
         yield invalid_field("spec.template", new, IMMUTABLE)
     if suspended and _fixed_part(new["spec"]) != _fixed_part(old["spec"]):
@@ -153,7 +156,7 @@ def _fixed_part(pod: Object) -> Object:
 
 
 class CronJobRules(BuiltinRules):
-    """A CronJob: nothing makes its jobs here, but its schedule has to be one."""
+    """The rules of CronJobs: nothing creates their jobs here, but the schedule is checked."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [*_check_cron(obj["spec"])]
@@ -215,5 +218,5 @@ def _check_zone(zone: str) -> Iterator[Cause]:
 
 @cache
 def _zones() -> frozenset[str]:
-    """All zones that this machine knows; on one that knows none, every zone is right."""
+    """Return all time zones of this machine; if there are none, every zone is accepted."""
     return frozenset(zoneinfo.available_timezones())

@@ -1,4 +1,4 @@
-"""Budgets, limits, quotas, accounts and nodes: what somebody else keeps to."""
+"""Disruption budgets, limit ranges, quotas, service accounts and nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["AccountRules", "BudgetRules", "LimitRangeRules", "NodeRules", "Quota
 
 
 class BudgetRules(BuiltinRules):
-    """A PodDisruptionBudget."""
+    """The rules of PodDisruptionBudgets."""
 
     unconditional = False
 
@@ -55,7 +55,7 @@ def _check_budget(spec: Object) -> Iterator[Cause]:
 
 
 class LimitRangeRules(BuiltinRules):
-    """Limits, which nothing applies to pods here."""
+    """The rules of LimitRanges, which are not applied to pods here."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         kinds: set[str] = set()
@@ -92,7 +92,7 @@ def _check_limit(path: str, item: Object, kinds: set[str]) -> Iterator[Cause]:
 
 _SIDES = ("min", "max", "default", "defaultRequest")
 _WORDS = {"min": "min", "max": "max", "default": "default", "defaultRequest": "default request"}
-# Which is not to be more than which, and the place and the value that the error shows.
+# The smaller, the larger, and the field and the value that the error shows.
 _ORDER = (
     ("min", "max", "min", "min"),
     ("min", "defaultRequest", "defaultRequest", "defaultRequest"),
@@ -126,7 +126,7 @@ _SCOPES = (
 
 
 class QuotaRules(BuiltinRules):
-    """A quota, which nothing counts here."""
+    """The rules of ResourceQuotas, whose use is not counted here."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_quota(obj["spec"])]
@@ -156,7 +156,7 @@ def _check_quota(spec: Object) -> Iterator[Cause]:
 
 
 class AccountRules(BuiltinRules):
-    """Of the secrets of an account only their names are kept."""
+    """The rules of ServiceAccounts: only the names of their secrets are kept."""
 
     def begin(self, obj: Object) -> None:
         _keep_names(obj)
@@ -176,7 +176,7 @@ _NOT_READY: Object = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedu
 
 
 class NodeRules(BuiltinRules):
-    """A node may bring its status along; until somebody says otherwise it is not ready."""
+    """The rules of nodes: a new one may contain its status, and gets a not-ready taint."""
 
     brings_status = True
 
@@ -214,7 +214,7 @@ def _key(taint: Object) -> tuple[object, object]:
 def _check_taints(taints: list[Object]) -> Iterator[Cause]:
     seen: set[tuple[object, object]] = set()
     for number, taint in enumerate(taints):
-        path = f"metadata.taints[{number}]"  # the real server says so
+        path = f"metadata.taints[{number}]"  # kube-apiserver reports this path
         yield from check_name(f"{path}.key", taint.get("key", ""), label_key_problems)
         yield from check_name(f"{path}.value", taint.get("value", ""), label_value_problems)
         effects = ("NoSchedule", "PreferNoSchedule", "NoExecute")

@@ -1,4 +1,4 @@
-"""Namespaces: what keeps them, when they go, and what may be created in them."""
+"""Namespaces: their finalizers and deletion, and the check before objects are created in one."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class NamespaceRules(KindRules):
             finalizers = [*finalizers, _FINALIZER]
         spec["finalizers"] = finalizers
         obj["status"] = {"phase": "Active"}
-        self.default(obj)  # a name that was generated is known only now
+        self.default(obj)  # a generated name is known only now
 
     def prepare_update(self, obj: Object, old: Object) -> None:
-        # Only its own path changes what keeps a namespace.
+        # Only the finalize subresource changes spec.finalizers.
         obj["spec"] = dict(old.get("spec", {}))
 
     def default(self, obj: Object) -> None:
@@ -53,7 +53,7 @@ class NamespaceRules(KindRules):
 
 
 class NamespaceLifecycle:
-    """Nothing is created where there is no namespace, or in one that is being deleted."""
+    """Refuses to create objects in a namespace that does not exist or is being deleted."""
 
     def __init__(self, server: ServerContext, namespaces: ResourceKind) -> None:
         self._server = server
@@ -72,7 +72,11 @@ class NamespaceLifecycle:
         self.check(review)
 
     def check(self, review: AdmissionRequest) -> None:
-        """Also asked just before a new object is stored, as the rest of the way may take long."""
+        """Raise an error if the namespace is missing or terminating.
+
+        It runs again right before a new object is stored, because the rest of the request may take
+        long.
+        """
         if not review.kind.namespaced:
             return
         name = review.namespace
@@ -83,7 +87,7 @@ class NamespaceLifecycle:
             raise _terminating(review)
 
     async def validate(self, review: AdmissionRequest) -> None:
-        """What there was to say was said before."""
+        """Do nothing: `mutate` has checked already."""
 
 
 def _terminating(review: AdmissionRequest) -> ApiError:

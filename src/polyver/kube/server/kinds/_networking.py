@@ -1,4 +1,4 @@
-"""Ingresses and their classes, NetworkPolicies and EndpointSlices."""
+"""Ingresses and their classes, NetworkPolicies, EndpointSlices and Endpoints."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PATHS = ("Exact", "ImplementationSpecific", "Prefix")
 
 
 class IngressRules(BuiltinRules):
-    """Where requests from outside go."""
+    """The rules of Ingresses."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_ingress(obj["spec"])]
@@ -149,7 +149,7 @@ def _check_backend_service(path: str, service: Object) -> Iterator[Cause]:
 
 
 class IngressClassRules(BuiltinRules):
-    """Who sees to an ingress."""
+    """The rules of IngressClasses."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         controller = (obj.get("spec") or {}).get("controller") or ""
@@ -181,7 +181,7 @@ def _check_parameters(path: str, parameters: Object | None) -> Iterator[Cause]:
 
 
 class NetworkPolicyRules(BuiltinRules):
-    """Who may talk to whom."""
+    """The rules of NetworkPolicies."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_policy(obj["spec"]), *_check_networks(obj["spec"])]
@@ -206,7 +206,7 @@ def _check_policy(spec: Object) -> Iterator[Cause]:
 
 
 def _check_networks(spec: Object) -> Iterator[Cause]:
-    """Told last: which network a block is."""
+    """Yield a cause for each IP block without a CIDR; this is checked last."""
     for side, peers in (("ingress", "from"), ("egress", "to")):
         for number, rule in enumerate(spec.get(side) or ()):
             for place, peer in enumerate(rule.get(peers) or ()):
@@ -274,7 +274,7 @@ _ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 
 
 class EndpointSliceRules(BuiltinRules):
-    """Where a service is, as somebody else found out."""
+    """The rules of EndpointSlices."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         kind = obj.get("addressType") or ""
@@ -327,7 +327,7 @@ def _check_endpoint(path: str, endpoint: Object, kind: str) -> Iterator[Cause]:
 
 
 class EndpointsRules(BuiltinRules):
-    """The older form of the same, which few still write."""
+    """The rules of Endpoints, the deprecated form of EndpointSlices."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes: list[Cause] = []

@@ -1,4 +1,4 @@
-"""Where pods may run and how they find others: tolerations, affinities, spreading, names."""
+"""Validation of pod scheduling and DNS: tolerations, affinities, spreading, name servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def check_placing(path: str, spec: Object) -> Iterator[Cause]:
-    """What a pod says of its place, in the real server's order."""
+    """Yield the problems of scheduling and DNS fields, in the order of kube-apiserver."""
     yield from _check_sharing(path, spec)
     yield from _check_affinity(f"{path}.affinity", spec.get("affinity"))
     yield from _check_resolving(path, spec)
@@ -67,7 +67,7 @@ def _check_toleration(path: str, toleration: Object) -> Iterator[Cause]:
 
 
 def _check_affinity(path: str, affinity: Object | None) -> Iterator[Cause]:
-    """Only what a term needs; which of them can hold at once nobody looks at."""
+    """Yield the problems of single affinity terms; their combination is not checked."""
     node = (affinity or {}).get("nodeAffinity") or {}
     wanted = node.get(_REQUIRED)
     if wanted is not None and not wanted.get("nodeSelectorTerms"):
@@ -111,7 +111,7 @@ def _check_spreading(path: str, constraints: list[Object]) -> Iterator[Cause]:
 
 
 def _check_resolving(path: str, spec: Object) -> Iterator[Cause]:
-    """How names are found, for a pod that does not ask the cluster."""
+    """Yield the problems of `dnsPolicy` and `dnsConfig`."""
     config = spec.get("dnsConfig")
     servers = (config or {}).get("nameservers") or []
     if spec.get("dnsPolicy") == "None":
@@ -135,7 +135,7 @@ def _check_sharing(path: str, spec: Object) -> Iterator[Cause]:
 
 
 def check_rest(path: str, spec: Object) -> Iterator[Cause]:
-    """What else a pod says of where it runs."""
+    """Yield the problems of the other scheduling fields."""
     yield from _check_tolerations(f"{path}.tolerations", spec.get("tolerations") or [])
     for number, alias in enumerate(spec.get("hostAliases") or ()):
         yield from check_address(f"{path}.hostAliases[{number}].ip", alias.get("ip") or "")
@@ -154,7 +154,10 @@ def _check_gates(path: str, gates: list[Object]) -> Iterator[Cause]:
 
 
 def check_host_ports(path: str, spec: Object) -> Iterator[Cause]:
-    """In the host's network a port is the host's; those of templates are filled in later."""
+    """Yield a cause for each host port that is not the container port, with hostNetwork.
+
+    In templates the host ports are set later.
+    """
     for number, container in enumerate(spec.get("containers") or ()):
         for place, port in enumerate(container.get("ports") or ()):
             host, own = port.get("hostPort"), port.get("containerPort")

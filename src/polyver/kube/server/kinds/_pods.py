@@ -1,4 +1,4 @@
-"""Pods and the templates of pods: what the server sets in them, and what may change later."""
+"""Pods and pod templates: fields that the server sets, validation, and allowed changes."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _MOST_SECONDS = 2**31 - 1
 
 
 class PodRules(BuiltinRules):
-    """Nothing runs a pod here: it waits, as it would in a cluster without nodes."""
+    """The rules of pods, which stay pending: nothing runs them here."""
 
     status_keeps: tuple[str, ...] | None = ("ownerReferences",)
 
     def begin(self, obj: Object) -> None:
         spec = dict(obj["spec"])
-        # What the real server's own admission adds, but for the volume with a token.
+        # The fields that kube-apiserver's own admission sets, except the token volume.
         spec["serviceAccountName"] = spec.get("serviceAccountName") or "default"
         spec["serviceAccount"] = spec["serviceAccountName"]
         priority = _PRIORITIES.get(spec.get("priorityClassName", ""))
@@ -58,7 +58,7 @@ class PodRules(BuiltinRules):
         obj["spec"] = _tolerating(kept | obj["spec"])
 
     def ended(self, obj: Object, now: str) -> Object:
-        # The real server first asks a pod to end, and then sees that nobody runs it.
+        # kube-apiserver first marks the pod for deletion, then finds that no node runs it.
         self.begin_deletion(obj, now)
         return obj
 
@@ -83,7 +83,7 @@ class PodRules(BuiltinRules):
 
 
 def _tolerating(spec: Object) -> Object:
-    """A pod stays for a while where nobody answers."""
+    """Add the tolerations that keep a pod for a while on a node that does not respond."""
     given = spec.get("tolerations") or []
     added = [_tolerated(key) for key in _AWAY if not _tolerates(given, key)]
     return spec | {"tolerations": [*given, *added]}
@@ -101,7 +101,7 @@ def _tolerated(key: str) -> Object:
 
 
 def quality(spec: Object) -> str:
-    """How much of what a pod asks for is granted to it."""
+    """Return the QoS class of a pod."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     resources = [each.get("resources") or {} for each in containers]
     sides = [
@@ -119,7 +119,7 @@ def _computing(amounts: Object | None) -> Object:
 
 
 def check_pod_spec(path: str, spec: Object, *, mounted: Iterable[str] = ()) -> Iterator[Cause]:
-    """All that is wrong with what a pod is made of; some may mount more than it says."""
+    """Yield the problems of a pod spec; containers may mount the volumes in `mounted` too."""
     volumes, causes = check_volumes(f"{path}.volumes", spec.get("volumes") or [])
     yield from causes
     known = volumes.union(mounted)
@@ -190,7 +190,7 @@ def _fixed_part(spec: Object) -> Object:
 
 
 def template_warnings(path: str, spec: Object) -> Iterator[str]:
-    """What is allowed in a pod, and hardly meant."""
+    """Yield warnings about valid fields that are probably mistakes."""
     for number, container in enumerate(spec.get("containers") or ()):
         place = f"{path}.containers[{number}]"
         yield from _hidden(f"{place}.env", container.get("env") or [])

@@ -1,4 +1,4 @@
-"""Roles and their bindings: who may do what, as far as it is written down."""
+"""Roles and role bindings, which are stored but not used for authorization here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Rbac(BuiltinRules):
 
 
 class RoleRules(_Rbac):
-    """A role of a namespace, or of all."""
+    """The rules of Roles and ClusterRoles."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         rules = obj.get("rules") or []
@@ -73,7 +73,7 @@ def _check_aggregation(rule: Object | None) -> Iterator[Cause]:
 
 
 class BindingRules(_Rbac):
-    """Who has a role; which one never changes."""
+    """The rules of role bindings; roleRef is immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [*_check_role(obj["roleRef"], namespaced=self._namespaced)]

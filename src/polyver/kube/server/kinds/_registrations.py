@@ -1,4 +1,4 @@
-"""APIServices: who serves a version of a group; here, this server or nobody."""
+"""APIServices, which are served by this server or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HIGHEST_PORT = 65535
 
 
 class RegistrationRules(BuiltinRules):
-    """One version of a group: its place among the others, and the service to pass requests to."""
+    """The rules of APIServices: priorities of a group version, and the service behind it."""
 
     name_problems = staticmethod(path_segment_problems)
     unconditional = False
@@ -40,7 +40,7 @@ class RegistrationRules(BuiltinRules):
 
 
 def availability(spec: Object, now: str) -> Object:
-    """The condition that says whether requests for the version get anywhere."""
+    """Return the Available condition, which is true only if this server serves the version."""
     condition = {"type": "Available", "lastTransitionTime": now}
     if spec.get("service") is None:
         text = "Local APIServices are always available"

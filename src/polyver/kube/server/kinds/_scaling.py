@@ -1,4 +1,7 @@
-"""Autoscalers in autoscaling/v1, which knows of CPU alone: the rest travels in annotations."""
+"""Conversion of autoscalers between v2 and v1, which has fields for CPU only.
+
+Everything else is kept in annotations of the v1 object.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _RESOURCE: Names = {
     "targetAverageUtilization": ("target", "averageUtilization"),
     "targetAverageValue": ("target", "averageValue"),
 }
-# By source of a metric: where the newer version has what the older one calls so, in its order.
+# By source of a metric: v1 field names, in the order of v1, and the paths of their values in v2.
 _SPECS: Mapping[str, Names] = {
     "object": {
         "target": ("describedObject",),
@@ -63,7 +66,7 @@ _STATUSES: Mapping[str, Names] = {
     }
     for source, names in _SPECS.items()
 }
-# What the older version cannot leave out.
+# Fields that v1 cannot leave out, and their sources.
 _ALWAYS = {"targetValue": ("object",), "currentValue": ("object", "external")}
 _ALWAYS |= {"currentAverageValue": ("pods", "resource", "containerResource")}
 
@@ -73,7 +76,7 @@ AUTOSCALERS = ("autoscaling/v2", "autoscaling/v1")
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerConversion:
-    """Between autoscaling/v2, which is stored, and v1."""
+    """Conversion between autoscaling/v2, which is stored, and v1."""
 
     api_version: str
 
@@ -91,7 +94,7 @@ class AutoscalerConversion:
 
 
 def to_v1(obj: Object) -> Object:
-    """What was stored, as v1 shows it."""
+    """Convert a stored autoscaler to v1."""
     spec, status = obj["spec"], obj.get("status") or {}
     metrics, current = spec.get("metrics") or [], status.get("currentMetrics") or []
     annotations = _own(obj)
@@ -111,7 +114,7 @@ def to_v1(obj: Object) -> Object:
 
 
 def to_v2(obj: Object) -> Object:
-    """What v1 says, as it is stored."""
+    """Convert an autoscaler in v1 to the storage version."""
     told = (obj["metadata"].get("annotations") or {}).get
     given, before = obj["spec"], obj.get("status") or {}
     spec = {key: value for key, value in given.items() if not key.startswith("targetCPU")}
@@ -129,7 +132,7 @@ def to_v2(obj: Object) -> Object:
 
 
 def _v2(obj: Object) -> Object:
-    """What annotations brought may be anything: only what the version knows is stored."""
+    """Keep only the fields that v2 has, because annotations may contain anything."""
     aside = {key: obj[key] for key in ("apiVersion", "kind", "metadata") if key in obj}
     rest = {key: value for key, value in obj.items() if key not in aside}
     try:
@@ -146,7 +149,7 @@ def _shape() -> Shape:
 
 
 def _own(obj: Object) -> dict[str, str]:
-    """The annotations that are the user's."""
+    """Return the annotations of the user."""
     annotations = obj["metadata"].get("annotations") or {}
     return {key: value for key, value in annotations.items() if key not in _ANNOTATIONS}
 
@@ -183,7 +186,7 @@ def _v2_status(status: Object, current: list[Object], conditions: list[Object]) 
 
 
 def _cpu(metric: Object, side: str) -> int | None:
-    """The share of CPU that a metric asks for or tells of."""
+    """Return the CPU utilization that a metric targets or reports; None for other metrics."""
     resource = metric.get("resource") or {}
     if metric.get("type") != "Resource" or resource.get("name") != "cpu":
         return None
@@ -192,7 +195,7 @@ def _cpu(metric: Object, side: str) -> int | None:
 
 
 def _older(metric: Object, known: Mapping[str, Names]) -> Object:
-    """A metric in the older version's words and order."""
+    """Convert a metric to the field names and the order of v1."""
     older: Object = {"type": metric.get("type", "")}
     for source, names in known.items():
         if metric.get(source) is None:
@@ -209,7 +212,7 @@ def _older(metric: Object, known: Mapping[str, Names]) -> Object:
 
 
 def _newer(metric: Object, known: Mapping[str, Names]) -> Object:
-    """A metric in the newer version's words."""
+    """Convert a metric to the field names of v2."""
     newer: Object = {"type": metric.get("type", "")}
     for source, names in known.items():
         given = metric.get(source)
@@ -227,7 +230,7 @@ def _newer(metric: Object, known: Mapping[str, Names]) -> Object:
 
 
 def _kind(source: Object) -> str:
-    """What a target is, which the older version does not say."""
+    """Return the type of a target, which v1 does not state."""
     target = source.get("target", {})
     if "averageUtilization" in target:
         return "Utilization"
@@ -256,7 +259,7 @@ _POLICY = ("type", "value", "periodSeconds")
 
 
 def _internal(behaviour: Object) -> Object:
-    """How an autoscaler behaves, in the real server's own structure."""
+    """Return the behavior of an autoscaler in the Go structure of kube-apiserver."""
     return {_upper(side): _internal_rules(behaviour.get(side)) for side in _SIDES}
 
 
@@ -272,7 +275,7 @@ def _internal_rules(rules: Object | None) -> Object | None:
 
 
 def _external(value: Any) -> Any:
-    """The same back: names begin with a small letter, and what is null is not there."""
+    """Convert the Go structure back: lower-case first letters, and no nulls."""
     match value:
         case dict():
             return {
@@ -295,7 +298,7 @@ def _text(value: object) -> str:
 
 
 def _read(text: str | None) -> list[Object]:
-    """What an annotation lists; one that cannot be read says nothing."""
+    """Return the list in an annotation; an empty one if it cannot be decoded."""
     try:
         found = msgspec.json.decode(text or "[]")
     except msgspec.DecodeError:

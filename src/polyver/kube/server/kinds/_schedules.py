@@ -1,4 +1,4 @@
-"""When a CronJob runs: five fields or one word, and what is wrong with them."""
+"""Validation of CronJob schedules: five fields, or one word such as `@daily`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EVERY = re.compile(r"([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+")
 
 
 def schedule_problem(schedule: str) -> str:
-    """What is wrong with a schedule, in the real server's words; nothing if it is right.
+    """Return the problem of a schedule as kube-apiserver words it; an empty string if valid.
 
     >>> schedule_problem("*/5 8-17 * * MON-FRI")
     ''

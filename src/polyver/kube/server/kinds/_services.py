@@ -1,4 +1,4 @@
-"""Services: their types, their ports, and what changes with the type."""
+"""Services: types and ports, and the fields that change with the type."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def needs_node_ports(spec: Object) -> bool:
 
 
 class ServiceRules(BuiltinRules):
-    """A service; its address and its node ports are given to it last."""
+    """The rules of services; `ServiceAddresses` allocates addresses and node ports afterwards."""
 
     name_problems = staticmethod(dns_label_problems)
 
@@ -71,7 +71,7 @@ class ServiceRules(BuiltinRules):
 
 
 def _check_all(spec: Object) -> list[Cause]:
-    """An address that is none is told alone: without it the real server goes no further."""
+    """Return all problems; with a malformed address only that, as kube-apiserver stops there."""
     addresses = [] if is_headless(spec) else spec.get("clusterIPs") or []
     wrong = [
         cause
@@ -86,7 +86,7 @@ def _has_address(spec: Object) -> bool:
 
 
 def _paired(spec: Object, before: Object) -> Object:
-    """The first address stands alone as well as in the list of all."""
+    """Set the first address both in clusterIP and in clusterIPs."""
     one, many = spec.get("clusterIP"), spec.get("clusterIPs")
     if one and (not many or (many == before.get("clusterIPs") and one != before.get("clusterIP"))):
         return spec | {"clusterIPs": [one, *(many or [])[1:]]}
@@ -94,7 +94,7 @@ def _paired(spec: Object, before: Object) -> Object:
 
 
 def _keep_node_ports(spec: Object, before: Object) -> None:
-    """A port that is replaced without its node port keeps it."""
+    """Keep the node port of a port that is replaced without one."""
     if not (needs_node_ports(spec) and needs_node_ports(before)):
         return
     known = {_port_key(each): each.get("nodePort") for each in before.get("ports") or ()}
@@ -111,7 +111,7 @@ def _port_key(port: Object) -> tuple[object, object]:
 
 
 def _drop_what_belongs_to_the_type(spec: Object, before: Object) -> None:
-    """What the server itself may have set for the type that the service had."""
+    """Remove fields that the server may have set for the former type of the service."""
     gone: list[str] = []
     if _has_address(before) and not _has_address(spec):
         gone += ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]
@@ -187,7 +187,7 @@ def _check_affinity(path: str, spec: Object) -> Iterator[Cause]:
 
 
 def _check_balancing(spec: Object) -> Iterator[Cause]:
-    """What only a balancer in front of a service makes use of."""
+    """Yield the problems of fields that only load balancers use."""
     balanced = spec.get("type") == "LoadBalancer"
     for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
         if not balanced and spec.get(name) is not None:
@@ -202,7 +202,7 @@ def _check_balancing(spec: Object) -> Iterator[Cause]:
 
 
 def _check_sources(spec: Object) -> Iterator[Cause]:
-    # The real server writes the field so.
+    # kube-apiserver spells the field like this.
     field, ranges = "spec.LoadBalancerSourceRanges", spec.get("loadBalancerSourceRanges") or []
     if ranges and spec.get("type") != "LoadBalancer":
         yield forbidden_field(field, "may only be used when `type` is 'LoadBalancer'")

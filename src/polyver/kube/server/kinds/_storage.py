@@ -1,4 +1,4 @@
-"""Claims, volumes and classes of storage."""
+"""PersistentVolumeClaims, PersistentVolumes and StorageClasses."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _KEPT = (
 
 
 class ClaimRules(BuiltinRules):
-    """A claim waits for a volume that nobody makes here.
+    """The rules of claims; nothing provides their volumes here.
 
-    The real server adds a finalizer that its controllers take away: here nobody would.
+    kube-apiserver adds a finalizer that its controllers remove. It is not added here, because
+    nothing would remove it.
     """
 
     def begin(self, obj: Object) -> None:
@@ -45,7 +46,7 @@ class ClaimRules(BuiltinRules):
 
 
 def _paired(spec: Object) -> Object:
-    """Where the data comes from has two names."""
+    """Set dataSource and dataSourceRef, which name the same source, to the same value."""
     source, same = spec.get("dataSource"), spec.get("dataSourceRef")
     if source and same is None:
         return spec | {"dataSourceRef": source}
@@ -55,9 +56,9 @@ def _paired(spec: Object) -> Object:
 
 
 def _fixed_claim(obj: Object, old: Object) -> Object:
-    """What may not change: of a claim that has its volume, less."""
+    """Return the immutable part of a claim; a bound claim has fewer immutable fields."""
     spec = obj["spec"]
-    # Somebody binds a claim, and somebody names the class of one that was made without.
+    # Controllers bind a claim, and set the class of a claim without one.
     free = [name for name in ("volumeName", "storageClassName") if not old["spec"].get(name)]
     if (old.get("status") or {}).get("phase") == "Bound":
         free += ["resources", "volumeAttributesClassName"]
@@ -96,7 +97,7 @@ _SOURCES = """
 
 
 class VolumeRules(BuiltinRules):
-    """A volume; where it is does not change."""
+    """The rules of PersistentVolumes; their source is immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_volume(obj["spec"])]
@@ -145,7 +146,7 @@ def _check_capacity(field: str, quantity: str) -> Iterator[Cause]:
 
 
 class StorageClassRules(BuiltinRules):
-    """A class: but for whether volumes may grow it does not change."""
+    """The rules of StorageClasses, most of whose fields are immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_class(obj)]

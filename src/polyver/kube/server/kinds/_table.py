@@ -1,4 +1,4 @@
-"""Which rules each built-in kind has that is more than data."""
+"""The table of rules of built-in kinds."""
 
 from __future__ import annotations
 
@@ -69,4 +69,4 @@ RULES: Mapping[str, type[BuiltinRules]] = {
     "storageclasses.storage.k8s.io": StorageClassRules,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": WebhookRules,
 }
-"""The others have their defaults, and nothing that is checked."""
+"""Other kinds only have defaults, and no checks."""

@@ -1,4 +1,4 @@
-"""The volumes of pods: one source each, with what it needs."""
+"""Validation of the volumes of pods, each with one source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polyver.languages.values.names import dns_label_problems
 
 __all__ = ["check_no_step_back", "check_volumes"]
 
-# The sources in the real server's order: of two, the second is the one that is too many.
+# Sources in the order of kube-apiserver: the error names the second of two.
 _SOURCES = """
     emptyDir hostPath gitRepo gcePersistentDisk awsElasticBlockStore secret nfs iscsi glusterfs
     flocker persistentVolumeClaim rbd cinder cephfs quobyte downwardAPI fc flexVolume configMap
@@ -28,7 +28,7 @@ _NEEDED: Mapping[str, str] = {
 
 
 def check_volumes(path: str, volumes: list[Object]) -> tuple[set[str], list[Cause]]:
-    """The names of the volumes that are right, and what is wrong with the others."""
+    """Return the names of the valid volumes, and the problems of the others."""
     names: set[str] = set()
     causes: list[Cause] = []
     for number, volume in enumerate(volumes):
@@ -51,7 +51,7 @@ def _check_volume(path: str, volume: Object, names: set[str]) -> Iterator[Cause]
 
 
 def check_source(path: str, holder: Object, known: list[str], none: str) -> Iterator[Cause]:
-    """Exactly one of many."""
+    """Yield a cause unless exactly one source is set, and the problems of that source."""
     given = [name for name in known if holder.get(name) is not None]
     if not given:
         yield required(path, none)
@@ -126,7 +126,7 @@ def _check_empty(path: str, source: Object) -> Iterator[Cause]:
 
 
 def _check_told(path: str, source: Object) -> Iterator[Cause]:
-    """The real server names the source and not the item."""
+    """Yield the problems of downward API items; kube-apiserver names the source, not the item."""
     for item in source.get("items") or ():
         if not item.get("path"):
             yield required(f"{path}.path")

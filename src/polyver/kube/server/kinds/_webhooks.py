@@ -1,4 +1,4 @@
-"""Configurations of admission webhooks: whom to ask, about what, and how."""
+"""Validation of admission webhook configurations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _URL = "desired format: https://host[/path]"
 
 
 class WebhookRules(BuiltinRules):
-    """Webhooks that change or refuse what is written."""
+    """The rules of mutating and validating webhook configurations."""
 
     unconditional = False
 
@@ -138,7 +138,7 @@ def _check_rule(path: str, rule: Object) -> Iterator[Cause]:
 
 
 def _check_words(field: str, words: list[str], what: str) -> Iterator[Cause]:
-    """Some words, or a star for all of them."""
+    """Yield a cause for an empty list, or for a list with `*` and other values."""
     if not words:
         yield required(field)
     if len(words) > 1 and "*" in words:

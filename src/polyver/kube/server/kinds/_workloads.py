@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets, DaemonSets and their revisions."""
+"""Deployments, ReplicaSets, StatefulSets, DaemonSets and ControllerRevisions."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ __all__ = [
 
 
 class _Workload(BuiltinRules):
-    """A template of pods, and a selector that must choose them and never changes."""
+    """A pod template, and an immutable selector that must match it."""
 
     _word = ""
-    """What an empty selector is told to be wrong for."""
+    """The word for the kind in the error about an empty selector."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*self._check(obj["spec"])]
@@ -70,7 +70,7 @@ class _Workload(BuiltinRules):
             yield in_structure(refusal, told)
 
     def _check_template(self, spec: Object) -> Iterator[Cause]:
-        # What a template that cannot be chosen says of itself is not of interest.
+        # A template with an invalid selector is not checked.
         selector, template = spec.get("selector"), spec["template"]
         if list(check_selector("", selector)):
             return
@@ -97,7 +97,7 @@ def check_template_labels(selector: Object | None, template: Object) -> Iterator
 
 
 def check_template_metadata(path: str, metadata: Object) -> Iterator[Cause]:
-    """The real server leaves out where these are."""
+    """Yield the problems of template metadata; paths leave out `metadata`, as in kube-apiserver."""
     yield from check_labels(f"{path}.labels", metadata.get("labels"))
     for key in sorted(metadata.get("annotations") or {}):
         for problem in label_key_problems(key.lower()):
@@ -105,19 +105,19 @@ def check_template_metadata(path: str, metadata: Object) -> Iterator[Cause]:
 
 
 def check_always(path: str, pod: Object, kind: str) -> Iterator[Cause]:
-    """Pods that are replaced when they end do not end by themselves."""
+    """Yield a cause if pods end by themselves, because the workload replaces ended pods."""
     policy = pod.get("restartPolicy")
     if policy in ("OnFailure", "Never"):
         yield unsupported(f"{path}.restartPolicy", policy, ["Always"])
     if pod.get("activeDeadlineSeconds") is not None:
-        # A Deployment is told what it is made of.
+        # The error for a Deployment names ReplicaSet.
         word = "ReplicaSet" if kind == "Deployment" else kind
         text = f"activeDeadlineSeconds in {word} is not Supported"
         yield forbidden_field(f"{path}.activeDeadlineSeconds", text)
 
 
 def check_counts(status: Object, *names: str) -> Iterator[Cause]:
-    """Of all replicas only so many can be something."""
+    """Yield the problems of replica counts, which cannot exceed status.replicas."""
     yield from not_negative(status, "status", "replicas", *names, "observedGeneration")
     most = status.get("replicas") or 0
     for name in names:
@@ -128,7 +128,7 @@ def check_counts(status: Object, *names: str) -> Iterator[Cause]:
 
 
 class DeploymentRules(_Workload):
-    """A Deployment: how its pods are replaced."""
+    """The rules of Deployments, including the update strategy."""
 
     status_keeps: tuple[str, ...] | None = ("labels",)
     _word = "deployment"
@@ -179,7 +179,7 @@ def _check_rolling(path: str, rolling: Object) -> Iterator[Cause]:
 
 
 class ReplicaSetRules(_Workload):
-    """A ReplicaSet."""
+    """The rules of ReplicaSets."""
 
     _word = "deployment"
 
@@ -190,7 +190,7 @@ class ReplicaSetRules(_Workload):
 
 
 class StatefulSetRules(_Workload):
-    """A StatefulSet: its pods have names, and volumes of their own."""
+    """The rules of StatefulSets, whose pods have fixed names and their own volumes."""
 
     name_problems = staticmethod(dns_label_problems)
     _word = "statefulset"
@@ -242,14 +242,14 @@ def _check_stateful_strategy(path: str, strategy: Object) -> Iterator[Cause]:
 
 
 class DaemonSetRules(_Workload):
-    """A DaemonSet; the generation of its template is told in an annotation still."""
+    """The rules of DaemonSets; an annotation still holds the generation of the template."""
 
     _annotation = "deprecated.daemonset.template.generation"
     _word = "daemonset"
 
     def default(self, obj: Object) -> None:
         super().default(obj)
-        # Whoever writes a DaemonSet owns this, although only the server counts.
+        # The sender of the request owns this annotation, although only the server counts.
         if self._annotation not in (obj["metadata"].get("annotations") or {}):
             obj["metadata"] = dict(obj["metadata"])
             self._annotate(obj, 0)
@@ -307,7 +307,7 @@ def _check_daemon_strategy(path: str, strategy: Object) -> Iterator[Cause]:
 
 
 class RevisionRules(BuiltinRules):
-    """What a set was made from at one time: it does not change."""
+    """The rules of ControllerRevisions, whose data is immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [] if obj.get("data") is not None else [required("data", "data is mandatory")]

@@ -1,4 +1,4 @@
-"""Admission webhooks: whoever configures one has a say in writes, as on the real server."""
+"""Admission webhooks, called before a write is stored, as in kube-apiserver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls to admission webhooks, over connections that are kept as long as something needs them."""
+"""Calls to admission webhooks over persistent connections."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class WebhookCaller:
         self._transports: dict[_Key, Transport] = {}
 
     async def ask(self, hook: AdmissionWebhook, body: bytes) -> bytes:
-        """The body of a webhook's answer; `WebhookCallFailed` says why there is none."""
+        """Return the body of a webhook's answer; raise `WebhookCallFailed` if there is none."""
         try:
             answer = await self._answer(hook, body)
         except WebhookCallFailed as error:
@@ -63,7 +63,7 @@ class WebhookCaller:
         return self._transports[key]
 
     async def keep(self, hooks: Iterable[AdmissionWebhook]) -> None:
-        """Let go of the connections that none of these webhooks needs."""
+        """Close the connections that none of these webhooks needs."""
         needed = {_key(hook) for hook in hooks}
         gone = [key for key in self._transports if key not in needed]
         for transport in [self._transports.pop(key) for key in gone]:

@@ -1,7 +1,6 @@
-"""Webhooks as their configurations say, in the order in which they are asked.
+"""The configured admission webhooks, in the order in which they are called.
 
-What was read is kept until a configuration changes, so that a write for which none is there pays
-nothing.
+They are cached until a configuration changes, so that a write costs nothing extra without webhooks.
 """
 
 from __future__ import annotations
@@ -32,28 +31,28 @@ class RequestCondition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionWebhook:
-    """One webhook, ready to be matched and asked."""
+    """One webhook, ready to be matched and called."""
 
     name: str
     rules: tuple[RuleWithOperations, ...]
     exact: bool
-    """Whether only requests in the very versions of the rules match."""
+    """True if only requests in the versions that the rules name match."""
     namespaces: Mapping[str, Any]
     objects: Mapping[str, Any]
     conditions: tuple[RequestCondition, ...]
     ignored: bool
-    """Whether a call that fails counts as none."""
+    """True if a failed call is ignored."""
     timeout: int
     again: bool
-    """Whether it is asked again when a later one changed the object."""
+    """True if the webhook is called again after a later one changed the object."""
     side_effects: str
     versions: tuple[str, ...]
-    """The versions of reviews that it understands, the best first."""
+    """The versions of reviews that it accepts, the preferred one first."""
     client: Mapping[str, Any]
 
     @classmethod
     def read(cls, hook: Mapping[str, Any]) -> AdmissionWebhook:
-        """What a stored configuration, which was checked and defaulted, says of a webhook."""
+        """Read a webhook of a stored configuration, which was validated and defaulted before."""
         conditions = hook.get("matchConditions") or ()
         return cls(
             name=hook["name"],
@@ -90,7 +89,7 @@ def _compiled(text: str) -> RequestCondition:
 
 
 class Configurations:
-    """Every webhook that is configured now."""
+    """All webhooks that are configured now."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -98,19 +97,19 @@ class Configurations:
         self._read: dict[str, tuple[int, tuple[AdmissionWebhook, ...]]] = {}
         self._hooks: dict[str, Sequence[AdmissionWebhook]] = {}
         self.found = False
-        """Whether there is any webhook at all."""
+        """True if there is any webhook."""
 
     @property
     def stale(self) -> bool:
-        """Whether something was written since it was read."""
+        """True if a configuration was written since the last refresh."""
         return self._watch is None or self._watch.waiting
 
     def of(self, plural: str) -> Sequence[AdmissionWebhook]:
-        """The webhooks of one kind of configuration, in order."""
+        """Return the webhooks of one kind of configuration, in order."""
         return self._hooks.get(plural, ())
 
     async def refresh(self) -> None:
-        """Read again what has changed."""
+        """Read the configurations that have changed."""
         try:
             if self._watch is not None:
                 await self._watch.batch(0)
@@ -124,7 +123,7 @@ class Configurations:
         self.found = any(self._hooks.values())
 
     def _all_of(self, plural: str) -> Sequence[AdmissionWebhook]:
-        # Keys come in order, so configurations are asked in the order of their names.
+        # Keys are sorted, so configurations are called in the order of their names.
         named = f"{_PREFIX}{plural}/"
         return [
             hook for key, (_, all_) in self._read.items() if key.startswith(named) for hook in all_
@@ -140,7 +139,7 @@ class Configurations:
         )
 
     def close(self) -> None:
-        """Follow no longer."""
+        """Stop watching."""
         if self._watch is not None:
             self._watch.close()
             self._watch = None

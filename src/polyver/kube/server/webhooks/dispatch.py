@@ -1,7 +1,7 @@
-"""Who is asked about a write, in which order, and what becomes of the answers.
+"""Dispatch of a write to admission webhooks, and the use of their answers.
 
-Mutating webhooks are asked one after the other, and some of them again if a later one changed the
-object; validating ones are asked all at once.
+Mutating webhooks are called one after the other, and some of them again if a later one changed the
+object; validating webhooks are called all at once.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 @dataclass(frozen=True, slots=True)
 class _Invocation:
-    """A webhook that is to be asked, and the version in which it is."""
+    """A webhook to call, and the version in which it gets the object."""
 
     hook: AdmissionWebhook
     resource: ServedResource
@@ -67,7 +67,7 @@ class _Invocation:
 
 @dataclass(slots=True)
 class _Rounds:
-    """Which webhooks have been asked, and which of them have to be asked again."""
+    """The webhooks that have been called, and those to call again."""
 
     asked: list[AdmissionWebhook] = field(default_factory=list)
     again: list[AdmissionWebhook] = field(default_factory=list)
@@ -93,11 +93,11 @@ class Webhooks:
 
     @property
     def idle(self) -> bool:
-        """Whether nobody has to be asked about anything, as far as one knows without waiting."""
+        """True if there are certainly no webhooks, as far as is known without waiting."""
         return not self._configurations.stale and not self._configurations.found
 
     async def any(self) -> bool:
-        """Whether anybody has to be asked about anything."""
+        """Report whether there is any webhook."""
         if self._configurations.stale:
             await self._refresh()
         return self._configurations.found
@@ -110,11 +110,9 @@ class Webhooks:
         await self._calls.keep((*self._hooks(MUTATING), *self._hooks(VALIDATING)))
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._configurations.close()
         await self._calls.keep(())
-
-    # Mutating.
 
     async def mutate(self, subject: AdmissionAttributes) -> None:
         """Let webhooks change the object, one after the other."""
@@ -138,7 +136,7 @@ class Webhooks:
     ) -> None:
         for hook in hooks:
             found = await self._match(subject, versions, hook)
-            # Whoever was not asked at first is not asked now, whatever was changed.
+            # A webhook that was not called in the first round is not called in the second.
             if found is None or (again and not any(hook is each for each in rounds.again)):
                 continue
             changed = False
@@ -151,7 +149,7 @@ class Webhooks:
     async def _change(
         self, subject: AdmissionAttributes, versions: VersionedAttributes, found: _Invocation
     ) -> bool:
-        """Let one webhook change the object; whether it did."""
+        """Let one webhook change the object, and return True if it did."""
         verdict = await self._verdict(subject, versions, found, mutating=True)
         operations = read_patch(verdict.patch, verdict.patch_type)
         if not operations:
@@ -173,10 +171,8 @@ class Webhooks:
         versions.change(found.kind, after)
         return changed
 
-    # Validating.
-
     async def validate(self, subject: AdmissionAttributes) -> None:
-        """Ask all webhooks at once whether the write may happen."""
+        """Call all webhooks at once; raise if one refuses the write."""
         hooks = self._hooks(VALIDATING)
         if not hooks or subject.exempt:
             return
@@ -200,8 +196,6 @@ class Webhooks:
         except WebhookCallFailed as error:
             _passed_over(found.hook, error)
 
-    # Both.
-
     async def _verdict(
         self,
         subject: AdmissionAttributes,
@@ -210,7 +204,7 @@ class Webhooks:
         *,
         mutating: bool,
     ) -> AdmissionResponse:
-        """What a webhook says; that it refuses is an `ApiError`."""
+        """Return the answer of a webhook; raise `ApiError` if it refuses."""
         hook = found.hook
         if subject.dry_run and hook.side_effects not in _SAFE:
             raise bad_request(f"admission webhook {quoted(hook.name)} does not support dry run")
@@ -229,13 +223,13 @@ class Webhooks:
     async def _match(
         self, subject: AdmissionAttributes, versions: VersionedAttributes, hook: AdmissionWebhook
     ) -> _Invocation | None:
-        """How a webhook is to be asked, if it is."""
+        """Return how to call a webhook; None if it does not match."""
         try:
             if not self._selected(subject, versions, hook):
                 return None
             problem = None
         except ApiError as error:
-            problem = error  # told only if the webhook would be asked otherwise
+            problem = error  # raised only if the webhook would be called otherwise
         found = self._invocation(subject, hook)
         if found is None:
             return None
@@ -293,7 +287,7 @@ class Webhooks:
         return None
 
     def _equivalents(self, resource: ServedResource) -> Sequence[ServedResource]:
-        """The same objects in other versions, or in another group."""
+        """Return the same resource in other versions, or in another group."""
         return [
             each
             for each in self._catalogue
@@ -330,17 +324,17 @@ async def _holds(condition: RequestCondition, facts: cel.ConditionVariables) -> 
 
 
 def _unshown(problem: ApiError) -> ApiError:
-    """An object cannot be shown in the version that a webhook wants."""
+    """Return the error for an object that cannot be converted to a webhook's version."""
     return internal(problem.message)
 
 
 def _unshown_twice(problem: ApiError) -> ApiError:
-    """The same for mutating webhooks, of which the real server tells twice that it is internal."""
+    """Return the same error for mutating webhooks, for which kube-apiserver wraps it twice."""
     return internal(internal(problem.message).message)
 
 
 def _passed_over(hook: AdmissionWebhook, error: WebhookCallFailed) -> None:
-    """A call that failed is a refusal, unless the configuration says that it does not matter."""
+    """Raise an error for a failed call, unless the failure policy of the webhook is Ignore."""
     told = f"failed calling webhook {quoted(hook.name)}: {error}"
     if not hook.ignored:
         raise internal(told) from None
@@ -348,7 +342,7 @@ def _passed_over(hook: AdmissionWebhook, error: WebhookCallFailed) -> None:
 
 
 def _fits_header(text: str) -> bool:
-    """Whether a warning can be sent at all; what cannot is dropped, as on the real server."""
+    """Report whether a warning fits into a header; others are dropped, as in kube-apiserver."""
     return not any(unicodedata.category(char) == "Cc" for char in text)
 
 

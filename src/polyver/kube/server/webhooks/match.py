@@ -1,4 +1,4 @@
-"""Which writes a webhook is asked about: by its rules alone, without looking at any object."""
+"""Matching of writes with the rules of a webhook, without the objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["RuleWithOperations"]
 
 @dataclass(frozen=True, slots=True)
 class RuleWithOperations:
-    """One rule of a webhook; a star is everything.
+    """One rule of a webhook; `*` matches everything.
 
     >>> rule = RuleWithOperations.read({"operations": ["*"], "apiGroups": [""],
     ...                                 "apiVersions": ["v1"], "resources": ["pods/*"]})
@@ -42,7 +42,7 @@ class RuleWithOperations:
     def matches(
         self, kind: ResourceKind, operation: str, subresource: str, *, namespaced: bool
     ) -> bool:
-        """Whether a request for a kind is one of those that the rule is for."""
+        """Report whether the rule matches a request for a kind."""
         return (
             self.scope in ("*", "Namespaced" if namespaced else "Cluster")
             and _has(self.operations, operation)

@@ -1,4 +1,4 @@
-"""From the patch in a webhook's answer to the object that it makes of another."""
+"""Application of the patch in a webhook's answer to an object."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _IDENTITY = (
 
 
 def read_patch(patch: bytes, kind: str) -> list[Any]:
-    """The operations of a patch; none if there is nothing to do."""
+    """Return the operations of a patch; none if the patch is empty."""
     if not patch:
         return []
     try:
@@ -48,7 +48,7 @@ def read_patch(patch: bytes, kind: str) -> list[Any]:
 def patched(
     obj: Object, operations: list[Any], resource: ServedResource, kind: ResourceKind
 ) -> Object:
-    """What a patch makes of an object, with defaults filled in; what it lacks to be one is told."""
+    """Apply a patch to an object; raise an error if the result is not an object of the kind."""
     try:
         made = apply_json_patch(obj, operations)
     except (PatchFailed, InvalidPatch) as error:
@@ -75,7 +75,7 @@ def _typed(made: Object, resource: ServedResource, kind: ResourceKind) -> Object
 
 
 def _check_identity(made: Object, kind: ResourceKind) -> None:
-    """What says that it is something else is refused; what says nothing is what it was."""
+    """Raise an error if an object states another version or kind; it may leave them out."""
     version, name = made.get("apiVersion") or kind.api_version, made.get("kind") or kind.kind
     if (version, name) == (kind.api_version, kind.kind):
         return
@@ -88,7 +88,7 @@ def _check_identity(made: Object, kind: ResourceKind) -> None:
 
 
 def _check_metadata(made: Object) -> None:
-    """Unknown fields may stay until the object is stored, but those that are known are right."""
+    """Check the known fields of metadata; unknown fields stay until the object is stored."""
     metadata = made.get("metadata")
     if not isinstance(metadata, dict):
         raise internal("system metadata was not initialized")

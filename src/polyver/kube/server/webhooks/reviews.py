@@ -1,6 +1,6 @@
-"""AdmissionReviews: what a webhook is asked, and what its answers mean.
+"""AdmissionReviews: the request to a webhook, and the check of its answer.
 
-Refusals and failures are in the real server's words.
+Errors have the wording of kube-apiserver.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ GROUP = "admission.k8s.io"
 KIND = "AdmissionReview"
 _KNOWN_VERSIONS = ("v1", "v1beta1")
 _LOWEST_REFUSAL = 400
-_HIGHEST_CODE = 599  # what HTTP knows; the real server sends others as they are
+_HIGHEST_CODE = 599  # the limit of HTTP; kube-apiserver sends higher codes as they are
 
 
 def review_version(accepted: Sequence[str]) -> str:
-    """The first version of those that a webhook accepts that this server knows.
+    """Return the first version that a webhook accepts and this server knows.
 
     >>> review_version(["v9", "v1beta1", "v1"])
     'v1beta1'
@@ -52,13 +52,10 @@ def review_version(accepted: Sequence[str]) -> str:
     return known
 
 
-# What is asked.
-
-
 def request_of(
     subject: AdmissionAttributes, kind: ResourceKind, plural: ResourceKind, shown: VersionedObjects
 ) -> Object:
-    """What a webhook is told of a write, but for the uid of the question.
+    """Return the request of a review, without its uid.
 
     `kind` is that of the objects as they are shown, `plural` the resource that the rule names.
     """
@@ -102,18 +99,15 @@ def _user(user: User) -> Object:
 
 
 def review_body(request: Object, uid: str, version: str) -> bytes:
-    """What is sent."""
+    """Return the body to send."""
     return encode_json(
         {"kind": KIND, "apiVersion": f"{GROUP}/{version}", "request": {"uid": uid} | request}
     )
 
 
-# What is answered.
-
-
 @dataclass(frozen=True, slots=True)
 class AdmissionResponse:
-    """What a webhook says of a write."""
+    """A webhook's answer about a write."""
 
     allowed: bool
     status: Mapping[str, Any] = field(default_factory=dict)
@@ -127,7 +121,7 @@ _TEXT = Shape(type="string", name="string")
 
 @cache
 def _shape() -> Shape:
-    """The shape of an answer, made when the first one comes."""
+    """Return the shape of an answer; it is built when the first answer comes."""
     response = Shape(
         type="object",
         name="v1.AdmissionResponse",
@@ -146,7 +140,7 @@ def _shape() -> Shape:
 
 
 def read_verdict(body: bytes, *, uid: str, version: str, mutating: bool) -> AdmissionResponse:
-    """What an answer says; `WebhookCallFailed` if it is none."""
+    """Read an answer; raise `WebhookCallFailed` if it is not valid."""
     try:
         answer = _read(body, version)
     except WebhookCallFailed as error:
@@ -165,7 +159,7 @@ def _read(body: bytes, version: str) -> Object:
         found: Object = decode_typed(value, _shape()).value
     except Undecodable as error:
         raise WebhookCallFailed(str(error)) from None
-    # What is told of a missing type is what was sent, and not what it was taken for.
+    # Errors about a missing type show what was sent, not the default.
     return {"response": found.get("response"), "apiVersion": said, "kind": kind} | {
         "given": value.get("response")
     }
@@ -220,7 +214,7 @@ def _patch_of(response: Mapping[str, Any]) -> bytes:
 
 
 def denied(name: str, status: Mapping[str, Any]) -> ApiError:
-    """What a request is refused with when a webhook says no.
+    """Return the error for a request that a webhook refused.
 
     >>> print(denied("a.b.c", {"reason": "TooRed"}))
     admission webhook "a.b.c" denied the request: TooRed

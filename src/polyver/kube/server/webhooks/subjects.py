@@ -1,4 +1,4 @@
-"""What webhooks are asked about: one write, and the object in the version that each wants."""
+"""A write as webhooks see it, with the object in the version that each webhook wants."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _EXEMPT = frozenset(
 
 @dataclass(slots=True)
 class AdmissionAttributes:
-    """A write that is about to happen, as webhooks are told of it."""
+    """A write that webhooks are called for."""
 
     resource: ServedResource
-    """As the path of the request names it."""
+    """The resource in the path of the request."""
     operation: str
     namespace: str
     name: str
     object: Object | None
-    """What the path shows of the new object; a webhook that changes it puts another one here."""
+    """The new object as the path shows it; replaced when a webhook changes it."""
     old: Object | None
     user: User
     options: Mapping[str, Any]
@@ -39,7 +39,7 @@ class AdmissionAttributes:
     warn: Callable[[str], None]
     subresource: str = ""
     other_kind: ResourceKind | None = None
-    """The kind of what the path shows, if it is not that of the resource."""
+    """The kind that the path shows, if it is not the kind of the resource."""
 
     @property
     def kind(self) -> ResourceKind:
@@ -47,7 +47,7 @@ class AdmissionAttributes:
 
     @property
     def exempt(self) -> bool:
-        """Whether nobody is asked: a webhook that refused its own mending could not be mended."""
+        """True if no webhook is called, so that webhook configurations can always be repaired."""
         kind = self.resource.kind
         return kind.group == "admissionregistration.k8s.io" and kind.kind in _EXEMPT
 
@@ -58,7 +58,7 @@ class AdmissionAttributes:
 
 @dataclass(frozen=True, slots=True)
 class VersionedObjects:
-    """Both objects in one version."""
+    """The new and the old object in one version."""
 
     object: Object | None
     old: Object | None
@@ -70,7 +70,7 @@ class VersionedAttributes:
     def __init__(
         self, subject: AdmissionAttributes, failed: Callable[[ApiError], ApiError]
     ) -> None:
-        """`failed` makes a refusal of why an object cannot be shown."""
+        """`failed` turns the error of a conversion into the error of the request."""
         self._subject = subject
         self._failed = failed
         self._resource = subject.resource
@@ -78,7 +78,7 @@ class VersionedAttributes:
         self._changed_in: ResourceKind | None = None
 
     async def show(self, kind: ResourceKind) -> VersionedObjects:
-        """Both objects as another version has them."""
+        """Return both objects in another version."""
         if kind.api_version not in self._shown:
             await self.settle()
             subject = self._subject
@@ -92,17 +92,17 @@ class VersionedAttributes:
 
     @property
     def current(self) -> Object | None:
-        """The new object as it is now, in whichever version it was changed last."""
+        """The new object as it is now, in the version in which it was changed last."""
         kind = self._changed_in or self._subject.kind
         return self._shown[kind.api_version].object
 
     def change(self, kind: ResourceKind, obj: Object) -> None:
-        """Take a new object in place of the one that was shown in a version."""
+        """Replace the object that was shown in a version."""
         self._shown = {kind.api_version: VersionedObjects(obj, self._shown[kind.api_version].old)}
         self._changed_in = kind
 
     async def settle(self) -> None:
-        """Bring what was changed in another version back to the one of the request."""
+        """Convert an object that was changed in another version back to that of the request."""
         kind, subject = self._changed_in, self._subject
         if kind is None:
             return
