@@ -38,7 +38,7 @@ def read_address(text: str) -> FunctionAddress:
     """An address: HOST:PORT or https://HOST:PORT, and http://HOST:PORT without TLS.
 
     >>> read_address("http://localhost:9443"), str(read_address("[::1]:9443"))
-    (Address(target='localhost:9443', secure=False), '[::1]:9443')
+    (FunctionAddress(target='localhost:9443', secure=False), '[::1]:9443')
     """
     secure = not text.startswith(_PLAIN)
     target = text.strip().removeprefix(_SECURE).removeprefix(_PLAIN).removesuffix("/")

@@ -133,7 +133,7 @@ class FailureCount:
         """One more has failed, after so many seconds of service.
 
         >>> FailureCount(4).after(29, Timing()), FailureCount(4).after(30, Timing())
-        (Tries(failures=5), Tries(failures=1))
+        (FailureCount(failures=5), FailureCount(failures=1))
         """
         return FailureCount(1 if served >= timing.stable else self.failures + 1)
 
