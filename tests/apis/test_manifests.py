@@ -185,7 +185,7 @@ def test_a_kind_that_was_read_has_hooks_on_plain_data_and_no_new_versions() -> N
     assert crontab.defaulted("v1", {})["colour"] == "red"
     with pytest.raises(apis.InvalidKind, match=r"CronTab was read from crd.yaml:2, so versions"):
         crontab.version("v3")(type("V3", (), {"__annotations__": {"a": str}}))
-    with pytest.raises(apis.NotAsDeclared, match=r"CronTab was read from crd.yaml:2, and has no"):
+    with pytest.raises(apis.NotAsDeclared, match=r"CronTab was read from crd.yaml:2, so it has no"):
         crontab.from_object({"apiVersion": "stable.example.com/v1", "kind": "CronTab"})
 
 

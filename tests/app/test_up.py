@@ -430,7 +430,7 @@ def test_a_composite_resource_of_a_version_that_is_not_defined_is_told(
         (
             "apiVersion: ex.io/v1\nkind: Widget\nmetadata: {name: x}\n",
             'Widget "x" cannot be loaded: there is no kind Widget in ex.io/v1; load its '
-            "CustomResourceDefinition, too (WRONG:1); 2 objects before it were applied",
+            "CustomResourceDefinition as well (WRONG:1); 2 objects before it were applied",
         ),
     ],
     ids=["invalid", "unknown field", "unknown kind"],

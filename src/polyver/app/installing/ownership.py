@@ -27,7 +27,7 @@ def managers(obj: Mapping[str, Any]) -> list[str]:
     """Who has written an object, apart from those who tell its status."""
     entries = obj["metadata"].get("managedFields") or ()
     wrote = [each for each in entries if not each.get("subresource")]
-    return list(dict.fromkeys(str(each.get("manager") or "somebody") for each in wrote))
+    return list(dict.fromkeys(str(each.get("manager") or "unknown") for each in wrote))
 
 
 def is_installed(obj: Mapping[str, Any]) -> bool:
@@ -51,7 +51,7 @@ def conflicts(error: ApiError) -> dict[str, list[str]] | None:
         if cause.get("reason") != "FieldManagerConflict":
             return None
         owner = re.match(r'conflict with "([^"]*)"', str(cause.get("message")))
-        found.setdefault(owner[1] if owner else "somebody", []).append(str(cause.get("field")))
+        found.setdefault(owner[1] if owner else "unknown", []).append(str(cause.get("field")))
     return found
 
 
