@@ -290,7 +290,7 @@ def test_a_program_runs_only_where_that_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["sh", "-c", "echo no >&2; exit 3"], "sh ended with 3: no"),
+        (["sh", "-c", "echo no >&2; exit 3"], "sh exited with code 3: no"),
         (["sh", "-c", "sleep 60"], "sh took longer than 0.3s"),
         (["/no/such/program"], "cannot be run: No such file or directory"),
         (["sh", "-c", "echo '###Phase-output###: x'"], "cannot be read"),

@@ -140,7 +140,7 @@ def test_each_probe_looks_anew() -> None:
         async with serving() as address:
             pass
         for _ in range(5):
-            assert "nobody listens" in await problem(address)
+            assert "nothing listens" in await problem(address)
         async with serving(shown=SHOWN, port=int(address.rpartition(":")[2])) as same:
             assert same == address
             assert await problem(address) == ""

@@ -143,7 +143,7 @@ def test_users_activate_and_deactivate_and_nobody_loses_what_they_select(
     assert "CompositionRevision shop-1" in Ran(capsys, "impact", "package/resize@2").out
     done = Ran(capsys, "packages", "deactivate", "resize@1")
     assert done.code == 1
-    assert "is selected by CompositionRevision shop-2; have them" in done.err
+    assert "is selected by CompositionRevision shop-2; make them" in done.err
     assert state_of(server, "v1")["spec"]["desiredState"] == "Active"
     done = Ran(capsys, "packages", "deactivate", "resize@1", "--force")
     assert done.code == 0

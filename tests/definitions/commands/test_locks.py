@@ -240,7 +240,7 @@ def test_an_application_returns_to_an_earlier_revision_and_stays_there(
     platform.publish(definition(name, "1.0.0", "1.1.0"))
     platform.uses(app, "1.1.0")
     done = run("app", "rollback", "a", "-n", space, "--dry-run")
-    assert done.out == f"a would get the spec and the versions of a-v1: {name} 1.0.0\n"
+    assert done.out == f"a would have the spec and the versions of a-v1: {name} 1.0.0\n"
     assert versions_of(platform.get(app)) == ["1.1.0"]
     done = run("app", "rollback", "a", "-n", space)
     assert (done.code, done.err) == (0, "")

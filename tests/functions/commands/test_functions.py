@@ -348,7 +348,7 @@ def test_an_installed_package_that_is_broken_costs_only_itself(
     assert ran.code == 0, ran.err
     assert "Good       v0.0.0" in ran.out
     assert "KubeExec   v0.1.0" in ran.out
-    assert f"the functions of bad-functions (bad) are left out: {complaint}" in ran.err
+    assert f"the functions of bad-functions (bad) are ignored: {complaint}" in ran.err
 
 
 def test_a_package_brings_its_catalogue_along_and_is_one_with_what_is_named(
