@@ -316,7 +316,7 @@ def test_what_is_deleted_or_changed_by_hand_is_put_back(platform: Platform, name
     path = f"{MAPS}/{name}-c0?fieldManager=editor"
     edited(platform.request, path, lambda found: found.update(data=mine))
     eventually(lambda: data(platform, f"{name}-c0") == {**(wanted or {}), "more": "stays"})
-    got = platform.until(app, lambda got: "taken back" in condition(got, "Applied")["message"])
+    got = platform.until(app, lambda got: "reverted" in condition(got, "Applied")["message"])
     assert 'conflict with "editor" using v1: .data.image' in condition(got, "Applied")["message"]
     assert got["status"]["status"] == "running"
 
