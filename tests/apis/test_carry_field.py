@@ -99,7 +99,9 @@ def test_a_field_of_a_version_is_not_reserved() -> None:
     class Sized(apis.Fields):
         size: int = 1
 
-    with pytest.raises(apis.InvalidKind, match=r"in size, which v1 \(.*Sized\) has for itself"):
+    with pytest.raises(
+        apis.InvalidKind, match=r"in size, which v1 \(.*Sized\) declares as its own"
+    ):
         kind.definition()
 
 

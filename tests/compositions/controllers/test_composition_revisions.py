@@ -257,7 +257,7 @@ def test_a_revision_of_others_is_not_taken_over() -> None:
         theirs["spec"] = {**theirs["spec"], "revision": 1}
         await world.client.create(COMPOSITION_REVISIONS, theirs)
         await world.write(COMPOSITIONS, content(1))
-        assert f"would be called {made.name}" in await world.event("NameTaken")
+        assert f"would be named {made.name}" in await world.event("NameTaken")
         found = await find(world.client, COMPOSITION_REVISIONS, made.name)
         assert found is not None
         assert step_of(found) == "run-2"

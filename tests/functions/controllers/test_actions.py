@@ -369,7 +369,7 @@ def test_templates_see_the_object_its_pods_and_what_is_named() -> None:
     ("action", "told"),
     [
         ({"object": {"kind": "Deployment", "name": "db"}}, "there is no deployments a/db"),
-        ({"object": {"kind": "Thing", "name": "x"}}, "a Thing, which is not served here"),
+        ({"object": {"kind": "Thing", "name": "x"}}, "a Thing, which is not served"),
         ({"blueprint": "other"}, "there is no blueprint other (spec.actions[0].blueprint)"),
     ],
 )
