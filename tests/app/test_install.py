@@ -197,8 +197,8 @@ def test_the_names_of_what_replicas_make_are_free_or_theirs(
     make(server, CORE, {"metadata": {"name": "polyver-system"}})
     kept(server, "somebody")
     said = refused(run, "install", "--image", "a:1")
-    assert "Secret polyver-system/polyver-webhook by unknown" in said
-    assert "ValidatingWebhookConfiguration polyver by unknown" in said
+    assert "Secret polyver-system/polyver-webhook by somebody" in said
+    assert "ValidatingWebhookConfiguration polyver by somebody" in said
     assert there(server, DEPLOYMENT) is None
     installed(run, "--adopt")
 

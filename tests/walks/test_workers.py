@@ -30,9 +30,10 @@ CODE = """
     import subprocess
     import time
     from polyver import functions
-    from polyver.client import Resource
+    from polyver.client import GroupVersionResource
 
-    SECRETS = Resource("", "v1", "secrets")
+    SECRETS = GroupVersionResource("", "v1", "secrets")
+    NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 
     @functions.register("Hang")
     def hang(ctx, pids: str):
@@ -47,7 +48,7 @@ CODE = """
 
     @functions.register("Quick")
     def quick(ctx, text: str = ""):
-        own = ctx.client.get(Resource("", "v1", "namespaces", namespaced=False), ctx.namespace)
+        own = ctx.client.get(NAMESPACES, ctx.namespace)
         assert ctx.params["Options"] == {} and 0 < ctx.remaining and ctx.phase == "now"
         return {"text": text, "namespace": own["metadata"]["name"]}
 

@@ -260,7 +260,7 @@ def test_a_certificate_is_good_from_its_beginning_to_its_end(files: tuple[Path, 
     assert served.reload()
     assert served.shown.problem(START) == ""
     assert "not valid before 2025-12-31" in served.shown.problem(START - DAY)
-    assert "ended at 2027-01-01" in served.shown.problem(START + 366 * DAY)
+    assert "expired at 2027-01-01" in served.shown.problem(START + 366 * DAY)
 
 
 def test_a_pair_that_does_not_fit_is_not_taken(files: tuple[Path, Path]) -> None:

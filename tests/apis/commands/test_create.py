@@ -163,7 +163,7 @@ def test_rules_that_are_written_into_the_edge_are_used(
     create("v1")
     create("v2")
     text = Path(KIND).read_text()
-    head, edge = text.split("    # v2 is a copy of v1", 1)
+    head, edge = text.split("    # v2 is still a copy of v1", 1)
     old, new = head.split('@crontab.version("v2"')
     rule = '    rules.move("spec.message", "spec.text")\n'
     put(
@@ -571,7 +571,7 @@ BY_HAND = (
         ),
         (
             CRONTAB + version("v1") + "\nCronTabV2 = 5\n",
-            f"the class of v2 would be CronTabV2, which is there already ({KIND}:5); {BY_HAND}",
+            f"the class of v2 would be CronTabV2, which already exists ({KIND}:5); {BY_HAND}",
         ),
         (
             CRONTAB
@@ -677,7 +677,7 @@ def test_the_same_version_again_is_refused(create: Create) -> None:
     before = files()
     ran = create("v1")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"error: CronTab has v1 already ({KIND}:10)\n"
+    assert ran.err == f"error: CronTab already has v1 ({KIND}:10)\n"
     ran = create("v1", "--storage")
     assert ran.err.endswith(
         "to store it, write storage=True there and storage=False at the other versions\n"
@@ -695,7 +695,7 @@ def test_a_file_of_somebody_else_is_never_overwritten(create: Create, theirs: st
     before = files()
     ran = create("v2")
     assert (ran.code, ran.out, files()) == (2, "", before)
-    assert ran.err == f"error: {theirs} is there already; move it, or choose another name\n"
+    assert ran.err == f"error: {theirs} already exists; move it, or choose another name\n"
 
 
 def test_nothing_is_half_written(create: Create) -> None:

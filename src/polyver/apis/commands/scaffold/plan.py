@@ -191,5 +191,5 @@ def _init(project: Project, home: KindsPackage, name: str) -> File:
 def _check_free(project: Project, paths: Sequence[Path]) -> None:
     for path in paths:
         if path.exists() or path.is_symlink():
-            fact = f"{project.shown(path)} is there already"
+            fact = f"{project.shown(path)} already exists"
             raise Misused(fact, hint="move it, or choose another name")
