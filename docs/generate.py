@@ -127,7 +127,7 @@ The ledger lists what happens to each field of a version when it is converted to
 | kept | the same path, with the same value |
 | moved | another path, with the same value |
 | transformed | another value, made by the named rules |
-| carried | not in the other version: a preserved field, which polyver restores later |
+| preserved (`carried` in JSON) | not in the other version: polyver restores the value later |
 
 A conversion is *exact* if the other version has a value for every value, so that it never needs
 preserved fields.

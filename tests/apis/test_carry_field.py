@@ -88,7 +88,7 @@ def test_check_draws_nothing_for_it_and_finds_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["spec", "status", "metadata", "a.b", "a-b"])
 def test_some_names_cannot_be_reserved(name: str) -> None:
-    with pytest.raises(apis.InvalidKind, match="cannot be a field beside spec"):
+    with pytest.raises(apis.InvalidKind, match="cannot be a field next to spec"):
         declared(name).definition()
 
 
@@ -99,7 +99,9 @@ def test_a_field_of_a_version_is_not_reserved() -> None:
     class Sized(apis.Fields):
         size: int = 1
 
-    with pytest.raises(apis.InvalidKind, match=r"in size, which v1 \(.*Sized\) has for itself"):
+    with pytest.raises(
+        apis.InvalidKind, match=r"in size, which v1 \(.*Sized\) declares as its own"
+    ):
         kind.definition()
 
 

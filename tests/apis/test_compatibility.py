@@ -139,8 +139,11 @@ def test_the_advice_for_a_rename_names_the_nearest_new_field() -> None:
     before = schema(fields(cronSpec=TEXT))
     after = schema(fields(image=TEXT, spec=TEXT, size=NUMBER))
     [finding] = compare_schemas(before, after)
-    assert finding.fact == "string is gone, and dropped; spec is new and has the same schema"
-    assert "became spec," in finding.advice
+    assert (
+        finding.fact
+        == "string was removed; values are dropped; the new field spec has the same schema"
+    )
+    assert "renamed to spec," in finding.advice
 
 
 def test_a_name_with_dots_is_quoted_in_paths() -> None:
@@ -155,7 +158,7 @@ def test_a_finding_is_plain_data() -> None:
         "path": "f",
         "rule": "type-changed",
         "severity": "breaking",
-        "fact": "string became integer",
+        "fact": "string changed to integer",
         "advice": RULES["type-changed"].advice,
     }
 

@@ -495,23 +495,39 @@ class Outside:
         (set[str], {}, "set[str] is not a type for a field (Thing.field); write Annotated[list"),
         (list, {}, "list is not a type for a field (Thing.field); write list[Any]"),
         (complex, {}, "complex is not a type for a field (Thing.field)"),
-        (Outside, {}, "Outside is not a type for a field (Thing.field); if it is a class of yours"),
-        (str | bool, {}, "str | bool is more than one type (Thing.field); only int | str"),
-        (Literal["a", 1], {}, "the values to choose from must all be texts, or all whole numbers"),
-        (dict[int, str], {}, "the keys of dict[int, str] are not texts (Thing.field)"),
-        (list[str | None], {}, "what is in a list or map cannot be left out (Thing.field[]); writ"),
-        (Annotated[str, apis.Ge(1)], {}, "ge is for numbers, and this is text (Thing.field)"),
-        (Annotated[int, apis.MinLength(1)], {}, "min_length is for texts, lists and maps, and th"),
-        (Annotated[int, apis.Pattern("a")], {}, "pattern is for texts, and this is a whole number"),
-        (Annotated[str, apis.ListSet()], {}, "ListSet() is for lists, and this is text (Thing.fi"),
+        (Outside, {}, "Outside is not a type for a field (Thing.field); if it is your class"),
+        (str | bool, {}, "str | bool has several types (Thing.field); only int | str"),
+        (Literal["a", 1], {}, "the values to choose from must all be strings, or all integers"),
+        (dict[int, str], {}, "the keys of dict[int, str] are not strings (Thing.field)"),
+        (list[str | None], {}, "an item of a list or map cannot be absent (Thing.field[]); writ"),
+        (
+            Annotated[str, apis.Ge(1)],
+            {},
+            "ge applies to numbers, but this is a string (Thing.field)",
+        ),
+        (
+            Annotated[int, apis.MinLength(1)],
+            {},
+            "min_length applies to strings, lists and maps, but th",
+        ),
+        (
+            Annotated[int, apis.Pattern("a")],
+            {},
+            "pattern applies to strings, but this is an integer",
+        ),
+        (
+            Annotated[str, apis.ListSet()],
+            {},
+            "ListSet() applies to lists, but this is a string (Thing.fi",
+        ),
         (Annotated[list[str], apis.ListMap()], {}, "a ListMap needs the names of its keys"),
         (Annotated[int, apis.Ge(1), apis.Gt(2)], {}, "minimum is both 1 and 2 (Thing.field)"),
         (
             int,
             {"field": object()},
-            "is not plain data (Thing.field); it must be what JSON can hold",
+            "is not JSON data (Thing.field); use a value that JSON can express",
         ),
-        (float, {"field": float("nan")}, "the default nan is not plain data (Thing.field); it"),
+        (float, {"field": float("nan")}, "the default nan is not JSON data (Thing.field); use"),
         (int, {"field": "a"}, 'v1 cannot be served: Invalid value: "string":  in body must be of'),
         (
             Annotated[int, apis.Le(3)],
@@ -524,8 +540,12 @@ class Outside:
             {},
             "entries must all be names of item properties (Thing.field.x-kubernetes-list-map-keys)",
         ),
-        ("Missing", {}, "Missing is not known where Thing is declared; declare Missing before it"),
-        (int, {"__init__": lambda self: None}, "cannot have an __init__ (Thing)"),
+        (
+            "Missing",
+            {},
+            "Missing is not defined where Thing is declared; declare Missing before it",
+        ),
+        (int, {"__init__": lambda self: None}, "objects are created with keywords (Thing)"),
     ],
 )
 def test_a_field_that_cannot_be_is_refused(hint: Any, body: dict[str, Any], says: str) -> None:
@@ -536,15 +556,15 @@ def test_a_class_that_contains_itself_is_refused() -> None:
     with pytest.raises(apis.InvalidKind) as caught:
         apis.part(Node)
     assert str(caught.value) == (
-        "Node contains itself, and a schema cannot (Node.children[]); "
-        "use apis.Anything where it does"
+        "Node contains itself, which a schema cannot express (Node.children[]); "
+        "use apis.Anything for that field"
     )
 
 
 def test_what_all_objects_have_cannot_be_something_else() -> None:
     kind = apis.Kind("Thing", group=GROUP)
     for name, hint in {"metadata": Port, "kind": int, "apiVersion": dict}.items():
-        with pytest.raises(apis.InvalidKind, match=f"{name} is the same in all kinds"):
+        with pytest.raises(apis.InvalidKind, match=f"{name} has the same type in all kinds"):
             kind.version("v1")(type("Thing", (), {"__annotations__": {name: hint}}))
 
 
@@ -600,7 +620,9 @@ def test_a_new_type_is_what_it_is_made_of() -> None:
 
 
 def test_a_mark_that_comes_too_late_is_refused() -> None:
-    with pytest.raises(apis.InvalidKind, match="comes too late for Port; put it under the deco"):
+    with pytest.raises(
+        apis.InvalidKind, match="is applied too late to Port; put it below the deco"
+    ):
         apis.Preserve()(Port)
 
 
@@ -626,7 +648,7 @@ STORED = {"storage": True}
         (kind_with(("v1", {"storage": False})), "Toy has no storage version among v1 (ToyV1)"),
         (
             kind_with(("v1", STORED), ("v2", STORED)),
-            "Toy is stored in two versions, v1 (ToyV1), v2 (ToyV2)",
+            "Toy has two storage versions, v1 (ToyV1), v2 (ToyV2)",
         ),
         (
             kind_with(("v1", {**STORED, "hub": True}), ("v2", {"hub": True})),
@@ -634,14 +656,14 @@ STORED = {"storage": True}
         ),
         (
             kind_with(("v1", STORED), ("v2", {})),
-            "Toy has several versions, v2, v1, and nothing converts between them",
+            "Toy has several versions, v2, v1, but no conversion between them",
         ),
         (kind_with(("V1", {})), '"V1" is not a version: a DNS-1035 label'),
         (kind_with(("v1", {}), group="example"), 'Toy has a group "example" that is not a domain'),
-        (kind_with(("v1", {}), kind="My Toy"), 'has a kind "my toy" that cannot be one'),
-        (kind_with(("v1", {}), plural="Toys"), 'Toy has a plural "Toys" that cannot be one'),
-        (kind_with(("v1", {}), short_names=["T"]), 'Toy has a short name "T" that cannot be one'),
-        (kind_with(("v1", {}), list_kind="Toy"), "Toy is called as its lists are"),
+        (kind_with(("v1", {}), kind="My Toy"), 'has a kind "my toy" that is invalid'),
+        (kind_with(("v1", {}), plural="Toys"), 'Toy has a plural "Toys" that is invalid'),
+        (kind_with(("v1", {}), short_names=["T"]), 'Toy has a short name "T" that is invalid'),
+        (kind_with(("v1", {}), list_kind="Toy"), "Toy has the same name as its lists"),
         (kind_with(("v1", {}), scope="cluster"), "Toy has the scope cluster"),
         (kind_with(("v1", {}), strategy="Webhook"), "Toy has the strategy Webhook"),
         (
@@ -650,7 +672,7 @@ STORED = {"storage": True}
         ),
         (kind_with(("v1", {"selectable": [".b"]})), "is an invalid path"),
         (kind_with(("v1", {"scale": apis.Scale(".a")})), "should be a json path under .spec"),
-        (kind_with(("v1", {"deprecated": "a\nb"})), "must be printable text in one line"),
+        (kind_with(("v1", {"deprecated": "a\nb"})), "must be one line of printable characters"),
     ],
 )
 def test_a_kind_that_cannot_be_is_refused_when_it_is_complete(kind: apis.Kind, says: str) -> None:

@@ -365,7 +365,7 @@ def test_a_function_that_returns_something_else_is_told(returned: object, what: 
     assert kind.converter is not None
     with pytest.raises(TypeError) as caught:
         kind.converter.convert(crontab("v1", cronSpec="a"), "v2")
-    assert str(caught.value) == f"up returned {what}, not one of stable.example.com/v2"
+    assert str(caught.value) == f"up returned {what}, not an object of stable.example.com/v2"
 
 
 def test_an_object_that_a_class_cannot_hold_is_told() -> None:
@@ -385,14 +385,14 @@ def test_an_object_that_a_class_cannot_hold_is_told() -> None:
         (
             {**crontab("v1"), "kind": "Other"},
             "v2",
-            "Other of stable.example.com/v1 is no CronTab of stable.example.com (apiVersion)",
+            "Other of stable.example.com/v1 is not a CronTab of stable.example.com (apiVersion)",
         ),
         (
             {**crontab("v1"), "apiVersion": "ex.io/v1"},
             "v2",
-            "CronTab of ex.io/v1 is no CronTab of stable.example.com (apiVersion)",
+            "CronTab of ex.io/v1 is not a CronTab of stable.example.com (apiVersion)",
         ),
-        ({"spec": {}}, "v2", "None of None is no CronTab of stable.example.com (apiVersion)"),
+        ({"spec": {}}, "v2", "None of None is not a CronTab of stable.example.com (apiVersion)"),
     ],
 )
 def test_an_object_of_no_known_version_is_refused(obj: Object, version: str, says: str) -> None:
@@ -436,7 +436,7 @@ def test_kubebuilder_a_spoke_that_is_not_convertible_is_refused_at_startup() -> 
 def test_kubebuilder_several_versions_without_a_hub_are_refused() -> None:
     """In kinds that we declare: those of others may have a hub elsewhere."""
     assert refused(declared()).startswith(
-        "CronTab has several versions, v3, v2, v1, and nothing converts between them ("
+        "CronTab has several versions, v3, v2, v1, but no conversion between them ("
     )
     kind = apis.Kind("CronTab", group=GROUP)
     kind.version("v1")(V1)
@@ -467,8 +467,8 @@ def test_kubebuilder_methods_on_the_hub_are_refused() -> None:
         def convert_from(self, hub: V2) -> None: ...
 
     says = refused(declared(HasMethods, Hub, HasMethodsThatReturn))
-    assert says.startswith("Hub is the hub, and converts to nothing (")
-    assert says.endswith("; convert_to and convert_from belong to the spokes")
+    assert says.startswith("Hub is the hub, and needs no conversion methods (")
+    assert says.endswith("; define convert_to and convert_from on the other versions")
 
 
 def test_kubebuilder_a_spoke_with_one_of_the_methods_is_refused() -> None:
@@ -478,8 +478,10 @@ def test_kubebuilder_a_spoke_with_one_of_the_methods_is_refused() -> None:
     class Back(V1):
         def convert_from(self, hub: V2) -> None: ...
 
-    assert refused(declared(There)).startswith("There has no convert_from, so there is only one")
-    assert refused(declared(Back)).startswith("Back has no convert_to, so there is only one way (")
+    assert refused(declared(There)).startswith("There has no convert_from, so conversion has only")
+    assert refused(declared(Back)).startswith(
+        "Back has no convert_to, so conversion has only one direction ("
+    )
 
 
 def test_kubebuilder_methods_of_another_version_are_not_inherited() -> None:
@@ -542,7 +544,7 @@ def test_knative_validate_a_mapping_needs_one_back() -> None:
     kind = declared()
     kind.converts("v1", "v2")(up_1_2)
     assert refused(kind) == (
-        'up_1_2 converts v1 to v2, and nothing converts back; write @….converts("v2", "v1")'
+        'up_1_2 converts v1 to v2, but no function converts back; write @….converts("v2", "v1")'
     )
 
 
@@ -550,11 +552,11 @@ def test_knative_validate_a_mapping_is_there_once() -> None:
     kind = by_functions()
     with pytest.raises(apis.InvalidKind) as caught:
         kind.converts("v1", "v2")(down_2_1)
-    assert str(caught.value) == "v1 to v2 is converted by up_1_2 already (down_2_1)"
+    assert str(caught.value) == "v1 to v2 is already converted by up_1_2 (down_2_1)"
     whole = by_one_function()
     with pytest.raises(apis.InvalidKind) as caught:
         whole.convert(down_2_1)
-    assert str(caught.value) == "all versions are converted by convert already (down_2_1)"
+    assert str(caught.value) == "all versions are already converted by convert (down_2_1)"
 
 
 # What else is refused when a kind is complete
@@ -579,7 +581,7 @@ def test_an_edge_to_a_version_that_is_not_declared_is_refused() -> None:
 def test_a_cycle_is_refused() -> None:
     kind = by_rules()
     kind.edge("v1", "v3")(lambda _: None)
-    assert "the edge v1 ⇄ v3 closes a cycle: there is a way already" in refused(kind)
+    assert "the edge v1 ⇄ v3 closes a cycle: a conversion path exists already" in refused(kind)
 
 
 def test_an_edge_to_itself_is_refused() -> None:
@@ -594,8 +596,8 @@ def test_edges_beside_the_strategy_none_are_refused() -> None:
     kind.version("v2")(V1)
     kind.edge("v1", "v2")(lambda _: None)
     says = refused(kind)
-    assert says.startswith('CronTab says strategy="None", and how versions are converted (')
-    assert says.endswith("; leave one of them out")
+    assert says.startswith('CronTab has strategy="None", but also conversions (')
+    assert says.endswith("; remove one of them")
 
 
 def test_a_function_that_takes_the_class_of_another_version_is_refused() -> None:
@@ -615,7 +617,7 @@ def test_a_function_that_takes_the_class_of_another_version_is_refused() -> None
 
     kind.converts("v2", "v1")(down_2_1)
     assert refused(kind) == (
-        "up converts v1 to v2, and takes Two; have it take the class of that version, or a dict"
+        "up converts v1 to v2, and takes Two; use the class of that version, or dict, as its type"
     )
 
 
@@ -627,10 +629,19 @@ def test_a_function_that_takes_more_than_the_object_is_refused() -> None:
 @pytest.mark.parametrize(
     ("write", "says"),
     [
-        (lambda e: e.move("spec", ""), "'' names no field (v1 to v2, <lambda>); write it as"),
-        (lambda e: e.scale("spec.a", "spec.b", 0), "scale by 0 has no way back (v1 to v2, <la"),
-        (lambda e: e.drop("metadata.name"), "metadata.name may not be converted: of metadata o"),
-        (lambda e: e.each("spec.a").move("a..b", "c"), "'a..b' names no field (v1 to v2, <lambd"),
+        (
+            lambda e: e.move("spec", ""),
+            "'' is not the path of a field (v1 to v2, <lambda>); write it as",
+        ),
+        (
+            lambda e: e.scale("spec.a", "spec.b", 0),
+            "scale by 0 cannot be converted back (v1 to v2, <la",
+        ),
+        (lambda e: e.drop("metadata.name"), "metadata.name cannot be converted: of metadata, o"),
+        (
+            lambda e: e.each("spec.a").move("a..b", "c"),
+            "'a..b' is not the path of a field (v1 to v2, <lambd",
+        ),
         (
             lambda e: (e.drop("spec.a"), e.move("spec.a", "spec.b")),
             "rule 1 (drop) reads spec.a already (v1 to v2, <lambda>); name each field in one rule",

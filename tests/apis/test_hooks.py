@@ -109,7 +109,7 @@ def test_an_object_that_a_hook_cannot_take_is_a_problem(toys: Toys) -> None:
     def colours(toy: cls) -> None: ...
 
     [problem] = toys.kind.problems("v1", {**HEAD, "colour": 5})
-    assert problem == apis.Problem("colour", "Toy: expected text, got a whole number")
+    assert problem == apis.Problem("colour", "Toy: expected a string, got an integer")
 
 
 def test_a_bug_in_a_hook_is_left_to_who_called_it(toys: Toys) -> None:
@@ -135,7 +135,7 @@ def test_a_hook_for_the_class_of_another_version_is_refused(toys: Toys) -> None:
     @toys.kind.validate("v1")
     def look(toy: other) -> None: ...
 
-    with pytest.raises(apis.InvalidKind, match="look is for Toy v1, and takes Toy; have it take"):
+    with pytest.raises(apis.InvalidKind, match="look is for Toy v1, and takes Toy; use the class"):
         toys.kind.definition()
 
 
@@ -149,5 +149,5 @@ def test_a_kind_has_one_controller(toys: Toys) -> None:
     def first(toy: object) -> None: ...
 
     assert toys.kind.controller is first
-    with pytest.raises(apis.InvalidKind, match=r"Toy has a controller already, .*first"):
+    with pytest.raises(apis.InvalidKind, match=r"Toy already has a controller, .*first"):
         toys.kind.reconcile(lambda toy: None)

@@ -53,7 +53,7 @@ def test_what_a_rule_makes_of_a_field(
         ("spec.legacyMode", "dropped by a rule"),
         ("spec.only1.a", "v2 has no such field"),
         ("spec.containers[].debug", "v2 has no such field"),
-        ("spec.envList[].note", "keyed has no place for it in v2"),
+        ("spec.envList[].note", "keyed has no field for it in v2"),
         ("status.ready", "v2 has no such field"),
     ],
 )

@@ -183,9 +183,9 @@ def test_a_kind_that_was_read_has_hooks_on_plain_data_and_no_new_versions() -> N
         obj["colour"] = "red"
 
     assert crontab.defaulted("v1", {})["colour"] == "red"
-    with pytest.raises(apis.InvalidKind, match=r"CronTab was read from crd.yaml:2, and has the"):
+    with pytest.raises(apis.InvalidKind, match=r"CronTab was read from crd.yaml:2, so versions"):
         crontab.version("v3")(type("V3", (), {"__annotations__": {"a": str}}))
-    with pytest.raises(apis.NotAsDeclared, match=r"CronTab was read from crd.yaml:2, and has no"):
+    with pytest.raises(apis.NotAsDeclared, match=r"CronTab was read from crd.yaml:2, so it has no"):
         crontab.from_object({"apiVersion": "stable.example.com/v1", "kind": "CronTab"})
 
 
@@ -203,16 +203,16 @@ def test_versions_are_written_in_kube_order() -> None:
     ("old", "new", "says"),
     [
         ("storage: true", "storage: false", "CronTab has no storage version among v2, v1 (crd.ya"),
-        ("storage: false", "storage: true", "CronTab is stored in two versions, v2, v1 (crd.yaml"),
+        ("storage: false", "storage: true", "CronTab has two storage versions, v2, v1 (crd.yaml"),
         ("name: v2", "name: v 2", "(crd.yaml:26, spec.versions[1].name)"),
         ("scope: Cluster", "scope: cluster", "invalid enum value 'cluster' (crd.yaml:11, spec.sco"),
-        ("served: true", "served: 5", "expected true or false, got a whole number (crd.yaml:21"),
+        ("served: true", "served: 5", "expected a boolean, got an integer (crd.yaml:21"),
         (
             "service: {",
             "other: {",
-            "it is not said where the webhook is, by a service or a url (crd",
+            "the webhook has neither a service nor a url (crd",
         ),
-        ("plural: crontabs, ", "plural: 5, ", "expected text, got a whole number (crd.yaml:10"),
+        ("plural: crontabs, ", "plural: 5, ", "expected a string, got an integer (crd.yaml:10"),
     ],
 )
 def test_what_cannot_be_used_is_told_with_its_line(old: str, new: str, says: str) -> None:

@@ -159,10 +159,10 @@ def test_objects_are_compared_by_value() -> None:
     [
         (
             {"schedule": 5},
-            'CronTab "nightly": expected text, got a whole number (spec.schedule)',
+            'CronTab "nightly": expected a string, got an integer (spec.schedule)',
         ),
-        ({"replicas": "3"}, 'CronTab "nightly": expected a whole number, got text (spec.replicas)'),
-        ({"labels": {"a": 1}}, 'CronTab "nightly": expected text, got a whole number (spec.labels'),
+        ({"replicas": "3"}, 'CronTab "nightly": expected an integer, got a string (spec.replicas)'),
+        ({"labels": {"a": 1}}, 'CronTab "nightly": expected a string, got an integer (spec.labels'),
         ({"policy": "Maybe"}, "invalid enum value 'Maybe' (spec.policy)"),
         ({"since": "soon"}, "(spec.since)"),
         ({"since": 5}, "(spec.since)"),

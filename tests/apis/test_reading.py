@@ -25,11 +25,11 @@ spec:
 """
 RULES = "add, cast, const, drop, each, keyed, move, scale, split, values, within, wrap"
 ONE_KEY = f"; which is one of {RULES}"
-ONCE = "; name each field in one rule; fields inside of a moved object go into its own rules"
+ONCE = "; name each field in one rule; fields inside a moved object belong to its own rules"
 A_PATH = '; write it as spec.schedule, or metadata.annotations["ex.io/mode"]'
 TYPES = "; known: string, integer, number, boolean"
 METADATA = (
-    " may not be converted: of metadata only labels and annotations",
+    " cannot be converted: of metadata, only labels and annotations can",
     '; name one of them: metadata.annotations["ex.io/mode"]',
 )
 
@@ -123,7 +123,7 @@ def test_options_of_rules(rule: str, old: dict[str, Any], new: dict[str, Any]) -
     ("rule", "fact", "place", "hint"),
     [
         # What is no rule
-        ("spec.a", "expected a mapping, got text", "", ""),
+        ("spec.a", "expected a mapping, got a string", "", ""),
         ("[1]", "expected a mapping, got a list", "", ""),
         ("{}", "a rule is a mapping with one key", "", ONE_KEY),
         ("move:", "a rule is a mapping with one key", "", ONE_KEY),
@@ -133,29 +133,34 @@ def test_options_of_rules(rule: str, old: dict[str, Any], new: dict[str, Any]) -
             "",
             ONE_KEY,
         ),
-        ("rename: {from: spec.a}", "'rename' is no rule", ".rename", f"; known: {RULES}"),
-        ("move: spec.a", "expected a mapping, got text", ".move", ""),
+        ("rename: {from: spec.a}", "'rename' is not a rule", ".rename", f"; known: {RULES}"),
+        ("move: spec.a", "expected a mapping, got a string", ".move", ""),
         # Fields of rules
         ("move: {from: spec.a}", '"to" is missing', ".move", ""),
-        ("move: {from: spec.a, to: spec.b, at: c}", '"at" is not known here', ".move", ""),
+        ("move: {from: spec.a, to: spec.b, at: c}", 'unknown field "at"', ".move", ""),
         (
             "move: {from: 5, to: spec.b}",
-            "expected text, got a whole number",
+            "expected a string, got an integer",
             ".move.from",
             "; put it in quotes",
         ),
         ("split: {from: spec.a, into: [spec.b, spec.c]}", '"separator" is missing', ".split", ""),
         ("const: {at: spec.a, value: null}", '"value" is missing', ".const", ""),
         # Paths
-        ("drop: {at: ''}", "'' names no field", ".drop", A_PATH),
-        ("drop: {at: spec..a}", "'spec..a' names no field", ".drop", A_PATH),
-        ("drop: {at: .spec.a}", "'.spec.a' names no field", ".drop", A_PATH),
-        ("drop: {at: spec.a.}", "'spec.a.' names no field", ".drop", A_PATH),
-        ("drop: {at: 'spec.a[0]'}", "'spec.a[0]' names no field", ".drop", A_PATH),
-        ("drop: {at: 'spec[\"a]'}", "'spec[\"a]' names no field", ".drop", A_PATH),
-        ("drop: {at: 'spec[\"a\"]b'}", "'spec[\"a\"]b' names no field", ".drop", A_PATH),
-        ("drop: {at: kind}", "kind is not a field that rules may touch", ".drop", ""),
-        ("add: {at: apiVersion}", "apiVersion is not a field that rules may touch", ".add", ""),
+        ("drop: {at: ''}", "'' is not the path of a field", ".drop", A_PATH),
+        ("drop: {at: spec..a}", "'spec..a' is not the path of a field", ".drop", A_PATH),
+        ("drop: {at: .spec.a}", "'.spec.a' is not the path of a field", ".drop", A_PATH),
+        ("drop: {at: spec.a.}", "'spec.a.' is not the path of a field", ".drop", A_PATH),
+        ("drop: {at: 'spec.a[0]'}", "'spec.a[0]' is not the path of a field", ".drop", A_PATH),
+        ("drop: {at: 'spec[\"a]'}", "'spec[\"a]' is not the path of a field", ".drop", A_PATH),
+        (
+            "drop: {at: 'spec[\"a\"]b'}",
+            "'spec[\"a\"]b' is not the path of a field",
+            ".drop",
+            A_PATH,
+        ),
+        ("drop: {at: kind}", "kind is not a field that rules may change", ".drop", ""),
+        ("add: {at: apiVersion}", "apiVersion is not a field that rules may change", ".add", ""),
         ("drop: {at: metadata}", f"metadata{METADATA[0]}", ".drop", METADATA[1]),
         ("drop: {at: metadata.name}", f"metadata.name{METADATA[0]}", ".drop", METADATA[1]),
         ("drop: {at: metadata.labels}", f"metadata.labels{METADATA[0]}", ".drop", METADATA[1]),
@@ -167,7 +172,7 @@ def test_options_of_rules(rule: str, old: dict[str, Any], new: dict[str, Any]) -
         ),
         (
             "drop: {at: 'metadata.annotations[\"conversion.polyver.dev/carry\"]'}",
-            "conversion.polyver.dev/carry is where conversion keeps what is lost",
+            "conversion.polyver.dev/carry is reserved for preserved fields",
             ".drop",
             "",
         ),
@@ -205,76 +210,76 @@ def test_options_of_rules(rule: str, old: dict[str, Any], new: dict[str, Any]) -
         ),
         (
             "split: {from: spec.a, into: [spec.b, spec.c], separator: ':', types: [string, int]}",
-            "'int' is no type",
+            "'int' is not a type",
             ".split",
             TYPES,
         ),
         (
             "split: {from: spec.a, into: [spec.b, spec.c], separator: ':', absent: 'a:'}",
-            "what stands for an absent part cannot contain the separator",
+            "the value for an absent part cannot contain the separator",
             ".split",
             "",
         ),
         (
             "values: {at: spec.a, map: {a: x, b: x}}",
-            "values maps 'a' and 'b' to 'x', so there is no way back",
+            "values maps 'a' and 'b' to 'x', so it cannot be converted back",
             ".values",
             "",
         ),
         ("values: {at: spec.a, map: {}}", "values needs at least one pair", ".values", ""),
         (
             "values: {at: spec.a, map: {a: [1]}}",
-            "values can map texts, whole numbers and booleans, not [1]",
+            "values can map strings, integers and booleans, not [1]",
             ".values",
             "",
         ),
         (
             "values: {at: spec.a, map: {a: 1.5}}",
-            "values can map texts, whole numbers and booleans, not 1.5",
+            "values can map strings, integers and booleans, not 1.5",
             ".values",
             "",
         ),
         (
             "values: {at: spec.a, map: {yes: x}}",
-            "true is no text here",
+            "true is not a string",
             ".values.map.true",
             "; put it in quotes",
         ),
-        ("cast: {at: spec.a, from: string, to: int}", "'int' is no type", ".cast", TYPES),
-        ("cast: {at: spec.a, from: text, to: integer}", "'text' is no type", ".cast", TYPES),
+        ("cast: {at: spec.a, from: string, to: int}", "'int' is not a type", ".cast", TYPES),
+        ("cast: {at: spec.a, from: text, to: integer}", "'text' is not a type", ".cast", TYPES),
         (
             "scale: {from: spec.a, to: spec.b, factor: 0}",
-            "scale by 0 has no way back",
+            "scale by 0 cannot be converted back",
             ".scale",
             "; use a positive factor",
         ),
         (
             "scale: {from: spec.a, to: spec.b, factor: -1}",
-            "scale by -1 has no way back",
+            "scale by -1 cannot be converted back",
             ".scale",
             "; use a positive factor",
         ),
         (
             "scale: {from: spec.a, to: spec.b, factor: 1/0}",
-            "'1/0' is no factor",
+            "'1/0' is not a factor",
             ".scale",
             "; write 1000, or 1/1000",
         ),
         (
             "scale: {from: spec.a, to: spec.b, factor: 10, types: [integer, string]}",
-            "the types of scale are two of integer and number",
+            "the types of scale must be integer or number",
             ".scale",
             "",
         ),
         (
             "keyed: {from: spec.a, to: spec.b, key: ''}",
-            "keyed needs the field that is the key",
+            "keyed needs the name of the key field",
             ".keyed",
             "",
         ),
         (
             "keyed: {from: spec.a, to: spec.b, key: name, value: name}",
-            "keyed has name as its key and as its value",
+            "keyed uses name as key and as value",
             ".keyed",
             "",
         ),
@@ -287,7 +292,7 @@ def test_options_of_rules(rule: str, old: dict[str, Any], new: dict[str, Any]) -
             ".each.rules[0]",
             ONE_KEY,
         ),
-        ("each: {at: spec.a, rules: x}", "expected a list, got text", ".each.rules", ""),
+        ("each: {at: spec.a, rules: x}", "expected a list, got a string", ".each.rules", ""),
         (
             "each: {at: spec.a, rules: [{drop: {at: a}}, {drop: {at: a.b}}]}",
             "rule 1 (drop) reads a already, and this one reads a.b",
@@ -296,13 +301,13 @@ def test_options_of_rules(rule: str, old: dict[str, Any], new: dict[str, Any]) -
         ),
         (
             "within: {at: a, rules: [{each: {at: b, rules: [{cast: {at: c, from: x, to: x}}]}}]}",
-            "'x' is no type",
+            "'x' is not a type",
             ".within.rules[0].each.rules[0].cast",
             TYPES,
         ),
         (
             "wrap: {from: spec.a, to: spec.b, rules: [{rename: {}}]}",
-            "'rename' is no rule",
+            "'rename' is not a rule",
             ".wrap.rules[0].rename",
             f"; known: {RULES}",
         ),
@@ -367,30 +372,30 @@ def test_a_field_may_be_read_by_one_rule_and_written_by_another() -> None:
         (
             "name: toys.ex.io",
             "name: toys",
-            "toys is no name of a CRD of ex.io (toys.yaml:4, metadata.name); "
+            "toys is not the name of a CRD of ex.io (toys.yaml:4, metadata.name); "
             "use the CRD's name, PLURAL.ex.io",
         ),
         (
             "name: toys.ex.io",
             "name: toys.other.ex.io",
-            "toys.other.ex.io is no name of a CRD of ex.io (toys.yaml:4, metadata.name); "
+            "toys.other.ex.io is not the name of a CRD of ex.io (toys.yaml:4, metadata.name); "
             "use the CRD's name, PLURAL.ex.io",
         ),
         (
             "name: toys.ex.io",
             "name: .ex.io",
-            ".ex.io is no name of a CRD of ex.io (toys.yaml:4, metadata.name); "
+            ".ex.io is not the name of a CRD of ex.io (toys.yaml:4, metadata.name); "
             "use the CRD's name, PLURAL.ex.io",
         ),
         (
             "  group: ex.io",
             "  group: ''",
-            "a kind that is converted has a group (toys.yaml:6, spec.group)",
+            "a kind with conversions needs a group (toys.yaml:6, spec.group)",
         ),
         ("  kind: Toy\n", "", '"kind" is missing (toys.yaml:5, spec)'),
-        ("  kind: Toy\n", "  kind: Toy\n  x: 1\n", '"x" is not known here (toys.yaml:5, spec)'),
+        ("  kind: Toy\n", "  kind: Toy\n  x: 1\n", 'unknown field "x" (toys.yaml:5, spec)'),
         ("[v1, v2]", "[]", "no version is declared (toys.yaml:8, spec.versions)"),
-        ("[v1, v2]", "v1", "expected a list, got text (toys.yaml:8, spec.versions)"),
+        ("[v1, v2]", "v1", "expected a list, got a string (toys.yaml:8, spec.versions)"),
         ("[v1, v2]", "[v1, v2, v1]", "v1 is declared twice (toys.yaml:9, spec.edges)"),
         ("[v1, v2]", "[v1, v2, v3]", "no edge leads to v3 from v2 (toys.yaml:9, spec.edges)"),
         ("[v1, v2]", "[v1, v2]\n  hub: v9", "the hub v9 is not declared (toys.yaml:9, spec.hub)"),
@@ -402,7 +407,7 @@ def test_a_field_may_be_read_by_one_rule_and_written_by_another() -> None:
         ),
         ("to: v2", "to: v1", "an edge leads from v1 to itself (toys.yaml:9, spec.edges)"),
         ("    to: v2\n", "", '"to" is missing (toys.yaml:10, spec.edges[0])'),
-        ("to: v2\n", "to: v2\n    x: 1\n", '"x" is not known here (toys.yaml:10, spec.edges[0])'),
+        ("to: v2\n", "to: v2\n    x: 1\n", 'unknown field "x" (toys.yaml:10, spec.edges[0])'),
         (
             "  edges:\n",
             "  edges:\n  - {from: v2, to: v1}\n",
@@ -411,7 +416,8 @@ def test_a_field_may_be_read_by_one_rule_and_written_by_another() -> None:
         (
             "[v1, v2]\n  edges:\n",
             "[v1, v2, v3]\n  edges:\n  - {from: v2, to: v3}\n  - {from: v3, to: v1}\n",
-            "the edge v1 ⇄ v2 closes a cycle: there is a way already (toys.yaml:9, spec.edges)",
+            "the edge v1 ⇄ v2 closes a cycle: a conversion path exists already"
+            " (toys.yaml:9, spec.edges)",
         ),
     ],
 )

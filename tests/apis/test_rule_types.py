@@ -52,43 +52,43 @@ def test_types_that_go_together_are_let_alone(rule: str) -> None:
     [
         (
             "{scale: {from: spec.text, to: spec.whole, factor: 10}}",
-            "spec.text of v1: scale takes it for an integer, and the schema says string",
+            "spec.text of v1: scale expects an integer, but the schema has type string",
         ),
         (
             "{cast: {at: spec.text, from: string, to: integer, as: spec.flag}}",
-            "spec.flag of v2: cast takes it for an integer, and the schema says boolean",
+            "spec.flag of v2: cast expects an integer, but the schema has type boolean",
         ),
         (
             "{split: {from: spec.whole, into: [spec.text, spec.texts], separator: ':'}}",
-            "spec.whole of v1: split takes it for a string, and the schema says integer",
+            "spec.whole of v1: split expects a string, but the schema has type integer",
         ),
         (
             "{wrap: {from: spec.text, to: spec.map}}",
-            "spec.map of v2: wrap needs a list, and the schema says object",
+            "spec.map of v2: wrap needs a list, but the schema has type object",
         ),
         (
             "{keyed: {from: spec.list, to: spec.map, key: name, value: size}}",
-            "spec.list[].size of v1: keyed hands on integer to spec.map{} of v2, which is string",
+            "spec.list[].size of v1: keyed copies integer to spec.map{} of v2, which is string",
         ),
         (
             "{each: {at: spec.list, as: spec.map, rules: []}}",
-            "spec.list of v1: each needs a list in both versions, or a map; v2 has another",
+            "spec.list of v1: each needs a list in both versions, or a map in both; v2 differs",
         ),
         (
             "{each: {at: spec.list, rules: [{scale: {from: name, to: size, factor: 2}}]}}",
-            "spec.list[].name of v1: scale takes it for an integer, and the schema says string",
+            "spec.list[].name of v1: scale expects an integer, but the schema has type string",
         ),
         (
             "{move: {from: spec.text, to: spec.whole}}",
-            "spec.text of v1: move hands on string to spec.whole of v2, which is integer",
+            "spec.text of v1: move copies string to spec.whole of v2, which is integer",
         ),
         (
             "{const: {at: spec.text, value: 5}}",
-            "spec.text of v2: const writes 5, and the schema says string",
+            "spec.text of v2: const writes 5, but the schema has type string",
         ),
         (
             "{values: {at: spec.flag, map: {a: b}}}",
-            'spec.flag of v1: values writes "a", and the schema says boolean',
+            'spec.flag of v1: values writes "a", but the schema has type boolean',
         ),
     ],
 )

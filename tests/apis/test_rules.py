@@ -547,9 +547,9 @@ def test_a_carry_is_bounded_and_says_what_is_too_large() -> None:
         with pytest.raises(CarryTooLarge) as caught:
             PLAIN.convert(old, version)
         assert str(caught.value) == (
-            "what other versions cannot express takes 270106 bytes, and at most 262116 fit: "
+            "preserved fields take 270106 bytes, and at most 262116 are allowed: "
             "spec.legacyMode of v1 (200009 bytes), spec.policy of v1 (70035 bytes); "
-            "make these fields smaller, or give the other versions fields for them"
+            "make these fields smaller, or add fields for them to the other versions"
         )
     assert old == before
     old["spec"]["policy"] = "y" * 1000
@@ -563,7 +563,9 @@ def test_the_other_annotations_count_as_well() -> None:
     for convert in (PLAIN.convert, raw):
         assert convert(old, "v2")["metadata"]["annotations"].keys() == {"note", ANNOTATION}
         old["metadata"]["annotations"]["note"] = "ü" * 31_100
-        with pytest.raises(CarryTooLarge, match=r"takes 200056 bytes, and at most 199912 fit"):
+        with pytest.raises(
+            CarryTooLarge, match=r"take 200056 bytes, and at most 199912 are allowed"
+        ):
             convert(old, "v2")
         old["metadata"]["annotations"]["note"] = "ü" * 30_000
 

@@ -72,7 +72,7 @@ def test_guards_that_are_not_looked_at_let_stale_values_come_back(
     for finding in findings:
         assert finding.example is not None
         assert len(finding.example.given["spec"]) <= 2
-        assert " still says that it is " in finding.fact
+        assert " still has the value " in finding.fact
 
 
 def test_the_same_seed_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ def test_a_review_keeps_it_and_reports_it_once() -> None:
     [
         ('{"format":2}', "format 2"),
         ('{"format":1,"new":1}', "format 1, with other fields"),
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[]", "no format number"),
         ('{"format":1,"lost":{}}', ""),
     ],

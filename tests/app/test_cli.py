@@ -199,18 +199,22 @@ def test_every_capability_resolves_from_files(
         (["my-component@>1.2.0"], 2, '">1.2.0" is not a version or a series'),
         (["my-component@"], 2, '"" is not a version or a series'),
         (["my-component", "-f", "missing.yaml"], 3, "missing.yaml cannot be read: No such file"),
-        (["my-component", "-f", "empty"], 3, "empty holds no .yaml, .yml, .json file"),
+        (["my-component", "-f", "empty"], 3, "empty contains no .yaml, .yml, .json file"),
         (["my-component", "--policy", "mine"], 2, "there is no policy mine; known: apis, "),
         (
             ["my-component", "--policy", "functions"],
             2,
-            "is not for ComponentDefinition/vela-system",
+            "does not apply to ComponentDefinition/vela-system",
         ),
         (["my-component@1", "--policy", "definitions-exact"], 1, "only exact versions"),
         (["my-component", "-o", "xml"], 2, '"table", "json", "yaml"'),
         (["my-component", "-f", "defs.yaml\0"], 3, "cannot be read"),
-        (["my-component", "-f", ""], 3, "a file has no name"),
-        (["my-component", "--policy", "definitions-legacy"], 2, "is not for ComponentDefinition"),
+        (["my-component", "-f", ""], 3, "the name of a file is empty"),
+        (
+            ["my-component", "--policy", "definitions-legacy"],
+            2,
+            "does not apply to ComponentDefinition",
+        ),
         ([], 2, "NAME"),
     ],
 )
@@ -229,10 +233,10 @@ def test_a_wrong_question_is_answered_with_what_to_do(
     ("text", "message"),
     [
         ("a: [", "bad.yaml:2"),
-        ("a: 1\na: 2", '"a" is there twice, first in line 1 (bad.yaml:2)'),
+        ("a: 1\na: 2", 'duplicate key "a", first in line 1 (bad.yaml:2)'),
         (
             DEFS.replace('"1.2.3"', "1.2"),
-            "expected text, got a number (bad.yaml:8, spec.versions[1].version); put it in quotes",
+            "expected a string, got a number (bad.yaml:8, spec.versions[1].version); put it in",
         ),
         (DEFS.replace("1.2.3", "v1.2.3"), '"v1.2.3" is published with a leading "v" (bad.yaml:8'),
         (DEFS.replace("1.2.3", "1.2.3+b"), "published with build metadata"),
@@ -249,7 +253,7 @@ def test_a_wrong_question_is_answered_with_what_to_do(
         (DEFS.replace("versions:", "vs:"), "publishes no version (bad.yaml:5, spec.versions)"),
         (
             DEFS + "  version: 1.0.0",
-            "v2beta1 has no version of its own (bad.yaml:11, spec.version)",
+            "v2beta1 has no field version (bad.yaml:11, spec.version)",
         ),
         (DEFS.replace("v2beta1", "v1beta1"), "v1beta1 has no list of versions (bad.yaml:6"),
         (DEFS.replace("v2beta1", "v3"), "core.oam.dev/v3 is not known (bad.yaml:2, apiVersion)"),
@@ -262,7 +266,7 @@ def test_a_wrong_question_is_answered_with_what_to_do(
         (DEFS.replace("name: my-component, ", ""), '"name" is missing (bad.yaml:4, metadata)'),
         (
             "apiVersion: core.oam.dev/v2beta1\nkind: [x]",
-            "expected text, got a list (bad.yaml:2, kind)",
+            "expected a string, got a list (bad.yaml:2, kind)",
         ),
         ("releases: []\nfunctions: {}", "no release is listed (bad.yaml:1, releases)"),
         ("releases: [0.2.0, 0.1.0]\nfunctions: {}", "0.1.0 does not come after 0.2.0"),
@@ -275,7 +279,7 @@ def test_a_wrong_question_is_answered_with_what_to_do(
         (
             "releases: [0.1.0]\nfunctions:\n  F:\n    versions:\n"
             "      v1: {stage: stable, sinse: 1}",
-            '"sinse" is not known here (bad.yaml:5, functions.F.versions.v1)',
+            'unknown field "sinse" (bad.yaml:5, functions.F.versions.v1)',
         ),
         (
             "releases: [0.1.0]\nfunctions:\n"
@@ -294,7 +298,7 @@ def test_a_wrong_question_is_answered_with_what_to_do(
         (
             "releases: [0.1.0]\nfunctions:\n"
             "  F: {versions: {v1: {stage: stable}, v2: {stage: removed}}}",
-            "does not say in which release",
+            "without the field removedIn",
         ),
         (
             "releases: [0.1.0]\nfunctions: {F: {versions: {v1: {stage: stable},"
@@ -312,21 +316,21 @@ def test_a_wrong_question_is_answered_with_what_to_do(
         ),
         (
             "releases: [0.1.0]\nfunctions:\n  F:\n    versions:\n      1.10: {stage: stable}",
-            'a version is written as a number (bad.yaml:5, functions.F.versions."1.1"); put it in',
+            'a version must be a string (bad.yaml:5, functions.F.versions."1.1"); put it in',
         ),
         (
             "releases: [0.1.0]\nfunctions: {F: {versions: {v1: {stage: stable},"
             " v2: {stage: deprecated}}}}",
-            "F v2.0.0 is deprecated and does not say since when",
+            "F v2.0.0 is deprecated without the field since",
         ),
         (
             "releases: [0.1.0]\nfunctions: {F: {versions: {v1: {stage: stable, since: 0.1.0}}}}",
-            "F v1.0.0 is stable, and cannot be deprecated or removed at once",
+            "F v1.0.0 is stable, and cannot have since or removedIn",
         ),
         (
             "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\nmetadata: {name: f-1}\n"
             "spec: {revision: 1}",
-            "f-1 does not say to which function it belongs (bad.yaml:3, metadata.labels)",
+            "f-1 has no label that names its function (bad.yaml:3, metadata.labels)",
         ),
         (
             "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\nmetadata: {name: f-1}\n"
@@ -337,13 +341,13 @@ def test_a_wrong_question_is_answered_with_what_to_do(
             "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\n"
             "metadata: {name: f-1, labels: {pkg.crossplane.io/package: f}}\n"
             "spec: {revision: 1, desiredState: active}",
-            'there is no state "active" (bad.yaml:4, spec.desiredState); expected Active, Inactive',
+            'unknown state "active" (bad.yaml:4, spec.desiredState); expected Active, Inactive',
         ),
         (
             "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\n"
             "metadata: {name: f-1, labels: {pkg.crossplane.io/package: f, on: 1}}\n"
             "spec: {revision: 1}",
-            "expected text, got a whole number (bad.yaml:3, metadata.labels.true)",
+            "expected a string, got an integer (bad.yaml:3, metadata.labels.true)",
         ),
         (
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
@@ -351,7 +355,7 @@ def test_a_wrong_question_is_answered_with_what_to_do(
             "spec: {group: g, names: {kind: K}, versions: [{name: v1 }, {name: v1}]}",
             "K v1 cannot be published (bad.yaml:4, spec.versions)",
         ),
-        ("just text", "bad.yaml holds nothing that polyver knows"),
+        ("just text", "bad.yaml contains nothing that can be resolved"),
     ],
 )
 def test_a_bad_file_is_named_with_line_and_field(
@@ -360,7 +364,7 @@ def test_a_bad_file_is_named_with_line_and_field(
     Path("bad.yaml").write_text(text)
     ran = run("resolve", "anything", "-f", "bad.yaml")
     assert message in ran.err
-    assert ran.code == (1 if "holds nothing" in message else 3)
+    assert ran.code == (1 if "contains nothing" in message else 3)
     assert ran.out == ""
     assert ran.err.count("\n") == 1
 
@@ -380,7 +384,7 @@ def test_the_same_file_twice_is_no_contradiction(run: Callable[..., Ran]) -> Non
     kinds = (Path(EXAMPLES) / "kinds.yaml").read_text()
     Path("other.yaml").write_text(kinds.replace("name: v2", "name: v3"))
     ran = run("resolve", "CronTab", "-f", EXAMPLES, "-f", "other.yaml")
-    assert "CronTab is there twice, in different ways" in ran.err
+    assert "CronTab is declared twice, with different releases" in ran.err
     assert ran.code == 3
 
 
@@ -451,7 +455,7 @@ def test_revisions_of_compositions_are_chosen_by_labels_and_kept_by_hand(
     )
     text = Path("revisions.yaml").read_text()
     Path("revisions.yaml").write_text(text.replace(label, "other"))
-    assert "does not say to which composition it belongs" in run("resolve", "shop", *where).err
+    assert "has no label that names its composition" in run("resolve", "shop", *where).err
 
 
 def test_a_kind_of_the_old_form_has_one_version_that_is_served(run: Callable[..., Ran]) -> None:

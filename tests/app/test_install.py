@@ -187,7 +187,7 @@ def test_what_others_manage_is_refused_before_anything_is_written(
     before = state(server)
     said = refused(run, "install", "--image", "a:1")
     assert said.startswith("managed by others: Service polyver-system/polyver by helm (https://")
-    assert said.endswith("nothing was applied; --adopt takes them over")
+    assert said.endswith("nothing was applied; use --adopt to take them over")
     assert state(server) == before
 
 
@@ -212,7 +212,7 @@ def test_adopting_takes_over_once_and_for_all(server: EmbeddedServer, run: Run) 
 
 def test_a_namespace_of_somebody_else_is_used_as_it_is(server: EmbeddedServer, run: Run) -> None:
     made = make(server, CORE, {"metadata": {"name": "tools"}})
-    assert "Namespace tools is used as it is" in installed(run, "--namespace", "tools", "--adopt")
+    assert "Namespace tools is used unchanged" in installed(run, "--namespace", "tools", "--adopt")
     assert server.request("GET", f"{CORE}/tools") == made
 
 
@@ -342,7 +342,7 @@ def test_a_version_goes_before_the_replicas_that_know_it(
 def test_a_definition_that_is_wanted_no_longer_stays(server: EmbeddedServer, run: Run) -> None:
     installed(run, "--kinds", kinds())
     said = installed(run)
-    line = f"CustomResourceDefinition {LAMPS} of an earlier installation is left, with its objects"
+    line = f"CustomResourceDefinition {LAMPS} of an earlier installation is kept, with its objects"
     assert line in said
     assert there(server, f"{CRDS}/{LAMPS}") is not None
 
@@ -356,7 +356,7 @@ def test_a_conversion_that_was_applied_later_is_left_to_it(
     (tmp_path / "crds.yaml").write_text(crds)
     ran = run("install", "--image", "shop/polyver:1", "--kinds", "crds.yaml")
     assert ran.code == 0
-    assert "warning: nobody is said to convert Lamp between v2, v1, so the cluster" in ran.err
+    assert "warning: no webhook converts Lamp between v2, v1, so the cluster" in ran.err
     client = {"url": "https://127.0.0.1:1/convert"}
     webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
     by = {"strategy": "Webhook", "webhook": webhook}
@@ -372,10 +372,10 @@ def test_a_conversion_that_was_applied_later_is_left_to_it(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--namespace", "Shop"), "'Shop' is no namespace"),
-        (("--tls-secret", "certs"), "--tls-secret and --inject-ca-from go together"),
+        (("--namespace", "Shop"), "'Shop' is not a valid namespace"),
+        (("--tls-secret", "certs"), "--tls-secret and --inject-ca-from are required together"),
         (("--tls-secret", "certs", "--inject-ca-from", "x"), "'x' is not NAMESPACE/NAME"),
-        (("--role", "a/b"), "'a/b' is no name of a ClusterRole"),
+        (("--role", "a/b"), "'a/b' is not a valid name of a ClusterRole"),
         (("--replicas", "0"), "Invalid value"),
     ],
 )
@@ -426,8 +426,8 @@ def test_nothing_of_an_installation_is_left_but_what_is_others(
     names = [path.removeprefix(CRDS).removeprefix(CORE) for path in {*state(server)} - {*before}]
     left = {f"/{CONVERSIONS}", "/polyver-system"}
     assert {name for name in names if "default" not in name} == left
-    assert f"CustomResourceDefinition {CONVERSIONS} is left, with its objects" in ran.out
-    assert "Namespace polyver-system is left" in ran.out
+    assert f"CustomResourceDefinition {CONVERSIONS} is kept, with its objects" in ran.out
+    assert "Namespace polyver-system is kept" in ran.out
 
 
 def kept(server: EmbeddedServer, who: str) -> list[str]:
@@ -460,7 +460,7 @@ def test_what_only_has_the_same_name_stays(server: EmbeddedServer, run: Run) -> 
     paths = kept(server, "somebody")
     ran = run("uninstall")
     assert ran.code == 0
-    assert "Lease polyver-system/polyver is left: it is somebody else's" in ran.out
+    assert "Lease polyver-system/polyver is kept: it has another owner" in ran.out
     assert None not in [there(server, path) for path in paths]
 
 
@@ -494,7 +494,7 @@ def test_definitions_that_need_the_installation_keep_it(server: EmbeddedServer, 
     assert said.startswith(
         f"kinds that are converted by this installation need attention first: {LAMPS} (v2, v1) ("
     )
-    assert "nothing was removed, and they work as before" in said
+    assert "nothing was removed; make each kind serve" in said
     assert "--force" in said
     assert state(server) == before
     assert run("uninstall", "--force").code == 0
@@ -514,7 +514,7 @@ def test_objects_go_only_if_that_is_said_twice(server: EmbeddedServer, run: Run)
     ran = run("uninstall", "--with-objects", "--yes")
     assert (ran.code, ran.err) == (0, "")
     assert [there(server, f"{CRDS}/{name}") for name in (CONVERSIONS, LAMPS)] == [None, None]
-    assert "--yes is for --with-objects" in refused(run, "uninstall", "--yes", code=2)
+    assert "--yes needs --with-objects" in refused(run, "uninstall", "--yes", code=2)
 
 
 def test_uninstalling_says_what_it_waits_for(server: EmbeddedServer, run: Run) -> None:

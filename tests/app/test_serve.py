@@ -33,10 +33,13 @@ def given(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--tls-cert", "a.crt"], "--tls-cert and --tls-key go together"),
-        (["--tls-key", "a.key"], "--tls-cert and --tls-key go together"),
-        (["--tls-cert", "a", "--tls-key", "b", "--hostname", "x"], "so none is made (--tls-cert)"),
-        (["--hostname", "a_b"], "'a_b' is no name of a host (--hostname)"),
+        (["--tls-cert", "a.crt"], "--tls-cert and --tls-key are required together"),
+        (["--tls-key", "a.key"], "--tls-cert and --tls-key are required together"),
+        (
+            ["--tls-cert", "a", "--tls-key", "b", "--hostname", "x"],
+            "excludes --certificates and --hostname (--tls-cert)",
+        ),
+        (["--hostname", "a_b"], "'a_b' is not a host name (--hostname)"),
         (["-f", "-"], "standard input cannot be watched (--conversions)"),
         (["--port", "70000"], "--port"),
         (["--largest", "0"], "--largest"),
@@ -120,4 +123,4 @@ def test_kinds_without_hooks_and_conversions_are_nothing_to_serve(
     )
     code, err = complaint(capsys, "--kinds", str(kinds), "--port", "0")
     assert code == 3
-    assert "no Conversion is there, and no kind with hooks" in err
+    assert "no Conversion and no kind with hooks was found" in err

@@ -127,7 +127,7 @@ def test_what_is_written_is_there_after_a_restart(up: Up, tmp_path: Path) -> Non
 
 def test_nothing_is_left_of_what_was_in_memory(up: Up, tmp_path: Path) -> None:
     running = up("--port", "0", "--data", ":memory:", "--verbose")
-    assert running.ready.endswith("nothing is kept")
+    assert running.ready.endswith("data in memory only")
     assert running.kubeconfig.is_relative_to(tmp_path)
     assert running.ask("GET", "/version")["major"] == "1"
     code, err = running.end()
@@ -324,7 +324,7 @@ def config_map(name: str, **more: object) -> dict[str, object]:
 
 def test_what_is_to_be_loaded_is_there_when_it_is_ready(up: Up) -> None:
     running = up("--port", "0", "--data", ":memory:", "--load", PLATFORM)
-    assert running.ready.endswith("nothing is kept; 7 objects loaded")
+    assert running.ready.endswith("data in memory only; 7 objects loaded")
     found = running.ask("GET", f"{DATABASES}/sessions")
     assert found["spec"] == {
         "engine": "mysql",
@@ -361,7 +361,7 @@ def test_what_others_have_changed_since_is_left_and_said(up: Up, tmp_path: Path)
     assert second.ask("GET", f"{DATABASES}/orders")["spec"]["storage"] == 60
     code, err = second.end()
     assert (code, err.count("\n")) == (0, 1)
-    assert err.startswith(f'warning: Database "orders" is left as it is ({PLATFORM}/shop.yaml:')
+    assert err.startswith(f'warning: Database "orders" is not changed ({PLATFORM}/shop.yaml:')
     assert ".spec.storage" in err
 
 
@@ -430,7 +430,7 @@ def test_a_composite_resource_of_a_version_that_is_not_defined_is_told(
         (
             "apiVersion: ex.io/v1\nkind: Widget\nmetadata: {name: x}\n",
             'Widget "x" cannot be loaded: there is no kind Widget in ex.io/v1; load its '
-            "CustomResourceDefinition, too (WRONG:1); 2 objects before it were applied",
+            "CustomResourceDefinition as well (WRONG:1); 2 objects before it were applied",
         ),
     ],
     ids=["invalid", "unknown field", "unknown kind"],

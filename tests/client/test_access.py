@@ -154,12 +154,12 @@ def test_nowhere_is_said_with_where_it_was_looked_for(
         find(inside=inside)
     assert str(caught.value) == (
         f"no cluster is configured ({tmp_path}/.kube/config, the service account in "
-        f"{tmp_path}/account); name a kubeconfig in KUBECONFIG; `polyver up` writes one"
+        f"{tmp_path}/account); set KUBECONFIG; `polyver up` writes a kubeconfig"
     )
 
 
 def test_a_file_that_was_asked_for_has_to_be_there(find: Finds, tmp_path: Path) -> None:
-    with pytest.raises(NoAccess, match="is not there"):
+    with pytest.raises(NoAccess, match="does not exist"):
         find(kubeconfig=tmp_path / "gone")
 
 
@@ -186,16 +186,16 @@ TEXT = base64.b64encode(b"x").decode()
         (_without(config("a"), "users"), "there is no user a (context a of "),
         (_without(config("a"), "current-context"), "no context is chosen ("),
         (config("a", current="b"), "there is no context b ("),
-        (config("a", cluster={"server": ""}), "the server '' is no URL (context a of "),
-        (config("a", cluster={"server": "1.2.3.4:6443"}), "the server '1.2.3.4:6443' is no URL"),
-        (config("a", cluster={"server": "https://[::1"}), "the server 'https://[::1' is no URL"),
-        (config("a", cluster={"server": 7}), "expected text, got a whole number ("),
+        (config("a", cluster={"server": ""}), "the server '' is not a URL (context a of "),
+        (config("a", cluster={"server": "1.2.3.4:6443"}), "the server '1.2.3.4:6443' is not a URL"),
+        (config("a", cluster={"server": "https://[::1"}), "the server 'https://[::1' is not a URL"),
+        (config("a", cluster={"server": 7}), "expected a string, got an integer ("),
         (
             config(
                 "a",
                 cluster={"insecure-skip-tls-verify": True, "certificate-authority-data": TEXT},
             ),
-            "a certificate authority is named, and insecure-skip-tls-verify as well (",
+            "a certificate authority and insecure-skip-tls-verify are both set (",
         ),
         (
             config("a", cluster={"certificate-authority-data": "!!"}),
@@ -203,13 +203,13 @@ TEXT = base64.b64encode(b"x").decode()
         ),
         (
             config("a", user={"client-certificate-data": TEXT}),
-            "of client certificate and key only one is named (context a of ",
+            "only one of client certificate and key is set (context a of ",
         ),
         (config("a", user={"auth-provider": {"name": "gcp"}}), "auth-provider is not supported"),
         (config("a", user={"exec": {"command": "x"}}), '"apiVersion" is missing ('),
         ("clusters: {", "not YAML: "),
         ("[]", "expected a mapping"),
-        ("a: 1\n---\nb: 2\n", "is no kubeconfig: it has 2 documents"),
+        ("a: 1\n---\nb: 2\n", "is not a kubeconfig: it has 2 documents"),
         ("clusters: [{name: a, cluster: 7}]", "expected a mapping"),
     ],
 )

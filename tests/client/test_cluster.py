@@ -97,9 +97,9 @@ def test_who_is_not_known_is_told_what_was_shown() -> None:
         assert caught.value.status["code"] == 401
         assert caught.value.message == "Unauthorized"
         assert str(caught.value) == (
-            "the server does not accept who asks: Unauthorized "
-            f"({server.url}, a test); log in again, or renew the token or certificate that is "
-            "named there"
+            "the server does not accept the credentials: Unauthorized "
+            f"({server.url}, a test); log in again, or renew the token or certificate in the "
+            "kubeconfig"
         )
         assert server.seen[0].headers["authorization"] == "Bearer wrong"
 
@@ -132,10 +132,10 @@ def test_nobody_is_sent_elsewhere_with_a_token() -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b"{", "is no JSON"),
-        (b"", "is no JSON"),
-        (b"[]", "is no object"),
-        (b'"\xff"', "is no JSON"),
+        (b"{", "is not JSON"),
+        (b"", "is not JSON"),
+        (b"[]", "is not an object"),
+        (b'"\xff"', "is not JSON"),
         (b'{"a":' * 100_000, "is nested too deeply"),
     ],
 )
@@ -151,7 +151,7 @@ def test_an_answer_that_cannot_be_read_names_the_request(body: bytes, problem: s
 @pytest.mark.parametrize("body", [b'{"items": 7}', b'{"metadata": "x"}'])
 def test_a_list_that_is_none_names_the_request(body: bytes) -> None:
     async def scenario(client: ClusterClient, server: Scripted) -> None:
-        with pytest.raises(BadAnswer, match=f"no list .GET {PATH}"):
+        with pytest.raises(BadAnswer, match=f"not a list .GET {PATH}"):
             await client.list(MAPS, "a")
 
     asked(lambda _: Reply(body=body), scenario)
@@ -160,7 +160,7 @@ def test_a_list_that_is_none_names_the_request(body: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b"{\n", "is no JSON"),
+        (b"{\n", "is not JSON"),
         (b'{"type": "ADDED"}\n', "an event has no object"),
         (b'{"type": "EATEN", "object": {}}\n', "an event has the type 'EATEN'"),
         (b'{"type": "ADDED", "object": ' + b"7" * 2000, "an event has more than 1000 bytes"),
@@ -196,7 +196,7 @@ def test_an_answer_may_be_packed() -> None:
     broken = Reply(body=b"no gzip", headers={"content-encoding": "gzip"})
 
     async def fails(client: ClusterClient, server: Scripted) -> None:
-        with pytest.raises(Unreachable, match="cannot be unpacked"):
+        with pytest.raises(Unreachable, match="cannot be decompressed"):
             await client.get(MAPS, "m", "a")
 
     asked(lambda _: broken, fails)
@@ -213,7 +213,7 @@ def test_a_server_that_is_not_there_is_named(unused_port: int) -> None:
                 await client.get(MAPS, "m", "a")
         assert str(caught.value) == (
             f"the server cannot be reached: Connection refused (http://127.0.0.1:{unused_port}, "
-            "a test); check that it runs, and that the address is right"
+            "a test); check that it runs, and check the address"
         )
 
     asyncio.run(scenario())
@@ -261,7 +261,7 @@ def test_a_connection_that_is_given_up_is_closed() -> None:
             await asyncio.wait_for(ended.wait(), HANG)
         access = Scripted(lambda _: Reply(), url=url).access()
         async with ClusterClient(access, limits=ClientLimits(connect=0.1)) as client:
-            with pytest.raises(Unreachable, match="cannot be reached: it takes too long"):
+            with pytest.raises(Unreachable, match="cannot be reached: it timed out"):
                 await client.get(MAPS, "m", "a")
         server.close()
 
@@ -277,7 +277,7 @@ def test_a_watch_that_falls_silent_is_noticed() -> None:
     async def scenario(client: ClusterClient, server: Scripted) -> None:
         async with aclosing(client.watch(MAPS, "a", resource_version="1")) as events:
             assert (await anext(events)).object["metadata"]["name"] == "m"
-            with pytest.raises(Unreachable, match="the server has fallen silent"):
+            with pytest.raises(Unreachable, match="the server does not answer any more"):
                 await anext(events)
 
     asked(lambda _: Reply(body=line, hangs=True), scenario, limits=ClientLimits(silence=1.0))

@@ -153,10 +153,10 @@ def test_pings_are_answered_and_exit_codes_told() -> None:
     [
         ([binary(b"\x01half"), frame(8, b"\x03\xe8gone")], "closed the connection .*: gone"),
         ([binary(failure("InternalError", "no such container"))], "no such container"),
-        ([binary(b"\x03{")], "how the command ended cannot be read"),
+        ([binary(b"\x03{")], "the exit status of the command cannot be read"),
         ([binary(b"\x01" + b"x" * 600), binary(b"\x01" + b"x" * 600)], "prints more than"),
         ([binary(b"x" * 2000)], "a frame has 2000 bytes"),
-        ([b"\xff\xff\xff\xff"], "no frame of a server"),
+        ([b"\xff\xff\xff\xff"], "received frame is invalid"),
     ],
 )
 def test_what_goes_wrong_is_told(pieces: list[bytes], told: str) -> None:

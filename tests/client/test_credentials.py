@@ -134,8 +134,8 @@ def test_a_token_file_that_is_away_for_a_moment_does_no_harm(tmp_path: Path) -> 
     [
         (None, "cannot be read: No such file or directory (a test)"),
         (b"", "is empty (a test)"),
-        (b"a\nb", "/token holds characters that no token has (a test)"),
-        (b"\xff", "/token holds characters that no token has (a test)"),
+        (b"a\nb", "/token contains characters that are not allowed in a token (a test)"),
+        (b"\xff", "/token contains characters that are not allowed in a token (a test)"),
         (b"x" * 2_000_000, "is too large (a test)"),
     ],
 )
@@ -334,11 +334,11 @@ def test_a_program_may_tell_a_certificate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("says", "problem"),
     [
-        ("hello", "what it printed is no ExecCredential"),
+        ("hello", "its output is not an ExecCredential"),
         ('{"kind": "Pod", "apiVersion": "v1"}', "it printed v1 Pod, not an ExecCredential of"),
         (
             json.dumps({"kind": "ExecCredential", "apiVersion": V1}),
-            "it told neither a token nor a certificate with its key",
+            "it returned neither a token nor a certificate with its key",
         ),
         (
             json.dumps(
@@ -348,7 +348,7 @@ def test_a_program_may_tell_a_certificate(tmp_path: Path) -> None:
                     "status": {"token": "t", "expirationTimestamp": "2020-01-01T00:00:00Z"},
                 }
             ),
-            "what it told has expired at 2020-01-01T00:00:00Z",
+            "its credential expired at 2020-01-01T00:00:00Z",
         ),
     ],
 )
@@ -374,12 +374,12 @@ def test_a_program_that_tells_nothing_of_use_is_named(
             KubeconfigExec(V1, "/no/such/login", installHint="get it"),
             "it cannot be run: No such file",
         ),
-        (KubeconfigExec("example.org/v1", "true"), "the exec API example.org/v1 is not known"),
+        (KubeconfigExec("example.org/v1", "true"), "the exec API example.org/v1 is not supported"),
         (
             KubeconfigExec(V1, "sh", args=["-c", "echo no login >&2; exit 7"]),
-            "it ended with 7: no login",
+            "it exited with code 7: no login",
         ),
-        (KubeconfigExec(V1, "sleep", args=["60"]), "it did not end within 0.3 s"),
+        (KubeconfigExec(V1, "sleep", args=["60"]), "it did not finish within 0.3 s"),
     ],
 )
 def test_a_program_that_cannot_be_run_is_named(program: KubeconfigExec, problem: str) -> None:
@@ -402,7 +402,7 @@ def test_a_program_that_fails_or_is_not_believed_is_not_run_for_every_request(
 
     async def scenario(client: ClusterClient, server: Scripted) -> None:
         for _ in range(3):
-            with pytest.raises(NoAccess, match="no ExecCredential"):
+            with pytest.raises(NoAccess, match="not an ExecCredential"):
                 await client.get(MAPS, "m", "a")
         assert plugin.runs == 1
         plugin.says({"token": "tCOUNT"})

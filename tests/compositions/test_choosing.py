@@ -121,7 +121,7 @@ def test_an_enforced_composition_wins_and_whoever_asks_for_another_is_told() -> 
         bucket(compositionRef={"name": "a"}), *there, enforcedCompositionRef={"name": "b"}
     )
     assert found.composition == "b"
-    assert "asks for a" in found.warnings[0]
+    assert "requests a" in found.warnings[0]
     assert chosen(bucket(), *there, enforcedCompositionRef={"name": "b"}).warnings == ()
     assert "enforced" in refusal_of(bucket(), enforcedCompositionRef={"name": "b"}).at
 
@@ -361,7 +361,7 @@ def test_a_step_names_a_revision_and_that_wins_over_labels() -> None:
     both = {**by_name(name_of("a")), "functionRevisionSelector": {"matchLabels": ALPHA}}
     [found] = steps_of(step(**both), there=there)
     assert found.revision == name_of("a")
-    assert found.warnings[0].endswith("has no effect: functionRevisionRef wins")
+    assert found.warnings[0].endswith("has no effect: functionRevisionRef is used")
 
 
 @pytest.mark.parametrize(

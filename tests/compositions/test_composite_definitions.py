@@ -134,7 +134,7 @@ def test_names_of_claims_are_taken_and_warned_about() -> None:
     claimed = definition(claimNames={"kind": "B", "plural": "bs"})
     assert check_definition(claimed) == []
     [told] = unheeded_fields(claimed)
-    assert told.startswith("spec.claimNames has no effect: no claims are offered")
+    assert told.startswith("spec.claimNames has no effect: claims are not supported")
     assert definition_crd(claimed) == definition_crd(definition())
 
 
@@ -349,4 +349,4 @@ def test_a_ref_and_a_selector_together_are_warned_about() -> None:
     }
     [told] = composition_warnings(composition("example", step("a"), step("b", **both)))
     assert told.startswith("spec.pipeline[1]: ")
-    assert told.endswith("the ref wins")
+    assert told.endswith("functionRevisionRef is used")

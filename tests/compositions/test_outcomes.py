@@ -126,7 +126,7 @@ def test_what_somebody_else_controls_is_not_observed() -> None:
     del obj["metadata"]["ownerReferences"]
     assert observe(bucket(), [(obj, {"k": b"v"})])["a"].connection_details == {"k": b"v"}
     del obj["metadata"]["annotations"]
-    with pytest.raises(Refusal, match="ConfigMap shop/x does not say"):
+    with pytest.raises(Refusal, match="ConfigMap shop/x has no name"):
         observe(bucket(), [(obj, {})])
 
 
@@ -137,13 +137,13 @@ CONTROLLED = {**config("x"), "metadata": {"ownerReferences": [{"uid": "o", "cont
     ("resources", "told"),
     [
         ({"": config("x")}, "a desired resource has no name in the pipeline"),
-        ({"a": {}}, 'the desired resource "a" is no object: it has no apiVersion'),
+        ({"a": {}}, 'the desired resource "a" is invalid: it has no apiVersion'),
         ({"a": {"apiVersion": "v1", "kind": 3}}, "it has no kind (kind)"),
-        ({"a": {**config(), "metadata": "x"}}, "it is no mapping (metadata)"),
+        ({"a": {**config(), "metadata": "x"}}, "it is not a mapping (metadata)"),
         ({"a": {**config(), "metadata": {"labels": []}, "x": 1}}, None),
-        ({"a": {**config(), "metadata": {"labels": ["x"]}}}, "no mapping (metadata.labels)"),
-        ({"a": {**config(), "metadata": {"name": 3}}}, "it is no text (metadata.name)"),
-        ({"a": {**config(), "metadata": {"ownerReferences": ["x"]}}}, "no list of mappings"),
+        ({"a": {**config(), "metadata": {"labels": ["x"]}}}, "not a mapping (metadata.labels)"),
+        ({"a": {**config(), "metadata": {"name": 3}}}, "it is not a string (metadata.name)"),
+        ({"a": {**config(), "metadata": {"ownerReferences": ["x"]}}}, "not a list of mappings"),
         ({"a": CONTROLLED}, '"a" has another controller'),
         ({"a": config("x"), "b": config("x")}, '"b" is the same object as "a": ConfigMap shop/x'),
         ({"a": bucket()}, '"a" is the same object as the composite resource itself'),

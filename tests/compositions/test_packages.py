@@ -268,7 +268,7 @@ def test_while_nobody_knows_who_uses_it_nothing_is_taken_away() -> None:
     made.revisions = results_of(plan, made.revisions)
     assert made.numbers == {"v1": 1, "v2": 2, "v3": 3}
     assert made.active == ["v2", "v3"]
-    assert "selected by whoever cannot be asked at the moment" in str(plan.postponed[0])
+    assert "selected by users that cannot be listed at the moment" in str(plan.postponed[0])
     bare = replace(wanted, strict=False)
     assert len(results_of(decide(bare, made.revisions, None, None), made.revisions)) == 2
 

@@ -142,7 +142,7 @@ def test_results_become_events_and_conditions_of_the_system_are_refused() -> Non
         (
             "Warning",
             "ComposeResources",
-            'pipeline step "s0": the condition Ready is not for functions',
+            'pipeline step "s0": functions cannot set the condition Ready',
         ),
     ]
     [told] = found.conditions

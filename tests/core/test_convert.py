@@ -99,8 +99,8 @@ def test_a_hub_changes_no_way(
         (["v1", "v1"], [], None, "v1 is declared twice"),
         ([], [], None, "no version is declared"),
         (["v1"], [edge("v1", "v1")], None, "from v1 to itself"),
-        (["v1", "v2"], [Edge("v1", "v2", "up", None)], "v2", "v1 has no way back from v2"),
-        (["v1", "v2"], [Edge("v1", "v2", None, "down")], "v2", "v1 has no way to v2"),
+        (["v1", "v2"], [Edge("v1", "v2", "up", None)], "v2", "v1 cannot be converted back from v2"),
+        (["v1", "v2"], [Edge("v1", "v2", None, "down")], "v2", "v1 cannot be converted to v2"),
     ],
 )
 def test_an_unsound_tree_is_refused_when_it_is_built(

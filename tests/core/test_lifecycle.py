@@ -108,11 +108,11 @@ def test_the_clock_takes_a_deprecated_api_version_out_of_service() -> None:
 @pytest.mark.parametrize(
     ("stage", "since", "removed_in", "message"),
     [
-        (S.DEPRECATED, None, "0.4.0", "does not say since when"),
-        (S.REMOVED, None, None, "does not say in which release"),
+        (S.DEPRECATED, None, "0.4.0", "without the field since"),
+        (S.REMOVED, None, None, "without the field removedIn"),
         (S.REMOVED, None, "0.9.0", r"removed in 0\.9\.0, but now is 0\.3\.0"),
-        (S.STABLE, "0.1.0", None, "stable, and cannot be deprecated or removed at once"),
-        (S.CANDIDATE, None, "0.9.0", "candidate, and cannot be"),
+        (S.STABLE, "0.1.0", None, "stable, and cannot have since or removedIn"),
+        (S.CANDIDATE, None, "0.9.0", "candidate, and cannot have"),
         (S.DEPRECATED, "0.1.5", None, r"0\.1\.5 is not one of the releases"),
     ],
 )

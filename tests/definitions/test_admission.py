@@ -54,7 +54,7 @@ def refusal(platform: Platform, obj: Object) -> str:
 @pytest.mark.parametrize(
     ("version", "complaint"),
     [
-        ("v1.0.0", '"v1.0.0" is published with a leading "v"; leave it out'),
+        ("v1.0.0", '"v1.0.0" is published with a leading "v"; omit it'),
         (">1.2.0", '">1.2.0" is not a semantic version'),
         ("1.0.0-RC.1", "is published with uppercase letters"),
         ("1.0.0+linux", "is published with build metadata"),
@@ -132,7 +132,7 @@ def test_a_spec_is_changed_in_the_version_that_created_it_alone(
     stored = platform.get(definition(name) | old)
     assert stored["spec"]["version"] == "1.1.0"
     message = refusal(platform, stored | {"spec": entry("1.2.0")})
-    assert "was created in v2beta1, and its spec is changed in v1beta1" in message
+    assert "was created in v2beta1, but its spec is changed in v1beta1" in message
 
 
 def test_labels_and_annotations_are_free_in_both(platform: Platform, name: str) -> None:
@@ -154,7 +154,7 @@ def _describe(version: str, obj: Object) -> None:
 def test_a_legacy_definition_is_not_changed_in_v2beta1(platform: Platform, name: str) -> None:
     platform.publish(legacy(name, "one"))
     message = refusal(platform, definition(name, "1.0.0"))
-    assert "was created in v1beta1, and its spec is changed in v2beta1" in message
+    assert "was created in v1beta1, but its spec is changed in v2beta1" in message
 
 
 def test_a_legacy_definition_may_have_nothing_but_its_name(platform: Platform, name: str) -> None:
@@ -175,7 +175,10 @@ def test_removing_a_version_that_is_used_is_refused_naming_the_applications(
     platform.deploy(application(f"{name}-b", f"{name}@1.0"))
     message = refusal(platform, definition(name, "1.1.0", "2.0.0"))
     users = f"Application default/{name}-a, Application default/{name}-b"
-    assert f"{name} 1.0.0 is used by {users}; leave it in the list until nobody does" in message
+    assert (
+        f"{name} 1.0.0 is used by {users}; keep it in the list until it is no longer used"
+        in message
+    )
     platform.publish(definition(name, "1.0.0", "2.0.0"))
     assert platform.revisions(name) == [f"{name}-v1.0.0", f"{name}-v2.0.0"]
 
@@ -221,7 +224,7 @@ def test_a_revision_never_changes(platform: Platform, name: str) -> None:
     def change(found: Object) -> None:
         found["spec"]["componentDefinition"]["spec"]["podSpecPath"] = "other"
 
-    with pytest.raises(ApiError, match="a revision never changes"):
+    with pytest.raises(ApiError, match="a revision is immutable"):
         edited(platform.request, path, change)
 
 
@@ -273,7 +276,10 @@ def test_parameters_that_cannot_be_read_are_warned_about(platform: Platform, nam
     found = platform.publish(definition(name, entry("1.0.0", **cue), entry("1.1.0", **cue)))
     [said] = [each for each in found["status"]["conditions"] if each["type"] == "Compatible"]
     assert said["status"] == "Unknown"
-    assert f"the parameters of {name} 1.0.0, 1.1.0 are in cue, cannot be read" in said["message"]
+    assert (
+        f"the parameters of {name} 1.0.0, 1.1.0 are in cue, and cannot be compared"
+        in said["message"]
+    )
 
 
 def test_a_schema_that_is_none_is_refused(platform: Platform, name: str) -> None:

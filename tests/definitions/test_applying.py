@@ -65,7 +65,7 @@ def test_the_same_object_in_two_versions_is_rendered_twice() -> None:
     one, two = output("ex.io/v1 Toy"), output("ex.io/v2 Toy", at="spec.components[1]")
     [error] = placed(one, two)[1]
     assert error.startswith("Toy default/a is rendered twice (spec.components[1])")
-    assert "spec.components[0] makes it as well" in error
+    assert "spec.components[0] also renders it" in error
 
 
 def test_a_kind_that_is_not_served_is_left_out_and_told() -> None:
@@ -79,7 +79,7 @@ def test_a_kind_that_is_not_served_is_left_out_and_told() -> None:
 
 def test_too_many_objects_are_refused() -> None:
     found, errors = placed(*(output("v1 ConfigMap", f"a{number}") for number in range(MOST + 1)))
-    assert (found, errors) == ([], ["501 objects are rendered, and 500 is the most"])
+    assert (found, errors) == ([], ["501 objects are rendered, and at most 500 are allowed"])
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ APPLIED = {"manager": "polyver-applications", "operation": "Apply", "fieldsV1": 
         ({"labels": MINE, "ownerReferences": [OWNED]}, ""),
         ({"labels": MINE}, ""),
         ({"ownerReferences": [OWNED]}, ""),
-        ({}, "somebody else"),
+        ({}, "another owner"),
         ({"labels": OTHERS}, "Application default/other"),
         ({"labels": MINE, "ownerReferences": [OWNED | {"uid": "2"}]}, "Application shop"),
         (

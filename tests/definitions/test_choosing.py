@@ -63,4 +63,4 @@ def test_every_place_that_fails_is_told() -> None:
         "spec.components[2].type",
         "spec.components[3].type",
     ]
-    assert "looked in default and vela-system" in str(errors[1])
+    assert "searched in default and vela-system" in str(errors[1])

@@ -91,8 +91,8 @@ def test_an_application_more_or_less_is_named(lock: Lock, data: st.DataObject) -
     less = replace(lock, applications={k: v for k, v in lock.applications.items() if k != name})
     [missing] = differences(lock, less)
     [unknown] = differences(less, lock)
-    assert str(missing) == f"{'/'.join(name)}: it is in the lock, and not here"
-    assert str(unknown) == f"{'/'.join(name)}: it is here, and not in the lock"
+    assert str(missing) == f"{'/'.join(name)}: in the lock, but not found"
+    assert str(unknown) == f"{'/'.join(name)}: not in the lock"
 
 
 def test_the_same_version_with_another_digest_is_named() -> None:
@@ -141,7 +141,7 @@ def test_an_application_with_a_lock_gets_what_is_locked_or_nothing() -> None:
         found = [(each.resolution.release.name, each.resolution.reason) for each in chosen]
         assert found == [("1.0.0", "locked")] * 2
     _, errors = choose_all(app, homes("1.1.0"))
-    assert [error.fact for error in errors] == ["web has no 1.0.0, the lock"] * 2
+    assert [error.fact for error in errors] == ["web is locked to 1.0.0, which does not exist"] * 2
 
 
 def test_places_may_change_their_order_under_a_lock_and_leave_it_behind() -> None:
@@ -157,8 +157,8 @@ def test_places_may_change_their_order_under_a_lock_and_leave_it_behind() -> Non
 @pytest.mark.parametrize(
     ("types", "fact"),
     [
-        (["web@2"], "web 1.0.0, the lock, is not release in series 2"),
-        (["web@1", "web@1"], "the lock does not have web for this place"),
+        (["web@2"], "web is locked to 1.0.0, which is not in series 2"),
+        (["web@1", "web@1"], "the lock has no entry for web here"),
     ],
     ids=["another selector", "another place"],
 )
@@ -174,7 +174,7 @@ def test_a_definition_of_another_namespace_is_not_the_one_that_is_locked() -> No
     app = carried(application("shop", "web@1"), "1.0.0")
     both = {"vela-system": lineage("1.0.0"), "default": lineage("1.0.0")}
     _, [error] = choose_all(app, lambda kind, name: both)
-    assert error.fact == "the lock has vela-system/web, and default/web is meant here"
+    assert error.fact == "the lock has vela-system/web, but default/web is requested"
 
 
 PLACE: dict[str, Any] = {
@@ -190,12 +190,12 @@ PLACE: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "a lock is one list, and here are 0 documents"),
-        ("web", "expected a list, got text"),
+        ("", "a lock is one list, but this has 0 documents"),
+        ("web", "expected a list, got a string"),
         ("[a: 1", "not YAML"),
-        (dump_yaml([PLACE | {"version": "1.0"}]), '"1.0" is no version that could be locked'),
+        (dump_yaml([PLACE | {"version": "1.0"}]), '"1.0" is not a version that can be locked'),
         (dump_yaml([PLACE | {"version": 1}]), "[0].version); put it in quotes"),
-        (dump_yaml([PLACE | {"definition": "web"}]), '"web" is no definition'),
+        (dump_yaml([PLACE | {"definition": "web"}]), '"web" is not a definition'),
         (dump_yaml([PLACE | {"digest": ""}]), "the digest is empty"),
         (dump_yaml([PLACE | {"kind": "Pod"}]), "invalid enum value"),
         (dump_yaml([PLACE, PLACE | {"color": "red"}]), "[1]"),
@@ -215,11 +215,11 @@ def test_a_lock_that_cannot_be_read_is_told_with_its_place(text: str, complaint:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"kind": "Pod"}, "Pod of polyver.dev/v1alpha1 is no lock (lock.yaml:2, kind)"),
+        ({"kind": "Pod"}, "Pod of polyver.dev/v1alpha1 is not a lock (lock.yaml:2, kind)"),
         ({"applications": [{"name": "a"}]}, '"namespace" is missing'),
         (
             {"applications": [{"namespace": "a", "name": "b", "resolutions": []}] * 2},
-            "a/b is there twice",
+            "a/b is listed twice",
         ),
         (
             {

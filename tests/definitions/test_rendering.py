@@ -152,7 +152,7 @@ def test_the_same_object_from_two_places_is_refused_with_both() -> None:
     platform = Platform(component("web", gotemplate(CONFIG % "same")))
     assert platform.errors(uses("a", "web"), uses("b", "web")) == [
         "ConfigMap default/same is rendered twice (spec.components[1]); "
-        "spec.components[0] makes it as well; give one of them another name"
+        "spec.components[0] also renders it; give one of them another name"
     ]
 
 
@@ -179,11 +179,11 @@ def test_a_kind_in_two_of_its_versions_is_the_same_object() -> None:
         ),
         (
             "- a\n",
-            "document 1 is no object (spec.components[0], output of web 1.0.0:1)",
+            "document 1 is not an object (spec.components[0], output of web 1.0.0:1)",
         ),
         (
             "a: 1\na: 2\n",
-            '"a" is there twice, first in line 1 (spec.components[0], output of web 1.0.0:2)',
+            'duplicate key "a", first in line 1 (spec.components[0], output of web 1.0.0:2)',
         ),
         (
             "a\nb: {{ .parameter.gone }}\n",
@@ -207,7 +207,7 @@ def test_a_parameter_that_was_not_given_can_be_asked_for() -> None:
     errors = Platform(component("web", gotemplate(printing, tag=tag))).errors(uses("x", "web"))
     assert errors == [
         '.parameter has no entry for key "tag" (spec.components[0], template of web 1.0.0:4:24, '
-        'near {{ .parameter.tag }}); nobody gave tag: ask with `hasKey .parameter "tag"`, '
+        'near {{ .parameter.tag }}); tag is not set: test it with `hasKey .parameter "tag"`, '
         "or give it a default"
     ]
 
@@ -278,7 +278,7 @@ def test_a_revision_that_is_gone_is_told() -> None:
     [
         (
             {"terraform": {"configuration": ""}},
-            "web 1.0.0 is written for terraform, and nothing here renders that "
+            "web 1.0.0 needs the engine terraform, which is not available "
             "(spec.components[0].type); there are engines for gotemplate",
         ),
         (
@@ -293,13 +293,13 @@ def test_a_revision_that_is_gone_is_told() -> None:
         ),
         (
             {"gotemplate": {"template": "", "parameters": {"type": "object", "properties": "x"}}},
-            "it is no schema: json: cannot unmarshal string into Go struct field "
+            "it is not a schema: json: cannot unmarshal string into Go struct field "
             "JSONSchemaProps.parameter.properties of type map[string]v1.JSONSchemaProps "
             "(spec.components[0], parameters of web 1.0.0)",
         ),
         (
             {"gotemplate": {"template": 3}},
-            "schematic.gotemplate.template of web 1.0.0 is no text (spec.components[0])",
+            "schematic.gotemplate.template of web 1.0.0 is not a string (spec.components[0])",
         ),
     ],
 )
@@ -312,7 +312,7 @@ def test_a_definition_that_nothing_renders_says_so(schematic: Object, error: str
 
 def test_properties_that_are_no_mapping_are_refused() -> None:
     assert Platform(WEB).errors(uses("x", "webservice", ["image"])) == [
-        "properties are no mapping (spec.components[0].properties)"
+        "properties is not a mapping (spec.components[0].properties)"
     ]
 
 

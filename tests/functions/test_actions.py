@@ -194,7 +194,7 @@ def test_versions_and_reasons_are_recorded_and_deprecation_is_warned_of() -> Non
     run = started()
     [action] = run.actions
     assert [(each.name, each.version, each.reason) for each in action.calls] == [
-        ("one", "v0.0.0", "exactly what was asked for"),
+        ("one", "v0.0.0", "exact version"),
         ("two", "v0.1.0", "stable version"),
         ("", "v0.0.0", "stable version"),
     ]
@@ -233,7 +233,7 @@ def test_a_removed_version_and_an_unknown_one_are_told_together() -> None:
 
 def test_a_profile_is_said_to_be_of_no_use() -> None:
     run = started(profile={"name": "s3"})
-    assert run.warnings[-1] == "spec.actions[0].profile is not used: there are no Profiles here"
+    assert run.warnings[-1] == "spec.actions[0].profile is ignored: Profiles are not supported"
 
 
 # What templates see.
@@ -305,7 +305,7 @@ def test_a_field_that_is_not_there_is_an_error_with_its_place() -> None:
         text_of("{{ .Options.dya }}")
     assert "actions.go.phases[0].args.text:1:" in str(raised.value)
     assert "did you mean day?" in str(raised.value)
-    with pytest.raises(PolyverError, match="there are no Profiles here"):
+    with pytest.raises(PolyverError, match="Profiles are not supported"):
         text_of("{{ .Profile.Location.Bucket }}")
 
 

@@ -52,12 +52,12 @@ def test_the_blueprint_of_the_seed_is_right() -> None:
         ),
         (
             phase("Report", args="{text: [a]}"),
-            f"{ABOUT}Report v0.1.0: expected text, found a list (bp.yaml:4, "
+            f"{ABOUT}Report v0.1.0: expected string, found a list (bp.yaml:4, "
             "actions.run.phases[0].args.text)",
         ),
         (
             phase("Report", colour="red"),
-            '"colour" is not known here (bp.yaml:4, actions.run.phases[0].colour)',
+            'unknown field "colour" (bp.yaml:4, actions.run.phases[0].colour)',
         ),
         (
             "actions:\n  run:\n    phases:\n    - name: only\n",
@@ -70,8 +70,8 @@ def test_the_blueprint_of_the_seed_is_right() -> None:
         (
             "actions:\n  run:\n    phases:\n    - {func: Plain, name: a}\n"
             "    deferPhase: {func: Plain, name: a}\n",
-            "two phases are called a (bp.yaml:8, actions.run.deferPhase.name); the first is "
-            "actions.run.phases[0]; templates could not tell them apart",
+            "two phases have the name a (bp.yaml:8, actions.run.deferPhase.name); the first is "
+            "actions.run.phases[0]; templates need unique names",
         ),
     ],
 )

@@ -38,7 +38,7 @@ def test_blueprints_with_user_specified_function_versions() -> None:
     """The seed's second test case, with the blueprint that it prints."""
     found = resolve_action(known(), blueprint(SEED), "tail")
     [tail] = found.phases
-    assert (tail.version, tail.resolution.reason) == ("v0.1.0", "exactly what was asked for")
+    assert (tail.version, tail.resolution.reason) == ("v0.1.0", "exact version")
     assert found.warnings == ()
     for version in ("v0.0.0", "v0.1.0", "v0.2.0"):
         asked = resolve_action(known(), blueprint(SEED.replace("v0.1.0", version)), "tail")
@@ -60,11 +60,11 @@ def test_existing_functions_and_blueprints_continue_to_work() -> None:
 @pytest.mark.parametrize(
     ("version", "preferred", "expected", "reason"),
     [
-        ("v0.2.0", "v0.0.0", "v0.2.0", "exactly what was asked for"),
+        ("v0.2.0", "v0.0.0", "v0.2.0", "exact version"),
         ("", "v0.2.0", "v0.2.0", "the preferred version"),
         ("", "", "v0.1.0", "stable version"),
-        ("v0.2", "", "v0.2.0", "exactly what was asked for"),
-        ("0.2.0", "", "v0.2.0", "exactly what was asked for"),
+        ("v0.2", "", "v0.2.0", "exact version"),
+        ("0.2.0", "", "v0.2.0", "exact version"),
         ("", "v0.2", "v0.2.0", "the preferred version"),
     ],
 )
@@ -220,7 +220,7 @@ def test_everything_about_functions_is_told_as_plain_data() -> None:
     assert timeout == {
         "name": "timeout",
         "required": False,
-        "type": "a duration",
+        "type": "duration",
         "schema": {"type": "string", "format": "duration"},
         "default": "1m",
     }

@@ -171,14 +171,14 @@ def test_a_version_without_an_announced_removal_goes_after_two_releases() -> Non
 @pytest.mark.parametrize(
     ("edit", "complaint"),
     [
-        (lambda: promote(FLOW, "c", "Report", v("0.1.0")), "Report v0.1.0 is stable already"),
+        (lambda: promote(FLOW, "c", "Report", v("0.1.0")), "Report v0.1.0 is already stable"),
         (lambda: promote(FLOW, "c", "Report", v("0.0.0")), "is deprecated and cannot become sta"),
         (lambda: promote(FLOW, "c", "Report", v("0.0.9")), "is removed and cannot become stable"),
         (lambda: promote(FLOW, "c", "Report", v("0.7.0")), "Report has no v0.7.0"),
         (lambda: promote(FLOW, "c", "Repotr", v("0.2.0")), "did you mean Report?"),
         (
             lambda: promote(FLOW, "c", "Report", v("0.2.0"), removed_in=v("0.3.0")),
-            "Report v0.1.0 cannot be removed in 0.3.0, which is out",
+            "Report v0.1.0 cannot be removed in 0.3.0, which is already released",
         ),
         (
             lambda: promote(
@@ -186,7 +186,7 @@ def test_a_version_without_an_announced_removal_goes_after_two_releases() -> Non
             ),
             "is a prerelease and cannot be stable",
         ),
-        (lambda: deprecate(FLOW, "c", "Report", v("0.1.0")), "promote another one instead"),
+        (lambda: deprecate(FLOW, "c", "Report", v("0.1.0")), "promote another version"),
         (lambda: deprecate(FLOW, "c", "Report", v("0.0.0")), "is deprecated since 0.2.0 already"),
         (
             lambda: deprecate(FLOW, "c", "Report", v("0.0.9")),
@@ -202,11 +202,11 @@ def test_a_version_without_an_announced_removal_goes_after_two_releases() -> Non
         ),
         (
             lambda: remove(FLOW, "c", "Report", v("0.0.0")),
-            "will be removed in 0.4.0 .*now is 0.3.0",
+            "will be removed in 0.4.0 .*current release is 0.3.0",
         ),
         (lambda: remove(FLOW, "c", "Report", v("0.1.0")), "is stable and cannot become removed"),
         (lambda: remove(FLOW, "c", "Report", v("0.2.0")), "is candidate and cannot become removed"),
-        (lambda: remove(FLOW, "c", "Report", v("0.0.9")), "is removed already"),
+        (lambda: remove(FLOW, "c", "Report", v("0.0.9")), "is already removed"),
         (lambda: add_release(FLOW, "c", v("0.3.0")), "0.3.0 does not come after 0.3.0"),
         (
             lambda: add_release(EARLY, "c", v("0.5.0")),
@@ -243,10 +243,10 @@ functions:
 
 def test_a_text_in_which_one_place_stands_for_two_is_left_alone() -> None:
     with pytest.raises(
-        EditRefused, match=r"cannot be edited here; edit it by hand: Report v0.3.0 is"
+        EditRefused, match=r"cannot be edited automatically; edit it manually: Report v0.3.0 is"
     ):
         promote(ALIASES, "c.yaml", "Report", v("0.3.0"))
-    with pytest.raises(EditRefused, match="cannot be edited here"):
+    with pytest.raises(EditRefused, match="cannot be edited automatically"):
         deprecate(ALIASES, "c.yaml", "Report", v("0.2.0"))
 
 

@@ -99,23 +99,26 @@ def test_a_default_is_not_shared_between_calls() -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({}, [("", "the argument namespace is missing; expected text")]),
+        ({}, [("", "the argument namespace is missing; expected string")]),
         (
             {"namespaec": "a"},
             [("namespaec", "there is no argument namespaec; did you mean namesp")],
         ),
-        ({"namespace": True}, [("namespace", "expected text, found true; put it in quotes")]),
-        ({"namespace": ["a"]}, [("namespace", "expected text, found a list")]),
-        ({"command": "ls"}, [("command", 'expected a list of texts, found "ls"; write it in')]),
-        ({"command": ["a", {}]}, [("command.1", "expected text, found a mapping")]),
-        ({"retries": "many"}, [("retries", 'expected a whole number, found "many"')]),
-        ({"retries": 1.5}, [("retries", "expected a whole number, found 1.5")]),
-        ({"retries": True}, [("retries", "expected a whole number, found true")]),
+        ({"namespace": True}, [("namespace", "expected string, found true; put it in quotes")]),
+        ({"namespace": ["a"]}, [("namespace", "expected string, found a list")]),
+        (
+            {"command": "ls"},
+            [("command", 'expected list of strings, found "ls"; write the list in')],
+        ),
+        ({"command": ["a", {}]}, [("command.1", "expected string, found a mapping")]),
+        ({"retries": "many"}, [("retries", 'expected integer, found "many"')]),
+        ({"retries": 1.5}, [("retries", "expected integer, found 1.5")]),
+        ({"retries": True}, [("retries", "expected integer, found true")]),
         (
             {"timeout": 60},
-            [("timeout", 'expected a duration, found 60; it has no unit: write "60s')],
+            [("timeout", 'expected duration, found 60; the unit is missing: write "60s')],
         ),
-        ({"timeout": "1d"}, [("timeout", 'expected a duration, found "1d"; write one as 90s')]),
+        ({"timeout": "1d"}, [("timeout", 'expected duration, found "1d"; write one as 90s')]),
     ],
 )
 def test_wrong_arguments_are_named_with_their_place(
@@ -196,7 +199,7 @@ def test_a_function_may_take_arguments_that_it_does_not_name() -> None:
         return further
 
     assert given_to(any_numbers, a="1", b=2) == {"a": 1, "b": 2}
-    assert wrong(any_numbers, {"a": "x"}) == [("a", 'expected a whole number, found "x"')]
+    assert wrong(any_numbers, {"a": "x"}) == [("a", 'expected integer, found "x"')]
 
 
 class Colour(Enum):
@@ -233,8 +236,8 @@ def test_a_model_of_any_sort_is_made_from_a_mapping() -> None:
         draw, {"shape": {"widthcm": 3, "target": {"colour": "rde"}}, "note": "{{ it }}"}
     ) == [
         ("shape.widthcm", "there is no field widthcm; did you mean widthCm?"),
-        ("shape", "the field widthCm is missing; expected a whole number"),
-        ("shape.target", "the field name is missing; expected text"),
+        ("shape", "the field widthCm is missing; expected integer"),
+        ("shape.target", "the field name is missing; expected string"),
         ("shape.target.colour", 'expected one of red, blue, found "rde"; did you mean red?'),
     ]
 
@@ -363,15 +366,15 @@ def twice(ctx: object, a: int, b: Annotated[int, Alias("a")]) -> None: ...
 @pytest.mark.parametrize(
     ("code", "complaint"),
     [
-        (no_context, "a function's first argument is its context"),
-        (star, "rest cannot be given by its name"),
-        (positional, "a cannot be given by its name"),
-        (keys, r"the keys of dict\[int, str\] are not texts"),
+        (no_context, "the first argument of a function is its context"),
+        (star, "rest cannot be passed by name"),
+        (positional, "a cannot be passed by name"),
+        (keys, r"the keys of dict\[int, str\] are not strings"),
         (strange, r"set\[str\] is not a type for an argument"),
         (nowhere, "Nowhere is not known where nowhere is declared"),
-        (default, 'its default is wrong: expected a whole number, found "x"'),
-        (twice, "two arguments are called a"),
-        ("text", "Sample is no function"),
+        (default, 'its default is invalid: expected integer, found "x"'),
+        (twice, "two arguments have the name a"),
+        ("text", "Sample is not a function"),
     ],
 )
 def test_a_function_that_blueprints_could_not_call_is_refused(code: Any, complaint: str) -> None:
@@ -383,13 +386,13 @@ def test_a_function_that_blueprints_could_not_call_is_refused(code: Any, complai
 @pytest.mark.parametrize(
     ("name", "options", "complaint"),
     [
-        ("", {}, "'' is no name for a function"),
-        ("a b", {}, "'a b' is no name"),
-        ("A@v1", {}, "'A@v1' is no name"),
-        (sample, {}, "registered without a name"),
+        ("", {}, "'' is not a valid name for a function"),
+        ("a b", {}, "'a b' is not a valid name"),
+        ("A@v1", {}, "'A@v1' is not a valid name"),
+        (sample, {}, "the name of the function is missing"),
         ("A", {"version": "one"}, '"one" is not a semantic version'),
-        ("A", {"version": 1}, "a version is text"),
-        ("A", {"model": int}, "int is no model"),
+        ("A", {"version": 1}, "a version must be a string"),
+        ("A", {"model": int}, "int is not a model"),
     ],
 )
 def test_what_it_is_registered_as_has_to_make_sense(

@@ -57,7 +57,7 @@ def test_known_differences_name_steps_that_exist() -> None:
     [
         ("case: a\nabout: b\nsteps:\n- {body: 1}", "a step says exactly one thing to do (x.yaml:4"),
         ("case: a\nabout: b\nsteps:\n- {GET: /, kubectl: get}", "exactly one thing to do"),
-        ("case: a\nabout: b\nsteps:\n- {GET: /, bodi: 1}", '"bodi" is not known here (x.yaml:4'),
+        ("case: a\nabout: b\nsteps:\n- {GET: /, bodi: 1}", 'unknown field "bodi" (x.yaml:4'),
         (
             "case: a\nabout: b\nsteps: []\n---\ncase: a\nabout: b\nsteps: []",
             "two cases a (x.yaml:5",

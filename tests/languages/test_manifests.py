@@ -83,13 +83,13 @@ def test_no_text_is_read_with_anything_but_a_located_error(text: str) -> None:
 
 
 def test_a_doubled_key_is_refused_in_json_too() -> None:
-    with pytest.raises(InvalidManifest, match='"a" is there twice, first in line 1'):
+    with pytest.raises(InvalidManifest, match='duplicate key "a", first in line 1'):
         load_manifests('{"a": 1,\n"a": 2}', "x.json")
 
 
 def test_json_that_yaml_cannot_read_is_checked_as_well() -> None:
     smile = '"\\ud83d\\ude00"'
-    with pytest.raises(InvalidManifest, match=r'"a" is there twice \(x\.json\)'):
+    with pytest.raises(InvalidManifest, match=r'duplicate key "a" \(x\.json\)'):
         load_manifests(f'{{"s": {smile}, "o": {{"a": 1, "a": 2}}}}', "x.json")
     with pytest.raises(InvalidManifest, match="nested deeper than 200"):
         load_manifests(f'{{"s": {smile}, "o": {"[" * 300}{"]" * 300}}}', "x.json")
@@ -153,12 +153,12 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\nb: 2\na: 3", '"a" is there twice, first in line 1 (x.yaml:3)'),
+        ("a: 1\nb: 2\na: 3", 'duplicate key "a", first in line 1 (x.yaml:3)'),
         ("a: 1\n\nb: *c", "*c has no &c before it (x.yaml:3)"),
         ("a:\n  - [", "not YAML: did not find expected node content (x.yaml:3)"),
         ("a: 1\nb: .inf", ".inf is a number that JSON does not have (x.yaml:2)"),
-        ("? [a]\n: 1", "a key is a mapping or a list, expected text (x.yaml:1)"),
-        ("a: 1\n~: 1", "a key is null, expected text (x.yaml:2)"),
+        ("? [a]\n: 1", "a key is a mapping or a list, expected a string (x.yaml:1)"),
+        ("a: 1\n~: 1", "a key is null, expected a string (x.yaml:2)"),
         ("<<: 3", "<< needs a mapping or a list of mappings (x.yaml:1)"),
         ("a: \x07", "not YAML: unacceptable character"),
         ("a: \ud800", "not YAML: "),
@@ -194,7 +194,8 @@ class Object(Struct):
     [
         (
             "spec:\n  versions:\n  - version: 1.2",
-            "expected text, got a number (x.yaml:3, spec.versions[0].version); put it in quotes",
+            "expected a string, got a number (x.yaml:3, spec.versions[0].version);"
+            " put it in quotes",
         ),
         ("spec:\n  versions: {}", "expected a list, got a mapping (x.yaml:2, spec.versions)"),
         (
@@ -204,11 +205,11 @@ class Object(Struct):
         ("a: 1\nspec:", "expected a mapping, got null (x.yaml:2, spec)"),
         (
             "spec:\n  versions: []\n  size: 1.5",
-            "expected a whole number, got a number (x.yaml:3, spec.size)",
+            "expected an integer, got a number (x.yaml:3, spec.size)",
         ),
         (
             "spec:\n  versions: []\n  labels:\n    a: x\n    b: 1",
-            "expected text, got a whole number (x.yaml:5, spec.labels.b); put it in quotes",
+            "expected a string, got an integer (x.yaml:5, spec.labels.b); put it in quotes",
         ),
         ("[1]", "expected a mapping, got a list (x.yaml:1)"),
     ],

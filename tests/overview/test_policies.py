@@ -90,7 +90,7 @@ def exactly(text: str) -> Exact:
     ("selector", "expected", "says"),
     [
         (UNSPECIFIED, "v2", "preferred served version"),
-        (exactly("v2"), "v2", "exactly what was asked for"),
+        (exactly("v2"), "v2", "exact version"),
         (exactly("v3alpha1"), "v3alpha1", ""),
         (exactly("v2beta1"), "v2beta1", "example.com/v2beta1 CronTab is deprecated"),
         (exactly("v3"), "error", "CronTab has no v3 that can be used: v3 is unserved (here)"),
@@ -146,7 +146,7 @@ def wished(text: str) -> Exact:
     ("lineage", "selector", "expected", "says"),
     [
         # funcVersion on the phase
-        (REPORT, pinned("v0.2.0"), "v0.2.0", "exactly what was asked for"),
+        (REPORT, pinned("v0.2.0"), "v0.2.0", "exact version"),
         (REPORT, pinned("v0.0.0"), "v0.0.0", DEPRECATED),
         (REPORT, pinned("v0.3.0"), "error", "Report has no 0.3.0 (here)"),
         (
@@ -170,7 +170,7 @@ def wished(text: str) -> Exact:
         ),
         # a function that registers no versions at all
         (PLAIN, UNSPECIFIED, "v0.0.0", "stable version"),
-        (PLAIN, pinned("v0.0.0"), "v0.0.0", "exactly what was asked for"),
+        (PLAIN, pinned("v0.0.0"), "v0.0.0", "exact version"),
         (PLAIN, pinned("v7.0.0"), "v0.0.0", "registers no versions: v0.0.0 answers for 7.0.0"),
         (PLAIN, wished("v7.0.0"), "v0.0.0", "registers no versions: v0.0.0 answers for 7.0.0"),
     ],
@@ -208,7 +208,7 @@ REFUSED = "only exact versions are deterministic"
     ("policy", "selector", "pin", "expected", "says"),
     [
         # absent
-        (DEFINITIONS, pinned("1.2.2"), "1.2.2", "1.2.2", "exactly what was asked for"),
+        (DEFINITIONS, pinned("1.2.2"), "1.2.2", "1.2.2", "exact version"),
         (DEFINITIONS, Series(1, 2), "1.2.2", "1.2.3", "newest in series 1.2"),
         (DEFINITIONS, Series(1), "", "1.3.0", "newest in series 1"),
         (DEFINITIONS, UNSPECIFIED, "", "2.0.0", "newest release"),
@@ -228,7 +228,13 @@ REFUSED = "only exact versions are deterministic"
         (DEFINITIONS_FOLLOW, pinned("1.2.9"), "1.2.3", "error", "web has no 1.2.9"),
         (DEFINITIONS_EXACT, pinned("1.2.9"), "1.2.3", "error", "web has no 1.2.9"),
         # and so does a pin that is gone
-        (DEFINITIONS, UNSPECIFIED, "1.1.0", "error", "web has no 1.1.0, the pin"),
+        (
+            DEFINITIONS,
+            UNSPECIFIED,
+            "1.1.0",
+            "error",
+            "web is pinned to 1.1.0, which does not exist",
+        ),
         # prereleases
         (DEFINITIONS, Series(2), "", "2.0.0", ""),
         (DEFINITIONS, pinned("2.1.0-rc.1"), "", "2.1.0-rc.1", ""),
@@ -303,7 +309,9 @@ def test_definitions_read_what_stands_behind_the_at(text: str, selector: Selecto
 
 @pytest.mark.parametrize("text", ["", ">1.2.0", "^1", "1.x", "*", "newest", "1.2-rc.1", "1.2.3.4"])
 def test_definitions_take_no_range(text: str) -> None:
-    with pytest.raises(InvalidVersion, match=r"expected 1\.2\.3, 1\.2 or 1, and no range"):
+    with pytest.raises(
+        InvalidVersion, match=r"expected 1\.2\.3, 1\.2 or 1; ranges are not supported"
+    ):
         DEFINITIONS_CAPABILITY.selector(text, WEB)
 
 
@@ -328,7 +336,7 @@ ALL_INACTIVE = Lineage("fn", [replace(one, stage=Stage.INACTIVE) for one in FN])
     ("lineage", "selector", "expected", "says"),
     [
         (FN, UNSPECIFIED, "fn-7", "highest-numbered active revision"),
-        (FN, Exact("fn-6"), "fn-6", "exactly what was asked for"),
+        (FN, Exact("fn-6"), "fn-6", "exact version"),
         (FN, Labels.of({"channel": "stable"}), "fn-6", "active revision with channel=stable"),
         (FN, Labels.of({"channel": "alpha"}), "fn-7", ""),
         (FN, Exact("fn-8"), "error", "fn has no fn-8 that can be used: fn-8 is inactive"),

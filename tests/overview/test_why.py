@@ -55,7 +55,7 @@ def test_what_is_not_answered_is_told_beside_what_is(capsys: pytest.CaptureFixtu
     ("name", "code", "complaint"),
     [
         ("app/none", 1, "there is no application none in the namespace default"),
-        ("shop", 2, "'shop' is no ActionSet, no application, no package, and no composite"),
+        ("shop", 2, "'shop' is not an ActionSet, application, package or composite"),
         ("app/", 2, "write actionset/NAME, app/NAME, package/NAME or xr/NAME"),
     ],
 )
@@ -69,13 +69,13 @@ def test_what_is_not_there_is_told(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("up", "--capabilities", "definitions"), "definitions needs apis, which converts them"),
-        (("run", "--capabilities", "definitions"), "definitions needs apis, which converts them"),
+        (("up", "--capabilities", "definitions"), "definitions needs the capability apis"),
+        (("run", "--capabilities", "definitions"), "definitions needs the capability apis"),
         (
             ("run", "--capabilities", "functions"),
-            "on a cluster there is always the capability apis",
+            "the capability apis is required on a cluster",
         ),
-        (("install", "--image", "a", "--capabilities", ""), "there is always the capability apis"),
+        (("install", "--image", "a", "--capabilities", ""), "the capability apis is required"),
     ],
 )
 def test_capabilities_that_do_not_go_together_are_told(

@@ -143,7 +143,7 @@ def test_the_spec_of_a_running_action_set_cannot_be_changed(server: EmbeddedServ
     with pytest.raises(ApiError) as refused:
         edited(server.request, path, lambda found: found.update(other))
     assert refused.value.code == 403
-    assert "it is running: its spec cannot be changed any more" in refused.value.message
+    assert "it is running: its spec is immutable" in refused.value.message
     edited(server.request, path, lambda found: found["metadata"].update(labels={"a": "b"}))
     server.request("POST", MAPS, config_map("awaited"))
     over = eventually(
@@ -180,7 +180,7 @@ def test_an_option_that_is_not_given_fails_the_action_before_its_first_phase(
     status = started(server, "option", "option", "failed", options={"nmae": "a"})["status"]
     assert status["error"]["message"] == (
         "blueprint bp, action option: .Options.name: option name is not given "
-        "(actions.option.phases[1].args.spec.metadata.name); write it in options of the ActionSet"
+        "(actions.option.phases[1].args.spec.metadata.name); set it in options of the ActionSet"
     )
     names = [each["metadata"]["name"] for each in server.request("GET", MAPS)["items"]]
     assert "before-the-option" not in names

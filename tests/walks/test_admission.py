@@ -188,7 +188,7 @@ def test_a_hook_is_told_what_was_there_before(lamps: Lamps) -> None:
 def test_what_user_code_raised_is_for_the_log_alone(lamps: Lamps) -> None:
     with pytest.raises(ApiError) as refused:
         lamps.create("v2", "broken", watts=40)
-    text = "a hook failed, and the log says why"
+    text = "a hook failed; see the log"
     message = f"Internal error occurred: {text}"
     assert refusal(refused.value) == (500, "InternalError", message, [{"message": text}])
     for log in lamps.log:

@@ -106,7 +106,7 @@ def _new(obj: Object) -> Object:
 def test_a_kind_is_defined_composed_converted_and_deleted(kubectl: Kubectl) -> None:
     claims = {"kind": "Bucket", "plural": "buckets"}
     said = kubectl("apply", "-f", "-", given=definition(OLD, claimNames=claims))
-    assert "Warning: spec.claimNames has no effect: no claims are offered" in said
+    assert "Warning: spec.claimNames has no effect: claims are not supported" in said
     seed = _new(composing.manifest(composing.SEED_COMPOSITION))
     kubectl("apply", "-f", "-", given=seed)
     kubectl("wait", "--for=condition=Established", f"xrd/{NAME}")
@@ -124,7 +124,7 @@ def test_a_kind_is_defined_composed_converted_and_deleted(kubectl: Kubectl) -> N
     for each in (("composition", "example"), ("comprev", revision)):
         said = kubectl("delete", *each, code=1)
         assert "it is used by AcmeBucket my-bucket" in said
-    assert "with it would go AcmeBucket my-bucket" in kubectl("delete", "xrd", NAME, code=1)
+    assert "this would also delete AcmeBucket my-bucket" in kubectl("delete", "xrd", NAME, code=1)
     said = kubectl("apply", "-f", "-", given=definition(*BOTH), code=1)
     assert "objects are stored as v1alpha1, and would lose spec.size in v1" in said
     kubectl("apply", "-f", "-", given=definition(*ADDED))

@@ -114,7 +114,7 @@ def test_what_a_rule_writes_and_the_schema_lacks_by_now_is_carried(
     define(server, less)
     eventually(lambda: condition(server)[:2] == ("False", "DoesNotFit"))
     told = condition(server)[2]
-    assert told.startswith("values writes spec.policy, and v2 has no such field (spec.edges[0].")
+    assert told.startswith("values writes spec.policy, but v2 has no such field (spec.edges[0].")
     new = crontab("v1", policy="Allow", image="y") | {"metadata": {"name": "b"}}
     server.request("POST", path("v1"), new)
     found = server.request("GET", path("v1", "b"))["spec"]
@@ -156,7 +156,7 @@ def test_a_rule_that_writes_what_the_schema_lacks_is_refused_with_its_place(
     assert refused.value.code == 422
     [cause] = (refused.value.details or {})["causes"]
     assert cause["field"] == "spec.edges[0].rules[0].move.to"
-    assert "move writes spec.cron, and v2 has no such field" in cause["message"]
+    assert "move writes spec.cron, but v2 has no such field" in cause["message"]
     assert seen(server) == V1
 
 
@@ -169,7 +169,7 @@ def test_a_conversion_that_came_before_its_definition_waits_for_one_that_fits() 
         eventually(lambda: condition(server)[1] == "NoDefinition")
         server.request("POST", DEFINITIONS, less)
         eventually(lambda: condition(server)[1] == "DoesNotFit")
-        assert "values writes spec.policy, and v1 has no such field" in condition(server)[2]
+        assert "values writes spec.policy, but v1 has no such field" in condition(server)[2]
         define(server, versions())
         eventually(lambda: is_serving(server))
 
@@ -177,7 +177,7 @@ def test_a_conversion_that_came_before_its_definition_waits_for_one_that_fits() 
 def test_a_conversion_that_its_kind_needs_is_not_deleted(server: EmbeddedServer) -> None:
     for at in (f"{CONVERSIONS}/{NAME}", CONVERSIONS):
         code, text = refusal(server, "DELETE", at)
-        assert (code, f"{NAME} serves or stores v1, v2, v3, and without" in text) == (403, True)
+        assert (code, f"{NAME} serves or stores v1, v2, v3; without" in text) == (403, True)
     assert "deletionTimestamp" not in server.request("GET", f"{CONVERSIONS}/{NAME}")["metadata"]
     found = server.request("GET", path("v3", "a"))
     found["metadata"]["labels"] = {"new": "label"}
@@ -244,7 +244,7 @@ def test_a_rule_that_cannot_work_on_the_type_of_its_field_is_refused_with_its_pl
     assert refused.value.code == 422
     [cause] = (refused.value.details or {})["causes"]
     assert cause["field"] == "spec.edges[0].rules[0].scale"
-    text = "spec.cronSpec of v1: scale takes it for an integer, and the schema says string"
+    text = "spec.cronSpec of v1: scale expects an integer, but the schema has type string"
     assert text in cause["message"]
     assert seen(server) == V1
 
@@ -281,7 +281,7 @@ def test_a_namespace_with_objects_that_cannot_be_converted_goes_when_they_are_go
         eventually(lambda: refusal(server, "POST", at, big)[0] in (200, 409))
         define(server, crd["spec"]["versions"])
         eventually(lambda: refusal(server, "GET", f"{at.replace('/v1/', '/v3/')}/a")[0] == 500)
-        assert "at most 262116 fit: spec.legacyMode of v1" in _listing(server)
+        assert "at most 262116 are allowed: spec.legacyMode of v1" in _listing(server)
         server.request("DELETE", "/api/v1/namespaces/full")
         failed = eventually(lambda: _failed(server))
         assert "spec.legacyMode of v1 (300018 bytes)" in failed["message"]

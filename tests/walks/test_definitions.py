@@ -151,5 +151,5 @@ def test_somebody_who_takes_a_field_over_loses_it_again_and_is_named(platform: P
     edited(platform.request, at, lambda found: found["data"].update(mine))
     wanted = {"image": "nginx:1", "version": "1.0.0", "more": "stays"}
     eventually(lambda: platform.request("GET", path)["data"] == wanted)
-    found = platform.until(app, lambda each: "taken back" in condition(each, "Applied")["message"])
+    found = platform.until(app, lambda each: "reverted" in condition(each, "Applied")["message"])
     assert 'conflict with "editor" using v1: .data.image' in condition(found, "Applied")["message"]

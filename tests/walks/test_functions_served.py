@@ -104,5 +104,5 @@ def test_a_server_that_does_not_say_is_an_error_with_the_way_out(
     monkeypatch.setattr("polyver.functions.commands.served_functions._NAMESPACE", "elsewhere")
     ran = Ran(capsys, "why", "actionset/a")
     assert ran.code == 3
-    assert "does not say which functions it has" in ran.err
-    assert "name code with --functions" in ran.err
+    assert "does not list its functions" in ran.err
+    assert "pass code with --functions" in ran.err

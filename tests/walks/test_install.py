@@ -114,7 +114,7 @@ def removed(on: Installed) -> None:
     """Kites are converted by a URL here, so nothing stops the removal while a replica runs."""
     ran = on.polyver("uninstall")
     assert ran.returncode == 0, ran.stderr
-    assert f"CustomResourceDefinition {KITES} is left, with its objects" in ran.stdout
+    assert f"CustomResourceDefinition {KITES} is kept, with its objects" in ran.stdout
 
 
 def test_who_has_not_all_the_rights_cannot_give_them(on: Installed) -> None:

@@ -144,6 +144,6 @@ def test_the_reason_says_that_a_definition_is_not_there(server: EmbeddedServer) 
     found = eventually(lambda: problems(server.request("GET", f"{path}/nowhere")))
     assert found[0] == (
         "DefinitionNotFound",
-        "there is no ComponentDefinition nowhere (spec.components[0].type); looked in default "
+        "there is no ComponentDefinition nowhere (spec.components[0].type); searched in default "
         "and vela-system",
     )

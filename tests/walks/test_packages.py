@@ -226,7 +226,7 @@ def test_what_compositions_select_stays_and_what_breaks_a_rule_is_refused(tmp_pa
         ):
             assert complaint in place.kubectl("apply", "-f", "-", given=wrong, code=1)
         said = place.kubectl("apply", "-f", "-", given=function("other", kind="Provider"))
-        assert "Warning: a Provider is checked and kept, and nothing is installed" in said
+        assert "Warning: a Provider is validated and stored, but not installed" in said
 
 
 @kubectl_needed
@@ -234,7 +234,7 @@ def test_nothing_runs_that_nobody_allowed_and_a_feature_can_be_off(tmp_path: Pat
     function_folder(tmp_path / "code")
     with up(tmp_path, "--feature", "FunctionRevisions=false") as place:
         said = place.kubectl("apply", "-f", "-", given=seed(), code=1)
-        assert "2 active revisions need the feature FunctionRevisions, which is off" in said
+        assert "2 active revisions need the feature FunctionRevisions, which is disabled" in said
         choosing = composition_revision("shop-1", 1, functionRevisionRef={"name": "other-1"})
         said = place.kubectl("apply", "-f", "-", given=choosing, code=1)
         assert "spec.pipeline[0].functionRevisionRef: Invalid value" in said
@@ -337,7 +337,7 @@ def test_on_a_cluster_each_revision_has_a_deployment_and_a_service(cluster: Plat
     assert found(cluster, f"/api/v1/namespaces/{NAMESPACE}/services/{name}")
     for wrong, complaint in (
         (function(activeRevisionLimit=2), "more than revisionHistoryLimit keeps, 1"),
-        (function(package="No Package"), "is no reference of a package"),
+        (function(package="No Package"), "is not a package reference"),
     ):
         with pytest.raises(ApiError, match=complaint):
             cluster.request("POST", f"{path}/functions", wrong)

@@ -181,7 +181,9 @@ def test_a_deletion_that_came_past_admission_leaves_the_kind_working(
         # Nor does taking the finalizer away lose anything.
         eventually(lambda: is_freed(server, f"{OWN}/{name}"))
         eventually(lambda: request(server, "GET", f"{OWN}/{name}") is None)
-        eventually(lambda: any("a Conversion is gone" in t for r in running for t in r.said))
+        eventually(
+            lambda: any("was deleted; this process uses it" in t for r in running for t in r.said)
+        )
         assert works(server, group)
         assert strategy(server, group) == "Webhook"
         request(server, "POST", OWN, conversion(group))

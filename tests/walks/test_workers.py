@@ -33,6 +33,7 @@ CODE = """
     from polyver.client import GroupVersionResource
 
     SECRETS = GroupVersionResource("", "v1", "secrets")
+    NAMESPACES = GroupVersionResource("", "v1", "namespaces", namespaced=False)
 
     @functions.register("Hang")
     def hang(ctx, pids: str):
@@ -47,8 +48,7 @@ CODE = """
 
     @functions.register("Quick")
     def quick(ctx, text: str = ""):
-        namespaces = GroupVersionResource("", "v1", "namespaces", namespaced=False)
-        own = ctx.client.get(namespaces, ctx.namespace)
+        own = ctx.client.get(NAMESPACES, ctx.namespace)
         assert ctx.params["Options"] == {} and 0 < ctx.remaining and ctx.phase == "now"
         return {"text": text, "namespace": own["metadata"]["name"]}
 
@@ -193,7 +193,7 @@ def test_hung_functions_end_at_their_deadline_and_their_slots_are_free(up: Up) -
     # polyver limits the output that a function prints and logs.
     up.run("default", "prints")
     up.over("default", "prints")
-    eventually(lambda: "further lines are left out" in up.log.read_text())
+    eventually(lambda: "further lines are dropped" in up.log.read_text())
     assert up.log.stat().st_size < 4_000_000
 
 
@@ -317,14 +317,14 @@ def check_sensitive_outputs(up: Up, secret: str, named: Any) -> None:
     [action] = status["actions"]
     assert action["artifacts"]["made"]["keyValue"] == {"url": "***", "size": "12"}
     assert kept(up, action["artifactsSecret"])["made"]["keyValue"]["url"] == url
-    assert "its artifacts hold values from Secrets" in status["warnings"][0]
+    assert "its artifacts contain values from Secrets" in status["warnings"][0]
     again = {"artifacts": action["artifacts"], "blueprint": "sensitive"}
     up.make(
         f"{KANISTER}/namespaces/default/actionsets",
         "again",
         spec={"actions": [{"name": "make", "secrets": named, **again}]},
     )
-    assert "hold masks instead of values" in up.over("default", "again")["error"]["message"]
+    assert "contain masked values" in up.over("default", "again")["error"]["message"]
 
 
 def kept(up: Up, name: str) -> Any:

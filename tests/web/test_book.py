@@ -147,7 +147,7 @@ def test_a_lineage_that_goes_is_no_longer_told_and_its_users_are() -> None:
     assert lineage_data(book, WHERE) is None
     told = dependent_data(book, "Application a/b")
     assert told is not None
-    assert told["uses"][0]["problem"] == "its lineage is not known"
+    assert told["uses"][0]["problem"] == "its lineage does not exist"
     book.show(shown("3.0.0"))
     again = lineage_data(book, WHERE)
     assert again is not None

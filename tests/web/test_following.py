@@ -71,7 +71,7 @@ def test_an_odd_object_hides_no_other_and_is_told_until_it_is_right() -> None:
         found, source = following(server)
         await found.synced(60)
         assert source.sizes == {"one": 1, "two": 2}
-        assert found.problems == {"widgets.ex.io": "a/odd is written oddly"}
+        assert found.problems == {"widgets.ex.io": "a/odd is malformed"}
         source.changed.clear()
         server.events.put_nowait(WatchEvent("MODIFIED", widget("odd", 3)))
         await source.changed.wait()

@@ -193,7 +193,7 @@ def test_a_function_shows_the_arguments_of_each_version(visitor: Visitor) -> Non
     data = visitor.lineage("functions", "Expired")
     tables = {each["name"]: each["table"]["rows"] for each in data["releases"]}
     assert [row[0] for row in tables["v0.0.0"]] == ["backups", "keep"]
-    assert ["keep", "a whole number", "7", "How many to keep."] in tables["v0.1.0"]
+    assert ["keep", "integer", "7", "How many to keep."] in tables["v0.1.0"]
     assert "only-prefix" in visitor.see("/lineages/functions/Expired").words
 
 
@@ -326,7 +326,7 @@ def test_nobody_sees_anything_without_the_token(visitor: Visitor) -> None:
     for path in ("/", "/api/lineages", "/events", "/static/page.css", "/lineages/functions/Wait"):
         answer = visitor.ask(path)
         assert answer.status == 401
-        assert "polyver up has printed" in answer.text
+        assert "polyver up prints" in answer.text
         assert "Expired" not in answer.text
     assert visitor.ask("/?token=wrong").status == 401
     assert visitor.ask("/", authorization="Bearer wrong").status == 401

@@ -142,7 +142,7 @@ def test_a_hook_that_takes_too_long_is_not_waited_for() -> None:
     content = body(request(lamp("v2", "slow", watts=1)))
     found = answer("POST", "/admit/validate?timeout=200ms", content, app=app()).json["response"]
     assert found["allowed"] is False
-    text = "Internal error occurred: a hook gave no answer within 0.2 s"
+    text = "Internal error occurred: a hook did not answer within 0.2 s"
     assert found["status"]["message"] == text
 
 
@@ -180,7 +180,7 @@ def test_a_status_is_not_filled_in() -> None:
     ("content", "told"),
     [
         (b"hello", "the body is not JSON"),
-        (b"[]", "the body is no object, and so not an AdmissionReview"),
+        (b"[]", "the body is not an object, so it is not an AdmissionReview"),
         (b'{"kind": "ConversionReview"}', "not an AdmissionReview of admission.k8s.io/v1 or"),
         (body(None), "the AdmissionReview has no request"),
         (body({}), "missing required field `uid` - at `$.request`"),

@@ -194,7 +194,7 @@ def test_conversions_are_replaced_as_a_whole() -> None:
 
 def test_it_is_ready_when_conversions_and_certificate_are() -> None:
     async def run() -> None:
-        problems = ["the certificate ended"]
+        problems = ["the certificate expired"]
         app = WebhookApp(ReviewHandlers({}), checks={"certificate": lambda: problems[0]})
 
         async def ready(path: str = "/readyz") -> int:

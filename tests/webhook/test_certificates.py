@@ -233,7 +233,7 @@ def test_what_somebody_else_wrote_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "certificates.json").write_text(
         '{"authorities": [{"certificate": "x", "key": ""}]}'
     )
-    with pytest.raises(FolderFailed, match="is not what was written there; move it away"):
+    with pytest.raises(FolderFailed, match="has unexpected content; move it"):
         WebhookCertificates(tmp_path, NAMES).advance(START)
 
 
@@ -260,7 +260,7 @@ def test_a_certificate_is_good_from_its_beginning_to_its_end(files: tuple[Path, 
     assert served.reload()
     assert served.shown.problem(START) == ""
     assert "not valid before 2025-12-31" in served.shown.problem(START - DAY)
-    assert "ended at 2027-01-01" in served.shown.problem(START + 366 * DAY)
+    assert "expired at 2027-01-01" in served.shown.problem(START + 366 * DAY)
 
 
 def test_a_pair_that_does_not_fit_is_not_taken(files: tuple[Path, Path]) -> None:

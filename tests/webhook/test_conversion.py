@@ -127,7 +127,7 @@ def test_what_user_code_raises_is_for_the_log_alone() -> None:
     assert SECRET.encode() not in found.body
     message = json.loads(found.body)["response"]["result"]["message"]
     assert message.startswith("Host default/n250 (objects[250])")
-    assert message.endswith("the conversion failed, and the webhook's log says why")
+    assert message.endswith("the conversion failed; see the log of the webhook")
 
 
 def test_kinds_that_are_not_served_are_told_what_is() -> None:
@@ -155,7 +155,7 @@ def test_no_work_is_done_for_who_has_gone() -> None:
     times = iter([False, False, True])
     found = review(asked(*[host()] * 5), served(), late=lambda: next(times))
     message = json.loads(found.body)["response"]["result"]["message"]
-    assert message.endswith("the time is over with 2 of 5 objects converted")
+    assert message.endswith("the timeout is over with 2 of 5 objects converted")
 
 
 # What a conversion may change.
@@ -200,7 +200,10 @@ def test_what_the_api_server_would_refuse_is_refused(metadata: Any, told: str) -
         ({"metadata": "text"}, "must have the same name: a != "),
         ({"kind": "Other"}, f"the conversion returned Other of {GROUP}/v2"),
         ({"apiVersion": f"{GROUP}/v1"}, f"the conversion returned Host of {GROUP}/v1"),
-        ({"kind": 3}, "what the conversion returned is no object with an apiVersion and a kind"),
+        (
+            {"kind": 3},
+            "the result of the conversion is not an object with an apiVersion and a kind",
+        ),
     ],
 )
 def test_what_is_another_object_is_refused(change: Any, told: str) -> None:
@@ -213,7 +216,7 @@ def test_what_a_conversion_returns_must_be_json() -> None:
         def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> bytes:
             return b'{"apiVersion": "x'
 
-    assert "what the conversion returned is not JSON" in failure(asked(host()), served(Broken()))
+    assert "the result of the conversion is not JSON" in failure(asked(host()), served(Broken()))
 
 
 # What is no review.
@@ -226,8 +229,8 @@ def test_what_a_conversion_returns_must_be_json() -> None:
         (b"not json", "the body is not JSON"),
         (b'{"a": "\xff"}', "the body is not JSON"),
         (b'{"a":' * 100_000, "the body is nested too deeply"),
-        (b"[]", "the body is no object"),
-        (b"3", "the body is no object"),
+        (b"[]", "the body is not an object"),
+        (b"3", "the body is not an object"),
         (b"{}", "the body is nothing of nothing, not a ConversionReview"),
         (asked().replace(b"/v1", b"/v9", 1), "ConversionReview of apiextensions.k8s.io/v9, not"),
         (asked().replace(b"ConversionReview", b"AdmissionReview"), "the body is AdmissionReview"),

@@ -190,7 +190,7 @@ def test_a_certificate_is_replaced_without_a_failed_request(
             before = serial(hook)
 
             def half() -> None:
-                eventually(lambda: hook.says("the certificate stays as it was"))
+                eventually(lambda: hook.says("the old certificate stays in use"))
                 assert serial(hook) == before
 
             mounted.write(mounted.pair(), half=half)

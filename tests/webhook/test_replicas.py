@@ -195,7 +195,7 @@ def test_a_secret_of_somebody_else_is_not_touched() -> None:
         replicas = Replicas(await prepared())
         metadata = {"name": KEPT, "namespace": "shop"}
         made = await replicas.plain.create(SECRETS, {"metadata": metadata, "data": {"a": "YQ=="}})
-        with pytest.raises(PairUnusable, match=f"Secret shop/{KEPT} is not what was written"):
+        with pytest.raises(PairUnusable, match=f"Secret shop/{KEPT} has unexpected content"):
             await replicas.shared[0].start()
         assert await replicas.plain.get(SECRETS, KEPT, "shop") == made
 

@@ -522,7 +522,7 @@ def test_who_waits_no_longer_is_told_so() -> None:
     reviews = Reviews({(GROUP, KIND): MOVED})
     late = reviews.answer(asked(*[thing({"a": 1})] * 9), monotonic() - 1)
     message = json.loads(late.body)["response"]["result"]["message"]
-    assert message.endswith("the time is over with 0 of 9 objects converted")
+    assert message.endswith("the timeout is over with 0 of 9 objects converted")
 
 
 @pytest.mark.parametrize("name", ["\ud800", "a" * 5000, '"\\', "é"])

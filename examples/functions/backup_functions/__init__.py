@@ -9,7 +9,7 @@ from polyver import functions
 
 @functions.register("Expired", idempotent=True)
 def expired(_ctx: object, backups: list[str], keep: int) -> dict[str, object]:
-    """Tell which backups are too many: all but the newest, by their names."""
+    """Return the backups to delete: all but the newest, by name."""
     return {"expired": sorted(backups)[: max(len(backups) - keep, 0)]}
 
 
@@ -20,6 +20,6 @@ def expired_v010(
     keep: Annotated[int, functions.Description("How many to keep.")] = 7,
     only_prefix: Annotated[str, functions.Alias("only-prefix")] = "",
 ) -> dict[str, object]:
-    """Tell which backups are too many, of those that one job has made."""
+    """Return the backups to delete, among those with a prefix."""
     own = sorted(name for name in backups if name.startswith(only_prefix))
     return {"expired": own[: max(len(own) - keep, 0)], "kept": own[max(len(own) - keep, 0) :]}

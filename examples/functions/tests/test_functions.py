@@ -13,5 +13,5 @@ def test_a_rendered_text_is_as_good_as_a_list_and_a_number() -> None:
 
 
 def test_arguments_are_checked_before_anything_is_called() -> None:
-    with pytest.raises(InvalidArguments, match="keep: expected a whole number"):
+    with pytest.raises(InvalidArguments, match="keep: expected integer"):
         expired_v010.call(None, {"backups": [], "keep": "few"})

@@ -42,27 +42,27 @@ CONVERSIONS: Final = Kind(
     ],
 )
 class ConversionV1Alpha1:
-    """How objects of a kind are converted between its versions; named as its definition is."""
+    """The conversion between the versions of a kind; its name is that of the kind's definition."""
 
     class Spec:
         class Edge:
             source: str = Field(name="from")
-            """The version that the rules are read from."""
+            """The version from which the rules convert."""
             target: str = Field(name="to")
-            """The version that they are read to."""
+            """The version to which the rules convert."""
             rules: list[Anything] | None
-            """What becomes of which field, in both directions."""
+            """The rules, which work in both directions."""
 
         group: str
         """The group of the kind."""
         kind: str
         """The kind."""
         versions: list[str]
-        """All versions of the kind, those that are not served too."""
+        """All versions of the kind, including those that are not served."""
         hub: str | None
-        """The version between the others, if there is one."""
+        """The hub: the version through which the others are converted."""
         edges: list[Edge] | None
-        """The two-way connections of versions: a tree."""
+        """The edges between versions, which form a tree."""
 
     class Status:
         class Condition:
@@ -74,7 +74,7 @@ class ConversionV1Alpha1:
             generation: int | None = Field(name="observedGeneration", default=None)
 
         conditions: Annotated[list[Condition], ListMap("type")] | None
-        """Whether objects are converted by this."""
+        """Whether this Conversion is in use."""
 
     spec: Spec
     status: Status | None

@@ -161,7 +161,7 @@ def definitions_of(documents: Sequence[Document]) -> Iterator[Definition]:
             names = listed([version.name for version in definition.versions])
             fact = f"{definition.kind} has no storage version among {names}"
             if stored:
-                fact = f"{definition.kind} is stored in two versions, {listed(stored)}"
+                fact = f"{definition.kind} has two storage versions, {listed(stored)}"
             raise document.error(fact, "spec", "versions")
         yield definition
 
@@ -311,7 +311,7 @@ def _conversion(conversion: _Conversion | None, document: Document) -> dict[str,
     webhook = conversion.webhook
     client = webhook.client_config if webhook else conversion.webhook_client_config
     if client is None or not (client.url or client.service):
-        fact = "it is not said where the webhook is, by a service or a url"
+        fact = "the webhook has neither a service nor a url"
         raise document.error(fact, "spec", "conversion", "webhook")
     reviews = (webhook or conversion).conversion_review_versions
     service = client.service or _Service("", "")

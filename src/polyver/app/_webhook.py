@@ -24,7 +24,7 @@ from polyver.webhook.served_certificate import PairSource
 __all__ = ["RunningWebhook", "WebhookSettings", "webhook"]
 
 _LOOK_EVERY = 1.0
-_OLD_CONVERSIONS = "the conversions stay as they were"
+_OLD_CONVERSIONS = "the old conversions stay in use"
 _GRACE_PERIOD = 20.0
 """Timeout for reviews in flight; with the shutdown grace period less than Kubernetes' 30 s."""
 
@@ -132,4 +132,4 @@ class _Conversions:
         # Set only after success: while files are invalid, loading is tried again.
         self._known = found
         self._app.serve(served)
-        self._log.info("conversions are loaded again", kinds=len(served.kinds))
+        self._log.info("conversions reloaded", kinds=len(served.kinds))

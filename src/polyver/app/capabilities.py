@@ -38,32 +38,32 @@ class CapabilityOptions:
     Attributes
     ----------
     capabilities
-        What it does beyond Kubernetes, separated by commas, of apis, functions, definitions and
-        compositions; empty for nothing. Without it apis, and functions if --functions or
-        --catalogue is there.
+        The capabilities to enable, separated by commas: apis, functions, definitions,
+        compositions; empty for none. Default: apis, and functions if --functions or --catalogue is
+        given.
     functions
-        A .py file or a module that registers functions for blueprints, beside those of installed
-        packages; repeatable.
+        A .py file or a module that registers functions for blueprints; repeatable. Functions of
+        installed packages are always loaded.
     catalogue
-        A catalogue that says in which stages their versions are; repeatable.
+        A catalogue file with the stages of function versions; repeatable.
     allow_command
-        Let blueprints run programs beside this process, with the function Command.
+        Allow blueprints to run programs on this machine, with the function Command.
     function_timeout
-        How long one phase of an action may take: 90s, 1m30s, 2h.
+        The timeout of one phase of an action: 90s, 1m30s, 2h.
     semver_gate
-        What is done about a new version of a definition that breaks its users without a new major
+        The action for a new version of a definition that breaks its users without a new major
         version.
     packages
-        A file that says which packages of composition functions may be run, and where they are: a
-        mapping from references to folders, wheels and requirements such as NAME==1.2.3.
+        A file that lists the allowed packages of composition functions: a mapping from references
+        to folders, wheels and requirements such as NAME==1.2.3.
     allow_packages
-        Run packages that it does not name, too, if their references begin with file: or pypi:.
-        Whoever may write Functions can then run code here.
+        Also allow packages that the file does not list, if their references begin with file: or
+        pypi:. Everyone who may write Functions can then run code on this machine.
     package_memory
-        How much memory the process of one such function may take: 512Mi, 2Gi, 0 for any amount.
-        Without it half of what the machine has.
+        The memory limit for the process of one such function: 512Mi, 2Gi, 0 for no limit. Default:
+        half of the memory of the machine.
     feature
-        A feature to switch on or off; repeatable. FunctionRevisions=false refuses several active
+        A feature to enable or disable; repeatable. FunctionRevisions=false refuses several active
         revisions of one function.
     """
 
@@ -95,8 +95,8 @@ class CapabilityOptions:
         """Return the choices for replicas; raise an error without apis, which they need."""
         choices = self.choices(show_traceback=show_traceback)
         if _USUAL not in choices.capabilities:
-            fact = "on a cluster there is always the capability apis"
-            raise Misused(fact, at="--capabilities", hint="name it beside the others")
+            fact = "the capability apis is required on a cluster"
+            raise Misused(fact, at="--capabilities", hint="add apis to --capabilities")
         return choices
 
     def _chosen(self) -> frozenset[str]:
@@ -153,12 +153,12 @@ def _names(text: str) -> list[str]:
 def _read(text: str) -> frozenset[str]:
     names = frozenset(RENAMED.get(each, each) for each in _names(text))
     if unknown := names - {*CAPABILITIES}:
-        fact = f"{listed(sorted(unknown))} is no capability"
+        fact = f"{listed(sorted(unknown))} is not a capability"
         raise Misused(fact, at="--capabilities", hint=f"known: {listed(CAPABILITIES)}")
     for name in ("definitions", "compositions"):
         if name in names and "apis" not in names:
-            fact = f"the capability {name} needs apis, which converts them"
-            raise Misused(fact, at="--capabilities", hint=f"say apis,{name}")
+            fact = f"the capability {name} needs the capability apis"
+            raise Misused(fact, at="--capabilities", hint=f"write apis,{name}")
     return names
 
 
@@ -169,6 +169,6 @@ def _features(texts: Iterable[str]) -> dict[str, bool]:
         name, _, value = text.partition("=")
         if name not in found or value not in ("true", "false"):
             hint = f"write NAME=true or NAME=false; known: {listed(FEATURES)}"
-            raise Misused(f"{text!r} switches no feature", at="--feature", hint=hint)
+            raise Misused(f"{text!r} is not a feature setting", at="--feature", hint=hint)
         found[name] = value == "true"
     return found

@@ -318,7 +318,7 @@ def _store(folder: Path, settings: EmbeddedSettings, log: Log) -> Store:
             folder / "store", new=new, verify=settings.verify, report=partial(_report, log)
         )
     except StoreMissing as error:
-        hint = "put the folder back from a backup; --new-store starts with an empty cluster"
+        hint = "restore the folder from a backup, or start with an empty store with --new-store"
         raise StoreMissing(f"{error.fact}, but {kept} belongs to one", hint=hint) from None
 
 
@@ -342,8 +342,8 @@ def _verify(store: Store, folder: Path) -> None:
             try:
                 msgspec.json.decode(entry.value)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                hint = "put a backup of the folder in its place"
-                fact = f"{folder / 'store.db'} is damaged: {entry.key} is not JSON ({error})"
+                hint = "restore the folder from a backup"
+                fact = f"{folder / 'store.db'} is corrupt: {entry.key} is not JSON ({error})"
                 raise StoreDamaged(fact, hint=hint) from None
         after, left = page.entries[-1].key if page.entries else "", page.remaining > 0
 
@@ -353,7 +353,7 @@ def _credentials(folder: Path, names: Sequence[str], log: Log) -> tuple[Credenti
     reasons: list[str] = []
     credentials = Credentials.open(folder, names, now=_now(), report=reasons.append)
     for reason in reasons:
-        log.warning("certificates are made again", reason=reason)
+        log.warning("certificates recreated", reason=reason)
     return credentials, bool(reasons)
 
 

@@ -43,7 +43,7 @@ def install(
     wait: Annotated[float, Parameter(validator=Number(gte=0, lte=3600))] = 300.0,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Install polyver on a cluster; the same once more changes nothing.
+    """Install polyver on a cluster; running the command again changes nothing.
 
     Example: polyver install --dry-run --image example.com/shop/polyver:1 | kubectl apply -f -
 
@@ -53,32 +53,33 @@ def install(
         The image to run: one with `polyver` on its PATH, and with the modules of --kinds and
         --functions.
     namespace
-        The namespace to install into; it is made if it is not there.
+        The namespace to install into; it is created if needed.
     replicas
-        How many to run.
+        The number of replicas.
     kinds
-        Where kinds are that are declared in Python, here and inside of the image, as for `polyver
-        crds`; repeatable. Their definitions are installed, and their controllers get their rights.
+        A module, file or folder with kinds declared in Python, here and inside the image, as for
+        `polyver crds`; repeatable. Their definitions are installed, and their controllers get
+        access rights.
     role
-        A ClusterRole that is there, for what controllers of yours make; repeatable.
+        An existing ClusterRole with the rights that your controllers need; repeatable.
     tls_secret
-        A Secret in that namespace with `tls.crt` and `tls.key`, which cert-manager keeps. Without,
-        polyver makes its certificates itself.
+        A Secret in that namespace with `tls.crt` and `tls.key`, managed by cert-manager. Default:
+        polyver creates its certificates.
     inject_ca_from
-        The Certificate of that Secret, NAMESPACE/NAME, from which cert-manager fills in the CA.
+        The Certificate of that Secret, NAMESPACE/NAME, from which cert-manager injects the CA.
     context
-        The context of the kubeconfig; the current one if none is named.
+        The context of the kubeconfig. Default: the current context.
     dry_run
-        Print the manifests, without asking any cluster, instead of applying them.
+        Print the manifests instead of applying them; no cluster is needed.
     form
-        What to print.
+        The output format.
     adopt
-        Take over objects that others manage, and fields that others have changed.
+        Take over objects that other managers own, and fields that they have changed.
     wait
-        For how many seconds to wait for new replicas before definitions get versions that the old
-        ones do not know.
+        The number of seconds to wait for new replicas before definitions get versions that the old
+        replicas do not support.
     traceback
-        Show the traceback too when code of yours fails.
+        Also print the traceback if your code fails.
     """
     from polyver.apis.commands.kinds import load_kinds
     from polyver.app.installing import Installation, manifests
@@ -121,7 +122,8 @@ async def _install(
         installer = Installer(client, place, print_lines, adopt=adopt, patience=wait)
         await installer.install(installation, wanted)
     namespace = installation.namespace
-    print_lines(f"installed; `kubectl -n {namespace} rollout status deployment/polyver` tells more")
+    command = f"kubectl -n {namespace} rollout status deployment/polyver"
+    print_lines(f"installed; `{command}` shows the progress")
 
 
 def _warn(installation: Installation) -> None:
@@ -131,8 +133,8 @@ def _warn(installation: Installation) -> None:
         if len(definition.versions) > 1 and not told:
             names = listed([version.name for version in definition.versions])
             warn(
-                f"nobody is said to convert {definition.kind} between {names}, so the cluster "
-                "changes its apiVersion only, until a Conversion for it is applied"
+                f"no webhook converts {definition.kind} between {names}, so the cluster changes "
+                "only its apiVersion, until a Conversion for it is applied"
             )
 
 
@@ -140,21 +142,21 @@ def _check(image: str, namespace: str, roles: Sequence[str]) -> None:
     from polyver.languages.values.names import dns_label_problems
 
     if not re.fullmatch(r"[^\s]+", image):
-        raise Misused(f"{image!r} is no image", at="--image")
+        raise Misused(f"{image!r} is not an image reference", at="--image")
     if problems := dns_label_problems(namespace):
-        raise Misused(f"{namespace!r} is no namespace: {problems[0]}", at="--namespace")
+        raise Misused(f"{namespace!r} is not a valid namespace: {problems[0]}", at="--namespace")
     for role in roles:
         if not role or role in (".", "..") or re.search(r"[/%\s]", role):
-            raise Misused(f"{role!r} is no name of a ClusterRole", at="--role")
+            raise Misused(f"{role!r} is not a valid name of a ClusterRole", at="--role")
 
 
 def _check_tls(secret: str, certificate: str) -> None:
     from polyver.languages.values.names import dns_subdomain_problems
 
     if bool(secret) != bool(certificate):
-        hint = "name both, or neither"
-        raise Misused("--tls-secret and --inject-ca-from go together", hint=hint)
+        hint = "pass both, or none"
+        raise Misused("--tls-secret and --inject-ca-from are required together", hint=hint)
     if secret and dns_subdomain_problems(secret):
-        raise Misused(f"{secret!r} is no name of a Secret", at="--tls-secret")
+        raise Misused(f"{secret!r} is not a valid name of a Secret", at="--tls-secret")
     if certificate and not re.fullmatch(r"[^/:\s]+/[^/:\s]+", certificate):
         raise Misused(f"{certificate!r} is not NAMESPACE/NAME", at="--inject-ca-from")

@@ -20,7 +20,7 @@ app = App(
     version_flags=["--version"],
     help_format="markdown",
     suppress_keyboard_interrupt=False,
-    help="""Keep many versions of a platform's building blocks alive at once.
+    help="""Run many versions of APIs, functions, definitions and compositions side by side.
 
 Every command has --help with an example. Exit codes are listed in docs/reference/cli.md.""",
 )

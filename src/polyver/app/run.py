@@ -54,45 +54,45 @@ def run(
 ) -> None:
     """Run the controllers and webhooks on a cluster, until interrupted.
 
-    Several replicas may run: all answer reviews, and the one that holds the lease acts. What it
-    needs there is installed by `polyver install`.
+    Several replicas may run: all of them answer reviews, and the leader runs the controllers.
+    `polyver install` installs everything that this command needs on the cluster.
 
     Example: polyver run --context production --kinds myproject.kinds
 
     Parameters
     ----------
     kinds
-        Where kinds are that are declared in Python, as for `polyver crds`; repeatable. They are
-        converted, checked by their hooks, and their controllers run.
+        A module, file or folder with kinds declared in Python, as for `polyver crds`; repeatable.
+        polyver converts their objects, calls their hooks and runs their controllers.
     kubeconfig
-        The file that says which cluster: by default as kubectl finds it, or the pod's own.
+        The kubeconfig file. Default: the file that kubectl uses, or the service account of the pod.
     context
-        The context in it: by default the current one.
+        The context of the kubeconfig. Default: the current context.
     namespace
-        Where the lease and the Secret with the certificates are: by default that of the context,
-        or the pod's own.
+        The namespace of the lease and of the Secret with the certificates. Default: the namespace
+        of the context or of the pod.
     service
-        The Service by which API servers reach all replicas.
+        The Service through which API servers reach all replicas.
     webhook_url
-        Where API servers reach this process, if not by a Service: https://HOST:PORT.
+        The URL at which API servers reach this process without a Service: https://HOST:PORT.
     host
         The address to listen on.
     port
-        The port to listen on; 0 takes any that is free.
+        The port to listen on; 0 chooses a free port.
     tls_cert
-        A file with a certificate that somebody else renews, such as cert-manager. It is read again
-        when it changes. Without it, the replicas make and renew one that they share.
+        A certificate file that another program renews, such as cert-manager. It is reloaded when
+        it changes. Default: the replicas create and renew a shared certificate.
     tls_key
-        A file with the key of that certificate.
+        The key file of that certificate.
     inject_ca_from
-        The Certificate, NAMESPACE/NAME, from which cert-manager tells API servers what to trust.
+        The Certificate, NAMESPACE/NAME, from which cert-manager injects the CA.
     linger
-        For how many seconds reviews are still taken after SIGTERM, while others hear that this
-        replica is not ready any more.
+        Shutdown grace period: the number of seconds for which reviews are still accepted after
+        SIGTERM, while this replica reports that it is not ready.
     verbose
         Log every review.
     traceback
-        Show the traceback too when code of yours fails.
+        Also print the traceback if your code fails.
     """
     import uvloop
 
@@ -145,7 +145,7 @@ def _announce(running: Replica, settings: ReplicaSettings) -> None:
     count = f"{running.kinds} {'kind' if running.kinds == 1 else 'kinds'}"
     print_lines(
         f"polyver runs on {settings.access.server} as {running.identity}, in {settings.namespace}",
-        f"it converts {count} at {running.url}/convert; {running.trust}",
+        f"converting {count} at {running.url}/convert; {running.trust}",
     )
     flush()
 
@@ -158,7 +158,7 @@ def _webhook(namespace: str, service: str, url: str) -> Webhook:
     parts = urlsplit(url)
     if parts.scheme != "https" or not parts.hostname or parts.path.strip("/") or parts.query:
         hint = "write https://HOST:PORT"
-        raise Misused(f"{url!r} is no address of a webhook", at="--webhook-url", hint=hint)
+        raise Misused(f"{url!r} is not the URL of a webhook", at="--webhook-url", hint=hint)
     return Webhook(url=url.rstrip("/"))
 
 
@@ -176,5 +176,7 @@ def _pair(certificate: Path | None, key: Path | None) -> PairSource | None:
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
-        raise Misused("--tls-cert and --tls-key go together", hint="name both files, or neither")
+        raise Misused(
+            "--tls-cert and --tls-key are required together", hint="pass both files, or none"
+        )
     return FilePairs(certificate, key)

@@ -51,42 +51,42 @@ def serve(
     linger: Annotated[float, Parameter(validator=Number(gte=0, lte=600))] = 5.0,
     verbose: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Convert and admit objects for API servers that ask over HTTPS, until interrupted.
+    """Serve conversion and admission webhooks over HTTPS, until interrupted.
 
     Example: polyver serve --conversions conversions/ --hostname polyver.default.svc
 
     Parameters
     ----------
     conversions
-        A file or a folder with Conversions; repeatable. They are read again when they change, and
-        on SIGHUP; what cannot be read then leaves the old ones in place.
+        A file or folder with Conversions; repeatable. They are reloaded when they change, and on
+        SIGHUP; if they cannot be read, the old ones stay in use.
     kinds
-        Where kinds are that are declared in Python: modules, .py files or folders, as for
-        `polyver crds`; repeatable. Their hooks are served as admission.
+        A module, file or folder with kinds declared in Python, as for `polyver crds`; repeatable.
+        Their hooks are served as admission webhooks.
     host
         The address to listen on.
     port
-        The port to listen on; 0 takes any that is free.
+        The port to listen on; 0 chooses a free port.
     tls_cert
-        A file with the certificate and those between it and its authority, as PEM. It is read again
-        when it changes.
+        A PEM file with the certificate and its intermediate certificates. It is reloaded when it
+        changes.
     tls_key
-        A file with the key of that certificate, as PEM.
+        A PEM file with the key of that certificate.
     certificates
-        Where polyver keeps a certificate and an authority of its own, which it makes and renews:
-        by default `polyver/webhook` in the user's data folder. `ca.crt` in it is what API servers
-        have to trust.
+        The folder in which polyver creates and renews its own certificate and authority. Default:
+        `polyver/webhook` in the user's data folder. API servers must trust `ca.crt` in it.
     hostname
-        A name by which API servers call this webhook, such as `NAME.NAMESPACE.svc`; repeatable.
+        A host name by which API servers call this webhook, such as `NAME.NAMESPACE.svc`;
+        repeatable.
     largest
-        The largest review that is taken, in MiB; less where there is not the memory for it.
+        The largest review that is accepted, in MiB; less if there is not enough memory.
     memory
-        How much memory the process may use, in MiB: by default the limit of its control group, as
-        a container has one, else a quarter of the machine's. Reviews for which there is none wait,
-        and are answered with 429 after half of their time.
+        The memory limit of the process, in MiB. Default: the limit of its control group, or a
+        quarter of the memory of the machine. Reviews wait for free memory, and are answered with
+        429 after half of their timeout.
     linger
-        For how many seconds reviews are still taken after SIGTERM, while others hear that this
-        webhook is not ready any more.
+        Shutdown grace period: the number of seconds for which reviews are still accepted after
+        SIGTERM, while this webhook reports that it is not ready.
     verbose
         Log every review.
     """
@@ -94,10 +94,10 @@ def serve(
 
     paths = conversions or []
     if not paths and not kinds:
-        hint = "name --conversions or --kinds"
-        raise Misused("nothing says how to convert", hint=hint)
+        hint = "pass --conversions or --kinds"
+        raise Misused("no conversion is given", hint=hint)
     if "-" in paths:
-        hint = "name a file, which can be read again"
+        hint = "pass a file instead"
         raise Misused("standard input cannot be watched", at="--conversions", hint=hint)
     pair = _pair(tls_cert, tls_key, certificates, hostname or [], host)
     settings = WebhookSettings(
@@ -174,10 +174,14 @@ def _pair(
         names = dict.fromkeys([*map(_checked, hostnames), *local_names(host)])
         return WebhookCertificates(certificates or data_folder() / "webhook", list(names))
     if tls_cert is None or tls_key is None:
-        raise Misused("--tls-cert and --tls-key go together", hint="name both files, or neither")
+        raise Misused(
+            "--tls-cert and --tls-key are required together", hint="pass both files, or none"
+        )
     if certificates or hostnames:
-        hint = "leave out --certificates and --hostname, or both files"
-        raise Misused("a certificate is given, so none is made", at="--tls-cert", hint=hint)
+        hint = "omit --certificates and --hostname, or --tls-cert and --tls-key"
+        raise Misused(
+            "--tls-cert excludes --certificates and --hostname", at="--tls-cert", hint=hint
+        )
     from polyver.webhook.served_certificate import FilePairs
 
     return FilePairs(tls_cert, tls_key)
@@ -190,8 +194,6 @@ def _checked(hostname: str) -> str:
         return str(ipaddress.ip_address(hostname))
     except ValueError:
         if dns_subdomain_problems(hostname.removeprefix("*.")):
-            hint = "write it as in NAME.NAMESPACE.svc"
-            raise Misused(
-                f"{hostname!r} is no name of a host", at="--hostname", hint=hint
-            ) from None
+            hint = "write for example NAME.NAMESPACE.svc"
+            raise Misused(f"{hostname!r} is not a host name", at="--hostname", hint=hint) from None
     return hostname

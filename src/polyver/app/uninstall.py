@@ -25,28 +25,29 @@ def uninstall(
     context: str = "",
     dry_run: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Remove polyver from a cluster; definitions stay, and so do the objects of their kinds.
+    """Remove polyver from a cluster; definitions and the objects of their kinds stay.
 
     Example: polyver uninstall --dry-run
 
     Parameters
     ----------
     namespace
-        The namespace that it is installed in.
+        The namespace of the installation.
     with_objects
-        Delete the definitions that were installed, too, and with them all objects of their kinds,
-        Conversions among them. Without --yes it tells how many.
+        Also delete the installed definitions and all objects of their kinds, including
+        Conversions. Without --yes, only print the number of objects.
     yes
-        Do it.
+        Confirm --with-objects.
     force
-        Remove it even if objects are converted by it, whose other versions nobody can read then.
+        Remove polyver even if it converts objects; afterwards only their stored version can be
+        read.
     context
-        The context of the kubeconfig; the current one if none is named.
+        The context of the kubeconfig. Default: the current context.
     dry_run
-        Tell what would be removed.
+        Print what would be removed.
     """
     if yes and not with_objects:
-        raise Misused("--yes is for --with-objects", hint="leave it out, or name both")
+        raise Misused("--yes needs --with-objects", hint="omit it, or pass both")
     asyncio.run(_uninstall(namespace, context, with_objects, yes, force, dry_run=dry_run))
 
 

@@ -55,43 +55,45 @@ def up(
     verbose: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Run a control plane that kubectl can talk to, until interrupted.
+    """Run a local control plane with a Kubernetes API, until interrupted.
 
     Example: polyver up --port 0 --data :memory:
 
     Parameters
     ----------
     data
-        Where everything is kept: by default `polyver` in the user's data folder. `:memory:` keeps
-        nothing.
+        The data folder. Default: `polyver` in the user's data folder. `:memory:` stores nothing on
+        disk.
     host
         The address to listen on.
     port
-        The port to listen on; 0 takes any that is free.
+        The port to listen on; 0 chooses a free port.
     kubeconfig
-        Where to write how to connect: by default `kubeconfig` in the data folder. A file that
-        is there keeps its other entries.
+        The kubeconfig file to write. Default: `kubeconfig` in the data folder. Other entries of an
+        existing file are kept.
     load
-        A file or a folder with manifests to apply once it runs, or - for standard input;
-        repeatable. CustomResourceDefinitions come first. What others have changed since is left.
+        A file or folder with manifests to apply after the start, or - for standard input;
+        repeatable. CustomResourceDefinitions are applied first. Fields that other clients changed
+        since the last load are not overwritten.
     kinds
-        Where kinds are that are declared in Python, as for `polyver crds`; repeatable. They are
-        defined, converted in this process, checked by their hooks, and their controllers run.
+        A module, file or folder with kinds declared in Python, as for `polyver crds`; repeatable.
+        polyver serves their definitions, converts their objects, calls their hooks and runs their
+        controllers.
     page_port
-        The port of the web page, on 127.0.0.1 whatever the host is: by default the one after the
-        port; 0 takes any that is free.
+        The port of the web page, always on 127.0.0.1. Default: the port after --port; 0 chooses a
+        free port.
     page
-        Whether there is a web page.
+        Serve the web page.
     new_store
-        Start with an empty store although the data folder has credentials: without this, a store
-        that is missing or empty there is taken for lost, and refused.
+        Start with an empty store even if the data folder contains credentials. Without this
+        option, polyver refuses to start if the store is missing or empty there.
     verify
-        Check all of the store before it is served: its indexes, and that every object can be read.
-        Without this, only the structure of the file is checked.
+        Check the whole store before the start: its indexes, and that every object can be read.
+        Default: check only the structure of the file.
     verbose
         Log every request.
     traceback
-        Show the traceback too when code of yours fails.
+        Also print the traceback if your code fails.
     """
     import uvloop
 
@@ -123,7 +125,7 @@ def _data(given: str | None) -> Path | None:
     if given is None:
         return data_folder()
     if not given:
-        raise Misused("--data is empty", hint=f"name a folder, or {_IN_MEMORY}")
+        raise Misused("--data is empty", hint=f"pass a folder, or {_IN_MEMORY}")
     return None if given == _IN_MEMORY else Path(given)
 
 
@@ -163,7 +165,7 @@ async def _serve(settings: EmbeddedSettings, manifests: Sequence[Manifest]) -> N
 def _announce(
     running: Embedded, settings: EmbeddedSettings, seconds: float, *, loaded: int
 ) -> None:
-    kept = f"data in {running.folder}" if settings.data else "nothing is kept"
+    kept = f"data in {running.folder}" if settings.data else "data in memory only"
     kept += f"; {loaded} {'object' if loaded == 1 else 'objects'} loaded" if loaded else ""
     ours = "" if running.context == "polyver" else "; kubectl config use-context polyver"
     print_lines(

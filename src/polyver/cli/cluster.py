@@ -84,7 +84,9 @@ def on_cluster(context: str, ask: Callable[[Client, ClusterAccess], Awaitable[T]
                 return await ask(client, access)
             except ApiError as error:
                 place = f"{access.server}, {access.place}"
-                raise UnreadableInput(f"the cluster refuses: {error.message}", at=place) from None
+                raise UnreadableInput(
+                    f"the cluster refused the request: {error.message}", at=place
+                ) from None
 
     return asyncio.run(asked())
 
@@ -146,5 +148,5 @@ async def _read(client: Client, access: ClusterAccess, name: str) -> dict[str, A
         raise UnreadableInput(f"{name} cannot be read: {error.message}", at=place) from None
     versions = found.get("spec", {}).get("versions") if isinstance(found.get("spec"), dict) else ()
     if not versions or not all(isinstance(each, dict) for each in versions):
-        raise UnreadableInput(f"{name} is no CustomResourceDefinition there", at=access.server)
+        raise UnreadableInput(f"{name} is not a CustomResourceDefinition there", at=access.server)
     return found

@@ -117,7 +117,7 @@ def told(failed: ImportFailed) -> UnreadableInput:
     if isinstance(error, SyntaxError) and error.filename:
         at = f"{shown(Path(error.filename))}:{error.lineno}"
         return UnreadableInput(f"{failed.name} cannot be imported: {error.msg}", at=at)
-    return UnreadableInput(fact, at=_line(error), hint="--traceback shows how it came to that")
+    return UnreadableInput(fact, at=_line(error), hint="--traceback shows the traceback")
 
 
 def _line(error: BaseException) -> str:

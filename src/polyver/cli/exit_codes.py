@@ -8,10 +8,11 @@ OK, NO, USAGE, INPUT, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 MEANING = {
     OK: "done",
-    NO: "understood, and the answer is no: nothing matches, a check found something, or others "
-    "would lose something",
-    USAGE: "the command line is wrong",
-    INPUT: "a file or standard input cannot be used, or output written; the message says where",
+    NO: "the request is valid, but the result is negative: no match, a failed check, or a refused "
+    "change",
+    USAGE: "the command line is invalid",
+    INPUT: "a file or standard input cannot be read, or output cannot be written; the message says "
+    "which",
     BUG: "a bug in polyver; POLYVER_DEBUG=1 shows its traceback",
     INTERRUPTED: "interrupted",
 }

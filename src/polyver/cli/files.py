@@ -57,7 +57,7 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
         yield "standard input", read_standard_input()
         return
     if not name:
-        raise UnreadableInput("a file has no name")
+        raise UnreadableInput("the name of a file is empty")
     path = Path(name)
     try:
         if path.is_dir():
@@ -74,7 +74,7 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
 def _folder(path: Path) -> Iterator[tuple[str, str]]:
     names = [str(file) for file in sorted(path.iterdir()) if file.suffix in SUFFIXES]
     if not names:
-        raise UnreadableInput(f"{path} holds no {', '.join(SUFFIXES)} file")
+        raise UnreadableInput(f"{path} contains no {', '.join(SUFFIXES)} file")
     for name in names:
         yield from _texts(name)
 

@@ -134,7 +134,7 @@ async def _apply(client: Client, manifest: Manifest, *, is_awaited: bool) -> Non
     except ApiError as error:
         if not _is_owned_by_others(error):
             raise
-        warn(f"{manifest} is left as it is ({manifest.document.place()}); {error.message}")
+        warn(f"{manifest} is not changed ({manifest.document.place()}); {error.message}")
     if manifest.head.kind == _DEFINITION:
         await _until_served(client, manifest.head.metadata.name)
 
@@ -145,7 +145,7 @@ async def _resource(client: Client, manifest: Manifest, *, patience: float) -> G
         if time.monotonic() >= deadline:
             fact = f"there is no kind {head.kind} in {head.apiVersion}"
             waited = f"its {_COMPOSITE_DEFINITION} is not served after {patience:.0f} s"
-            hint = waited if patience else f"load its {_DEFINITION}, too"
+            hint = waited if patience else f"load its {_DEFINITION} as well"
             raise UnreadableInput(fact, hint=hint)
         await asyncio.sleep(_LOOK_AGAIN)
     return GroupVersionResource.of(kind)

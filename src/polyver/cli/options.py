@@ -13,6 +13,6 @@ def read_seconds(text: str, option: str) -> float:
 
     found = nanoseconds(text)
     if not found or found < 0:
-        hint = "write a length of time as 90s, 1m30s or 2h"
-        raise Misused(f"{text!r} is no length of time", at=option, hint=hint)
+        hint = "write a duration such as 90s, 1m30s or 2h"
+        raise Misused(f"{text!r} is not a duration", at=option, hint=hint)
     return found / 1e9

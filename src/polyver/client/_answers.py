@@ -52,7 +52,7 @@ class ClientRequest:
     tag: str = ""
     """The ETag of the known content."""
     further: tuple[tuple[str, str], ...] = ()
-    """Further headers."""
+    """Additional headers."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -97,18 +97,18 @@ def read_object(body: bytes, ask: ClientRequest) -> Object:
     try:
         found: Any = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadAnswer(f"the answer is no JSON: {error}", at=str(ask)) from None
+        raise BadAnswer(f"the response is not JSON: {error}", at=str(ask)) from None
     except RecursionError:
-        raise BadAnswer("the answer is nested too deeply", at=str(ask)) from None
+        raise BadAnswer("the response is nested too deeply", at=str(ask)) from None
     if not isinstance(found, dict):
-        raise BadAnswer("the answer is no object", at=str(ask))
+        raise BadAnswer("the response is not an object", at=str(ask))
     return found
 
 
 def read_listing(found: Object, ask: ClientRequest) -> Listing:
     items, about = found.get("items") or [], found.get("metadata") or {}
     if not isinstance(items, list) or not isinstance(about, dict):
-        raise BadAnswer("the answer is no list", at=str(ask))
+        raise BadAnswer("the response is not a list", at=str(ask))
     return Listing(items, about.get("resourceVersion", ""), about.get("continue", ""))
 
 

@@ -36,9 +36,9 @@ def switched_off(step: object, at: str) -> list[Refusal]:
     return [
         Refusal(
             "FeatureOff",
-            f"{field} needs the feature FunctionRevisions, which is off",
+            f"{field} needs the feature FunctionRevisions, which is disabled",
             at=f"{at}.{field}",
-            hint="leave it out, or switch it on",
+            hint="omit it, or enable the feature",
         )
         for field in REVISION_FIELDS
         if mapping(step).get(field) is not None

@@ -76,7 +76,7 @@ def _owner(document: Document, metadata: Metadata, what: str, label: str) -> str
     owner = metadata.labels.get(label)
     if owner is None:
         raise document.error(
-            f"{metadata.name} does not say to which {what} it belongs",
+            f"{metadata.name} has no label that names its {what}",
             *("metadata", "labels"),
             hint=f"the label {label} is needed",
         )
@@ -87,7 +87,7 @@ def _function_release(document: Document) -> tuple[str, Release]:
     revision = document.read(_Revision)
     function = _owner(document, revision.metadata, "function", PACKAGE)
     if revision.spec.desired_state not in _STAGES:
-        fact = f'there is no state "{revision.spec.desired_state}"'
+        fact = f'unknown state "{revision.spec.desired_state}"'
         hint = f"expected {listed(list(_STAGES))}"
         raise document.error(fact, "spec", "desiredState", hint=hint)
     return function, _release(revision)

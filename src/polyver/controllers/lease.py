@@ -246,7 +246,7 @@ class Leadership:
                 raise
             return None
         except Exception as error:
-            self._tell("cannot ask for the lease", str(error))
+            self._tell("the lease cannot be read or written", str(error))
             return None
         finally:
             timer.cancel()

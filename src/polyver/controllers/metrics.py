@@ -28,7 +28,9 @@ def _collector(engine: Callable[[], ControllerManager | None]) -> Collector:
 
         def collect(self) -> Iterator[Metric]:
             done = CounterMetricFamily(
-                "polyver_controller_done", "What controllers did.", labels=("controller", "what")
+                "polyver_controller_done",
+                "Reconciliations of controllers.",
+                labels=("controller", "what"),
             )
             running = engine()
             for controller in running.controllers if running is not None else ():

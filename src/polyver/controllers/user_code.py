@@ -44,7 +44,7 @@ class UserCode:
         """Return what the function returns for this object."""
         if key in self._running:
             fact = f"an earlier call has not returned after its deadline of {self._timeout:g} s"
-            raise StillRunning(fact, hint="it is called again when that call has ended")
+            raise StillRunning(fact, hint="it is called again after that call has ended")
         deadline = asyncio.timeout(self._timeout)
         try:
             async with deadline:
@@ -54,7 +54,7 @@ class UserCode:
         except TimeoutError:
             if not deadline.expired():
                 raise  # the function itself raised it
-            raise CallTimeout(f"the call did not end within {self._timeout:g} s") from None
+            raise CallTimeout(f"the call did not finish within {self._timeout:g} s") from None
 
     def close(self) -> None:
         """Stop the event loop of async functions."""

@@ -137,9 +137,9 @@ def _edge_problems(edge: Edge[T], versions: Sequence[str]) -> list[str]:
     if edge.source == edge.target:
         problems.append(f"an edge leads from {edge.source} to itself")
     if edge.forward is None:
-        problems.append(f"{edge.source} has no way to {edge.target}")
+        problems.append(f"{edge.source} cannot be converted to {edge.target}")
     if edge.back is None:
-        problems.append(f"{edge.source} has no way back from {edge.target}")
+        problems.append(f"{edge.source} cannot be converted back from {edge.target}")
     return problems
 
 
@@ -152,7 +152,7 @@ def _shape_problems(
     for edge in edges:
         joined = group[edge.source]
         if edge.target in joined:
-            problems.append(f"the edge {edge} closes a cycle: there is a way already")
+            problems.append(f"the edge {edge} closes a cycle: a conversion path exists already")
             continue
         joined |= group[edge.target]
         for version in group[edge.target]:

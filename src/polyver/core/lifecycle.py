@@ -213,13 +213,13 @@ def check_dates(name: str, release: Release, releases_so_far: Sequence[SemVer]) 
     stage, since, removed_in = release.stage, release.notes.since, release.notes.removed_in
     now = max(releases_so_far)
     if stage is Stage.DEPRECATED and since is None:
-        raise Contradiction(f"{name} is deprecated and does not say since when")
+        raise Contradiction(f"{name} is deprecated without the field since")
     if stage is Stage.REMOVED and removed_in is None:
-        raise Contradiction(f"{name} is removed and does not say in which release")
+        raise Contradiction(f"{name} is removed without the field removedIn")
     if stage is Stage.REMOVED and removed_in is not None and removed_in > now:
         raise Contradiction(f"{name} is removed in {removed_in}, but now is {now}", "removedIn")
     if stage in (Stage.CANDIDATE, Stage.STABLE) and (since or removed_in):
-        raise Contradiction(f"{name} is {stage.value}, and cannot be deprecated or removed at once")
+        raise Contradiction(f"{name} is {stage.value}, and cannot have since or removedIn")
     if since is not None and since not in releases_so_far:
         raise Contradiction(f"{name}: {since} is not one of the releases", "since")
     if since is not None and removed_in is not None:

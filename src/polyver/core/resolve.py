@@ -249,26 +249,30 @@ class Question(NamedTuple):
         if not self.candidates() & self.lineage.exactly(release.version):
             raise NoMatch(self, self._mismatch(release, "lock"))
         if not self.sees(release):
-            fact = f"{self.lineage.name} {release.name}, the lock, is {release.gate}"
+            fact = f"{self.lineage.name} is locked to {release.name}, which is {release.gate}"
             raise NoMatch(self, fact)
         return release
 
     def _held(self, pin: Pin, called: str) -> Release:
         release, name = self.lineage.get(pin.release), self.lineage.name
         if release is None:
-            raise NoMatch(self, f"{name} has no {pin.release}, the {called}")
+            fact = f"{name} is {_DONE[called]} to {pin.release}, which does not exist"
+            raise NoMatch(self, fact)
         if release.stage.is_gone:
             raise Gone(self, release)
         if release.digest != pin.digest:
-            fact = f"the content of {name} {release.name} is not what was {_DONE[called]}"
+            fact = f"the content of {name} {release.name} differs from what was {_DONE[called]}"
             raise NoMatch(self, f"{fact} ({release.digest}, not {pin.digest})")
         if release.stage not in self.policy.usable:
-            fact = f"{name} {release.name}, the {called}, is {release.stage.value}"
+            fact = f"{name} is {_DONE[called]} to {release.name}, which is {release.stage.value}"
             raise NoMatch(self, fact)
         return release
 
     def _mismatch(self, release: Release, called: str) -> str:
-        return f"{self.lineage.name} {release.name}, the {called}, is not {self._described()}"
+        bit = self.lineage.exactly(release.version)
+        broken = next(rule for rule, meeting in self.rules() if not meeting & bit)
+        why = _why_broken(broken, release, self.selector)
+        return f"{self.lineage.name} is {_DONE[called]} to {release.name}, which is {why}"
 
     def _selects(self, release: Release) -> bool:
         bit = self.lineage.exactly(release.version)
@@ -331,7 +335,7 @@ class Question(NamedTuple):
         selector, policy = self.selector, self.policy
         match selector:
             case Exact():
-                return "the preferred version" if selector.wish else "exactly what was asked for"
+                return "the preferred version" if selector.wish else "exact version"
             case Series():
                 return f"newest in series {selector}"
             case Labels() if selector.wanted:
@@ -379,7 +383,7 @@ class Question(NamedTuple):
 
     def _why_not(self, release: Release, broken: _Rule | None, chosen: Release | None) -> str:
         if self.dependent.lock is None and type(self.selector) in self.policy.refuses:
-            return f"not chosen by {self.selector}, which is refused"
+            return f"{self.selector} is refused"
         if broken is not None:
             return _why_broken(broken, release, self.selector)
         if not self.sees(release):

@@ -96,7 +96,7 @@ def carried_lock(application: ReadOnlyObject) -> tuple[Locked, ...] | None:
 def _read(text: str) -> tuple[Locked, ...]:
     documents = load_manifests(text, LOCK_PLACE)
     if len(documents) != 1:
-        fact = f"a lock is one list, and here are {len(documents)} documents"
+        fact = f"a lock is one list, but this has {len(documents)} documents"
         raise Refusal("InvalidLock", fact, at=LOCK_PLACE, hint="an empty lock is written as []")
     places = tuple(documents[0].read(list[Locked]))
     check_places(documents[0], places)
@@ -108,12 +108,12 @@ def check_places(document: Document, places: Sequence[Locked], *path: str | int)
     for number, each in enumerate(places):
         home, _, name = each.definition.partition("/")
         if not home or not name or "/" in name:
-            fact = f'"{each.definition}" is no definition'
+            fact = f'"{each.definition}" is not a definition'
             hint = "expected NAMESPACE/NAME"
             raise document.error(fact, *path, number, "definition", hint=hint)
         if not _is_version(each.version):
-            fact = f'"{each.version}" is no version that could be locked'
-            hint = "expected 1.2.3, or the number of a revision"
+            fact = f'"{each.version}" is not a version that can be locked'
+            hint = "expected 1.2.3, or a revision number"
             raise document.error(fact, *path, number, "version", hint=hint)
         for field in ("revision", "digest"):
             if not getattr(each, field):

@@ -228,7 +228,7 @@ class _Published:
             hint = f"expected {GROUP}/v1beta1 or {GROUP}/v2beta1"
             raise document.error(f"{api_version} is not known", "apiVersion", hint=hint)
         elif spec.versions is not None:
-            hint = f"it belongs to {GROUP}/v2beta1"
+            hint = f"it needs {GROUP}/v2beta1"
             raise document.error("v1beta1 has no list of versions", "spec", "versions", hint=hint)
         elif spec.version is None:
             yield from self._legacy(definition, document, ("spec",))
@@ -241,8 +241,8 @@ class _Published:
     def _list(self, definition: _Definition, document: Document) -> Iterator[tuple[Release, _Path]]:
         spec = definition.spec
         if spec.version is not None:
-            hint = "put it into the list of versions"
-            raise document.error("v2beta1 has no version of its own", "spec", "version", hint=hint)
+            hint = "add it to the list of versions"
+            raise document.error("v2beta1 has no field version", "spec", "version", hint=hint)
         if not spec.versions:
             raise document.error("the definition publishes no version", "spec", "versions")
         if len(spec.versions) == 1 and spec.versions[0].version is None:
@@ -267,7 +267,7 @@ class _Published:
         if name in known:
             if known[name].digest == content:
                 return
-            hint = "choose another one: a revision does not change"
+            hint = "choose another one: a revision is immutable"
             fact = f"{name} exists with other content"
             raise document.error(fact, "metadata", "annotations", REVISION_NAME, hint=hint)
         newest = self.releases.get(Serial(len(known))) if known else None

@@ -86,5 +86,5 @@ def selector(text: str, lineage: Lineage) -> Selector:
             return read(text)
         except InvalidVersion:
             continue
-    expected = "a version or a series: expected 1.2.3, 1.2 or 1, and no range"
+    expected = "a version or a series: expected 1.2.3, 1.2 or 1; ranges are not supported"
     raise InvalidVersion(text, expected)

@@ -224,7 +224,7 @@ class RevisionChecks:
         if review.operation == "DELETE":
             await self._check_removal(review, review.old)
         elif review.object is not None and review.object.get("spec") != review.old.get("spec"):
-            cause = Cause("spec", "Invalid value: a revision never changes; make another one")
+            cause = Cause("spec", "Invalid value: a revision is immutable; create another one")
             raise invalid(review.kind, review.name, [cause])
 
     async def _check_removal(self, review: AdmissionRequest, old: Object) -> None:
@@ -280,4 +280,4 @@ def _unsupported(old: Object | None, new: Object) -> list[str]:
     if old is not None and old.get("spec") == new.get("spec"):
         known = {*map(str, unsupported_fields(old))}
         found = [each for each in found if each not in known]
-    return [f"{each}; nothing is applied with it" for each in found]
+    return [f"{each}; the application is not applied" for each in found]

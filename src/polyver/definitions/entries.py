@@ -35,7 +35,7 @@ def published_version(text: str) -> SemVer:
         (text != text.lower(), "uppercase letters"),
     ):
         if wrong:
-            hint = "it becomes part of an object's name" if "upper" in what else "leave it out"
+            hint = "it becomes part of an object's name" if "upper" in what else "omit it"
             raise PolyverError(f'"{text}" is published with {what}', hint=hint)
     return version
 

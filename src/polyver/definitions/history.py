@@ -69,7 +69,7 @@ def history_of(revisions: Iterable[ReadOnlyObject]) -> list[RecordedRevision]:
 def earlier(name: str, history: Sequence[RecordedRevision], to: str = "") -> RecordedRevision:
     """Return the revision to roll back to: the named one, else the last with other content."""
     if not history:
-        raise PolyverError(f"{name} has no ApplicationRevision", hint="it has never been resolved")
+        raise PolyverError(f"{name} has no ApplicationRevision", hint="it was never resolved")
     if not to:
         return _before(name, history)
     known = {each.number: each for each in history}

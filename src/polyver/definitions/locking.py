@@ -156,13 +156,13 @@ def read_lock(document: Document) -> Lock:
     """Parse a lock file."""
     found = document.read(_File)
     if (found.api_version, found.kind) != (API_VERSION, "Lock"):
-        fact = f"{found.kind} of {found.api_version} is no lock"
+        fact = f"{found.kind} of {found.api_version} is not a lock"
         raise document.error(fact, "kind", hint=f"expected kind Lock of {API_VERSION}")
     applications: dict[Named, tuple[Locked, ...]] = {}
     for number, each in enumerate(found.applications):
         named = each.namespace, each.name
         if named in applications:
-            fact = f"{'/'.join(named)} is there twice"
+            fact = f"{'/'.join(named)} is listed twice"
             raise document.error(fact, "applications", number, "name")
         check_places(document, each.resolutions, "applications", number, "resolutions")
         applications[named] = tuple(each.resolutions)
@@ -206,12 +206,12 @@ def differences(
         name = "/".join(named)
         wanted = lock.applications.get(named)
         if wanted is None:
-            fact = "it is here, and not in the lock"
+            fact = "not in the lock"
             made.append(Difference(name, "application", "", name, fact=fact))
         elif named in failed:
             made += (Difference(name, "unresolved", "", "", fact=str(e)) for e in failed[named])
         elif named not in found.applications:
-            fact = "it is in the lock, and not here"
+            fact = "in the lock, but not found"
             made.append(Difference(name, "application", name, "", fact=fact))
         else:
             made += _in_application(name, wanted, found.applications[named])
@@ -229,11 +229,11 @@ def _in_application(
         if there:
             yield from _in_place(name, each, there.pop(0))
         else:
-            fact = "it is in the lock, and not here"
+            fact = "in the lock, but not found"
             yield Difference(name, "place", each.version, "", *_place(each), fact=fact)
     for rest in left.values():
         for each in rest:
-            fact = "it is here, and not in the lock"
+            fact = "not in the lock"
             yield Difference(name, "place", "", each.version, *_place(each), fact=fact)
 
 

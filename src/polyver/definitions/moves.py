@@ -177,8 +177,7 @@ class WouldDelete(PolyverError):
 
     def __init__(self, targets: Sequence[MoveTarget], lost: Sequence[Piece]) -> None:
         names = " and ".join(map(str, targets))
-        it = "its place" if len(lost) == 1 else "their place"
-        fact = f"{names} would delete {listed([*map(str, lost)])}, with nothing in {it}"
+        fact = f"{names} would delete {listed([*map(str, lost)])} without replacement"
         holding = next(_unallowed(targets), targets[0])
         revision = f"{holding.definition.rpartition('/')[0]}/{holding.revision}"
         hint = f'annotate DefinitionRevision {revision} with {ALLOW_DELETION}="true" to allow it'

@@ -139,7 +139,7 @@ class DefinitionsSource(PageSource):
             fact = f"there is no {use.kind} {use.definition}"
             places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
             return UnresolvedRequest(
-                use.dependent, wanted, fact, f"looked in {' and '.join(places)}"
+                use.dependent, wanted, fact, f"searched in {' and '.join(places)}"
             )
         mine = settled(use, home)
         try:

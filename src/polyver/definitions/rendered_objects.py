@@ -95,7 +95,9 @@ def place_all(
     errors: list[PolyverError] = []
     if len(outputs) > MOST:
         # All objects are listed in an annotation and in the status of the application.
-        return [], [PolyverError(f"{len(outputs)} objects are rendered, and {MOST} is the most")]
+        return [], [
+            PolyverError(f"{len(outputs)} objects are rendered, and at most {MOST} are allowed")
+        ]
     for output in outputs:
         version, name = output.object["apiVersion"], output.object["kind"]
         kind = find(version, name)
@@ -109,14 +111,14 @@ def place_all(
         key = kind.group, kind.kind, *_named(one.object)
         if key in placed:
             fact = f"{name_of(one.object)} is rendered twice"
-            hint = f"{placed[key].at} makes it as well; give one of them another name"
+            hint = f"{placed[key].at} also renders it; give one of them another name"
             errors.append(PolyverError(fact, at=output.at, hint=hint))
         placed.setdefault(key, one)
     return sorted(placed.values(), key=_turn), errors
 
 
 _UNFIT: Final = re.compile(r"[?#\\\s\x00-\x1f\x7f]|^$")
-_HINT: Final = "this is what its template renders"
+_HINT: Final = "this is the output of its template"
 
 
 def _problem(output: RenderedObject) -> str:
@@ -125,9 +127,9 @@ def _problem(output: RenderedObject) -> str:
     for name in ("name", "namespace"):
         text = metadata.get(name)
         if not isinstance(text, str) or _UNFIT.search(text) or path_segment_problems(text):
-            return f"has a {name} that cannot be one: {text!r}"
+            return f"has an invalid {name}: {text!r}"
     if not isinstance(metadata.get("labels") or {}, dict):
-        return "has metadata.labels that are no mapping"
+        return "has metadata.labels that are not a mapping"
     return ""
 
 
@@ -135,7 +137,7 @@ class UnknownKind(PolyverError):
     """A rendered kind that the server does not serve."""
 
     def __init__(self, api_version: str, kind: str, *, at: str) -> None:
-        hint = "install what defines it; it is looked for whenever kinds change"
+        hint = "install its definition; it is retried when kinds change"
         super().__init__(f"no {api_version} {kind} is served", at=at, hint=hint)
         self.named = api_version.rpartition("/")[0], kind
 
@@ -206,7 +208,7 @@ def stranger(found: ReadOnlyObject, application: ReadOnlyObject) -> str:
         return ""
     if all(whose):
         return f"Application {whose[0]}/{whose[1]}"
-    return "" if owner is not None else "somebody else"
+    return "" if owner is not None else "another owner"
 
 
 def is_prunable(found: ReadOnlyObject, application: ReadOnlyObject) -> bool:

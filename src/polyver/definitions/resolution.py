@@ -96,7 +96,7 @@ def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
     if home is None:
         places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
         fact = f"there is no {use.kind} {use.definition}"
-        hint = f"looked in {' and '.join(places)}"
+        hint = f"searched in {' and '.join(places)}"
         raise Refusal("DefinitionNotFound", fact, at=use.dependent.at, hint=hint)
     asking, lineage = settled(use, home), homes[home]
     if asking.is_failing and _is_gone(asking, lineage):

@@ -44,7 +44,7 @@ def supported_fact(errors: Iterable[object]) -> DesiredCondition:
     if len(text) > _MOST_TEXT:
         text = f"{text[:_MOST_TEXT]} … ({len(found)} in all)"
     return DesiredCondition(
-        "Supported", "False", "NotExecuted", f"{text}; nothing is applied with them"
+        "Supported", "False", "NotExecuted", f"{text}; the application is not applied"
     )
 
 
@@ -55,7 +55,7 @@ def rendered_fact(outputs: int) -> DesiredCondition:
 
 def applied_fact(outputs: int, taken_back: Sequence[str]) -> DesiredCondition:
     """Return the condition `Applied` after a success; `taken_back` are reverted changes."""
-    more = f"; taken back: {_some(taken_back)}" if taken_back else ""
+    more = f"; reverted: {_some(taken_back)}" if taken_back else ""
     return DesiredCondition("Applied", "True", "Applied", _count(outputs, "object") + more)
 
 
@@ -89,7 +89,7 @@ def updated_fact(status: ReadOnlyObject) -> DesiredCondition | None:
         return DesiredCondition("Updated", "False", next(iter(told.values())), _some([*told]))
     known = [each for each in status.get("conditions") or () if each["type"] == "Updated"]
     return (
-        DesiredCondition("Updated", "True", "Updated", "it uses what it asks for")
+        DesiredCondition("Updated", "True", "Updated", "it uses the requested versions")
         if known
         else None
     )

@@ -128,4 +128,4 @@ def _is_global(new: Any) -> bool:
 
 
 def _global(at: str) -> str:
-    return f"{at}.global has no effect: no application gets a policy that it does not name"
+    return f"{at}.global has no effect: policies apply only to applications that name them"

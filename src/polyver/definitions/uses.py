@@ -46,7 +46,7 @@ __all__ = [
 
 WOULD_DELETE: Final = "WouldDelete"
 """The reason of a move that failed because it would delete objects."""
-RELOCK = "lock it anew, or take the lock away: polyver app lock, polyver app unlock"
+RELOCK = "update or remove the lock: polyver app lock, polyver app unlock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class _Locks:
             return replace(use, problem=self._problem)
         locked: Locked | None = self._places.take(use.kind, use.place, use.definition)
         if locked is None:
-            return replace(use, problem=f"the lock does not have {use.definition} for this place")
+            return replace(use, problem=f"the lock has no entry for {use.definition} here")
         dependent = replace(use.dependent, lock=locked.pin)
         return replace(use, dependent=dependent, locked_in=locked.home)
 
@@ -208,8 +208,8 @@ def check_application(application: ReadOnlyObject) -> None:
         fact = f'{AUTO_UPDATE} is "{auto_update}"'
         raise Refusal("InvalidAnnotation", fact, at=at, hint='expected "true" or "false"')
     if auto_update == "true" and PUBLISH_VERSION in annotations:
-        fact = f'{AUTO_UPDATE} is "true", and {PUBLISH_VERSION} says that it moves on demand'
-        raise Refusal("InvalidAnnotation", fact, at=at, hint="leave one of them out")
+        fact = f'{AUTO_UPDATE} is "true", but {PUBLISH_VERSION} requires moves on demand'
+        raise Refusal("InvalidAnnotation", fact, at=at, hint="remove one of them")
 
 
 def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
@@ -224,7 +224,7 @@ def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
 def settled(use: DefinitionUse, home: str) -> DefinitionUse:
     """Return the use for the definition in a namespace; a pin of another one is dropped."""
     if use.locked_in and use.locked_in != home and not use.problem:
-        meant = f"and {home}/{use.definition} is meant here"
+        meant = f"but {home}/{use.definition} is requested"
         use = replace(use, problem=f"the lock has {use.locked_in}/{use.definition}, {meant}")
     if use.dependent.pin is None or use.pinned_in == home:
         return use

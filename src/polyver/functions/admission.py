@@ -23,7 +23,7 @@ __all__ = ["BLUEPRINTS_WANTED", "ActionSetChecks", "BlueprintChecks"]
 
 _WRITES = ("CREATE", "UPDATE")
 _UNDER_WAY = ("pending", "running")
-_ONCE = "its spec cannot be changed any more; cancel or delete it, and create another ActionSet"
+_ONCE = "its spec is immutable; cancel or delete it, and create another ActionSet"
 BLUEPRINTS_WANTED: Final = tuple(
     AdmissionRegistration(
         "checks",
@@ -92,7 +92,7 @@ class ActionSetChecks:
         if state in _UNDER_WAY:
             raise forbidden(review.kind, review.name, f"it is {state}: {_ONCE}")
         if state:
-            review.warnings.append(f"the ActionSet is over ({state}), the edit changes nothing")
+            review.warnings.append(f"the ActionSet has ended ({state}); this edit has no effect")
         spec: dict[str, Any] = review.object.get("spec") or {}
         causes = []
         for number, action in enumerate(spec.get("actions") or ()):

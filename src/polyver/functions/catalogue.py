@@ -115,7 +115,7 @@ def read_catalogue(document: Document) -> FunctionCatalogue:
     if not isinstance(value, dict) or "kind" in value:
         found = value.get("kind") if isinstance(value, dict) else type(value).__name__
         hint = "expected a mapping of releases and functions"
-        raise document.error(f"this is no catalogue, but a {found}", hint=hint)
+        raise document.error(f"expected a catalogue, found a {found}", hint=hint)
     return _Reader(document).catalogue()
 
 
@@ -168,7 +168,7 @@ class _Reader:
     def _release(self, name: str, text: str, entry: _Entry) -> Release:
         path = ("functions", name, "versions", text)
         if not self._document.key_was_text(*path):
-            raise self._error("a version is written as a number", *path, hint="put it in quotes")
+            raise self._error("a version must be a string", *path, hint="put it in quotes")
         if entry.stage not in _STAGES:
             hint = f"expected {listed(list(_STAGES))}"
             raise self._error(f'there is no stage "{entry.stage}"', *path, "stage", hint=hint)

@@ -56,7 +56,7 @@ def promote(
     edit = _Edit.of(text, source)
     lineage, release = edit.found(name, version)
     if release.stage is Stage.STABLE:
-        raise edit.refused(f"{name} {release.name} is stable already", name, version)
+        raise edit.refused(f"{name} {release.name} is already stable", name, version)
     edit.check(release, Stage.STABLE, name)
     if version.is_prerelease:
         fact = f"{name} {release.name} is a prerelease and cannot be stable"
@@ -81,7 +81,7 @@ def deprecate(
     edit = _Edit.of(text, source)
     lineage, release = edit.found(name, version)
     if release.stage is Stage.STABLE:
-        fact, hint = f"{name} {release.name} is the stable version", "promote another one instead"
+        fact, hint = f"{name} {release.name} is the stable version", "promote another version"
         raise edit.refused(fact, name, version, hint=hint)
     stable = next(each for each in lineage if each.stage is Stage.STABLE)
     instead = stable if use is None else edit.found(name, use)[1]
@@ -91,7 +91,7 @@ def deprecate(
         return edit.made()
     if use is None and removed_in is None:
         fact = f"{name} {release.name} is deprecated since {release.notes.since} already"
-        hint = "change its removal with --removed-in, or what to use with --use"
+        hint = "change its removal with --removed-in, or its replacement with --use"
         raise edit.refused(fact, name, version, hint=hint)
     edit.restate(lineage, release, use=instead if use else None, removed_in=removed_in)
     return edit.made()
@@ -102,7 +102,7 @@ def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
     edit = _Edit.of(text, source)
     _, release = edit.found(name, version)
     if version in edit.catalogue.tombstones[name]:
-        raise edit.refused(f"{name} {release.name} is removed already", name, version)
+        raise edit.refused(f"{name} {release.name} is already removed", name, version)
     fields = {"stage": Stage.REMOVED.value}
     if not release.stage.is_gone:
         edit.check(release, Stage.REMOVED, name)
@@ -127,7 +127,7 @@ def add_release(text: str, source: str, version: SemVer) -> Edited:
     except EditRefused as error:
         if not error.at.endswith("removedIn"):
             raise
-        hint = f"{error.hint}; put it off with polyver functions deprecate --removed-in"
+        hint = f"{error.hint}; postpone it with polyver functions deprecate --removed-in"
         raise EditRefused(error.fact, at=error.at, hint=hint) from None
     after = _read(made.text, source)
     gone = [
@@ -142,7 +142,7 @@ def add_release(text: str, source: str, version: SemVer) -> Edited:
 def _read(text: str, source: str) -> FunctionCatalogue:
     documents = load_manifests(text, source)
     if len(documents) != 1:
-        fact = f"{source} holds {len(documents)} documents, expected one catalogue"
+        fact = f"{source} contains {len(documents)} documents, expected one catalogue"
         raise InvalidManifest(fact)
     return read_catalogue(documents[0])
 
@@ -245,8 +245,9 @@ class _Edit:
         assert isinstance(release.version, SemVer)
         then = replace(release, stage=Stage.DEPRECATED, notes=Notes(removed_in=due))
         if next_stage(then, self.catalogue.releases).is_gone:
-            fact = f"{name} {release.name} cannot be removed in {due}, which is out"
-            hint = f"now is {self.now}, and {NOTICE} minor or major releases' notice are needed"
+            fact = f"{name} {release.name} cannot be removed in {due}, which is already released"
+            needed = f"a removal needs {NOTICE} minor or major releases of notice"
+            hint = f"the current release is {self.now}; {needed}"
             raise self.refused(fact, name, release.version, hint=hint)
 
     def _redirect(self, lineage: Lineage, old: Release, new: Release) -> None:
@@ -266,7 +267,8 @@ class _Edit:
         assert notes.since is not None
         if notes.removed_in is not None:
             fact = f"{name} {release.name} will be removed in {notes.removed_in}"
-            raise self.refused(fact, name, release.version, hint=f"now is {self.now}")
+            hint = f"the current release is {self.now}"
+            raise self.refused(fact, name, release.version, hint=hint)
         try:
             check_removal(
                 f"{name} {release.name}",
@@ -316,6 +318,6 @@ class _Edit:
         return value
 
     def _by_hand(self) -> EditRefused:
-        fact = f"{self.catalogue.source} is written in a way that cannot be edited here"
+        fact = f"{self.catalogue.source} has a format that cannot be edited automatically"
         changes = "; ".join(self.said)
-        return EditRefused(fact, hint=f"edit it by hand: {changes}")
+        return EditRefused(fact, hint=f"edit it manually: {changes}")

@@ -23,7 +23,7 @@ Size = Annotated[int, Format("int64")]
 
 @part
 class ActionObjectReference:
-    """Names an object."""
+    """A reference to an object."""
 
     apiVersion: str | None
     """Its API version, without the group."""
@@ -41,12 +41,12 @@ class ActionObjectReference:
 
 @part
 class Artifact:
-    """What an action leaves for others."""
+    """An output artifact of an action."""
 
     keyValue: dict[str, str] | None
-    """Texts by name; templates in a blueprint, rendered in a status."""
+    """Strings by name: templates in a blueprint, rendered values in a status."""
     kopiaSnapshot: str | None
-    """A snapshot as kopia tells of it, in JSON."""
+    """A snapshot of kopia, in JSON."""
 
 
 @part
@@ -59,12 +59,12 @@ class Maker:
 
 @part
 class MadeArtifact:
-    """What an action has left for others, and what made it."""
+    """An artifact of an action, and the functions that made it."""
 
     keyValue: dict[str, str] | None
-    """Texts by name."""
+    """Strings by name."""
     kopiaSnapshot: str | None
-    """A snapshot as kopia tells of it, in JSON."""
+    """A snapshot of kopia, in JSON."""
     functions: list[Maker] | None
     """The functions that the phases of the action called, and their versions. An action that uses
     the artifact with another major version of one of them is warned about."""
@@ -80,35 +80,35 @@ class BlueprintPhase:
     """The version to call, exactly: `v0.1` is v0.1.0. Without it, the action's preferred version,
     else the stable one."""
     name: str | None
-    """What later templates call its output by."""
+    """The name by which later templates read its output."""
     objects: dict[str, ActionObjectReference] | None
     """Objects that its templates may read."""
     args: dict[str, Any] | None
-    """The arguments, with templates in their texts."""
+    """The arguments; strings may contain templates."""
     sensitiveOutputs: list[str] | None
     """Outputs that are kept in a Secret instead of the status; `*` for all of them."""
 
 
 @part
 class BlueprintAction:
-    """Phases that are run in order."""
+    """Phases that run in order."""
 
     name: str | None
-    """The name again, as some write it."""
+    """The name of the action."""
     kind: str | None
-    """What sort of object it is run on."""
+    """The kind of object that it runs on."""
     configMapNames: list[str] | None
-    """Config maps that whoever runs it has to name."""
+    """ConfigMaps that the ActionSet must name."""
     secretNames: list[str] | None
-    """Secrets that whoever runs it has to name."""
+    """Secrets that the ActionSet must name."""
     inputArtifactNames: list[str] | None
-    """Artifacts that whoever runs it has to give."""
+    """Artifacts that the ActionSet must provide."""
     outputArtifacts: dict[str, Artifact] | None
-    """What it leaves for others, with templates."""
+    """The output artifacts, with templates."""
     phases: list[BlueprintPhase] | None
-    """What to call, in this order."""
+    """The phases, in order."""
     deferPhase: BlueprintPhase | None
-    """What to call last, whatever became of the phases."""
+    """The phase that runs last, even if a phase failed."""
 
 
 @BLUEPRINTS.version("v1alpha1")
@@ -116,7 +116,7 @@ class BlueprintV1Alpha1:
     """Actions by name, each made of phases that call functions."""
 
     actions: dict[str, BlueprintAction] | None
-    """What can be run."""
+    """The actions by name."""
 
 
 @part
@@ -124,25 +124,25 @@ class ActionSpec:
     """One action to run."""
 
     name: str
-    """Which action of the blueprint."""
+    """The action of the blueprint."""
     object: ActionObjectReference | None
-    """What it is run on."""
+    """The object that it runs on."""
     blueprint: str | None
     """The blueprint, in the namespace of this object."""
     artifacts: dict[str, MadeArtifact] | None
-    """What other actions have left for it."""
+    """Artifacts of other actions."""
     configMaps: dict[str, ActionObjectReference] | None
-    """Config maps that its templates may read."""
+    """ConfigMaps that its templates may read."""
     secrets: dict[str, ActionObjectReference] | None
     """Secrets that its templates may read."""
     profile: ActionObjectReference | None
-    """Where artifacts are stored."""
+    """Ignored: Profiles are not supported."""
     podOverride: dict[str, Any] | None
-    """What to change in the pods that functions run."""
+    """Overrides for the pods that functions run."""
     options: dict[str, str] | None
-    """Further texts for its templates."""
+    """Options for its templates."""
     preferredVersion: str | None
-    """The version of functions to use where a phase says none and the function has it."""
+    """The version of functions for phases that request none, if the function has this version."""
     podLabels: dict[str, str] | None
     """Labels for the pods that functions run."""
     podAnnotations: dict[str, str] | None
@@ -151,23 +151,23 @@ class ActionSpec:
 
 @part
 class ActionSetProgress:
-    """How far everything has got."""
+    """The progress of all actions."""
 
     runningPhase: str | None
-    """The phase that runs."""
+    """The running phase."""
     percentCompleted: str | None
-    """How much has completed; 100 only if everything has."""
+    """The completed percentage; 100 only if everything is complete."""
     sizeDownloadedB: Size | None
     sizeUploadedB: Size | None
     estimatedDownloadSizeB: Size | None
     estimatedUploadSizeB: Size | None
     lastTransitionTime: Time | None
-    """When this was told."""
+    """The time of the last update."""
 
 
 @part
 class PhaseProgress:
-    """How far a phase has got."""
+    """The progress of a phase."""
 
     progressPercent: str | None
     sizeDownloadedB: Size | None
@@ -180,59 +180,59 @@ class PhaseProgress:
 
 @part
 class PhaseStatus:
-    """What became of a phase."""
+    """The state of a phase."""
 
     name: str
     state: State
     output: dict[str, Any] | None
-    """What its function returned; sensitive outputs are masked."""
+    """The output of its function; sensitive values are masked."""
     outputSecret: str | None
-    """The Secret that holds its sensitive outputs."""
+    """The Secret with its sensitive outputs."""
     resolvedVersion: str | None
     """The version that was chosen when the action started."""
     resolvedReason: str | None
-    """Why it was that version."""
+    """The reason for that version."""
     reason: str | None
-    """Why it was that version; of a phase that failed, why it did."""
+    """The reason for that version; if the phase failed, the error."""
     progress: PhaseProgress | None
 
 
 @part
 class ActionSetError:
-    """Why it failed."""
+    """The error."""
 
     message: str | None
 
 
 @part
 class WaitingStatus:
-    """An action that waits because as many calls run as may."""
+    """The queue position of an action that waits for the concurrency limit."""
 
     place: int
-    """Its place in the queue, from 1."""
+    """The position in the queue, from 1."""
     message: str | None
-    """The same in words, with what it waits for."""
+    """A description of the position and the limit."""
 
 
 @part
 class ActionStatus:
-    """What became of an action."""
+    """The state of an action."""
 
     name: str
     object: ActionObjectReference | None
     blueprint: str | None
     state: State | None
-    """How far it is: it fails when its deferred phase is over, too."""
+    """The state; a failed action ends after its deferred phase."""
     waiting: WaitingStatus | None
     """Set while it waits for a slot to call its next phase."""
     phases: list[PhaseStatus] | None
     deferPhase: PhaseStatus | None
     artifacts: dict[str, MadeArtifact] | None
-    """What it left for others, rendered; values that came from Secrets are masked."""
+    """The rendered artifacts; values from Secrets are masked."""
     artifactsSecret: str | None
-    """The Secret that holds the artifacts if values in them are masked."""
+    """The Secret with the artifacts, if values in them are masked."""
     error: ActionSetError | None
-    """Why it failed."""
+    """The error."""
     snapshot: dict[str, Any] | None
     """What it was when it started: time, spec, the blueprint's action, the pods of its object.
     It runs by this to its end, whatever is changed meanwhile."""
@@ -248,27 +248,27 @@ class ActionStatus:
     ],
 )
 class ActionSet:
-    """Runs actions of blueprints, once."""
+    """A set of actions of blueprints that run once."""
 
     class Spec:
-        """What is wanted."""
+        """The desired state."""
 
         actions: list[ActionSpec] | None
-        """What to run."""
+        """The actions to run."""
 
     class Status:
-        """What became of it."""
+        """The observed state."""
 
         state: State | None
-        """Of all actions together."""
+        """The state of all actions together."""
         actions: list[ActionStatus] | None
-        """What became of each."""
+        """The state of each action."""
         error: ActionSetError | None
-        """Why it failed."""
+        """The error."""
         progress: ActionSetProgress | None
-        """How far it has got."""
+        """The progress."""
         warnings: list[str] | None
-        """What will stop working, and what to use instead."""
+        """Deprecations, and their replacements."""
 
     spec: Spec | None
     status: Status | None

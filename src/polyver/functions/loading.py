@@ -150,7 +150,7 @@ def _named(name: str, folder: Path, *, show_traceback: bool) -> Registry:
     try:
         if is_path and not path.is_file():
             why = "it is a folder" if path.is_dir() else "there is no such file"
-            hint = "name a .py file or a module"
+            hint = "pass a .py file or a module"
             raise UnreadableInput(f"{shown(path)} cannot be read: {why}", hint=hint)
         return Registry.of(module_of(path) if is_path else module_named(name, folder))
     except ImportFailed as failed:
@@ -173,7 +173,7 @@ def _add_installed(entry: EntryPoint, loaded: _Loaded, *, show_traceback: bool) 
             traceback.print_exception(error)
         reason = str(error) if isinstance(error, PolyverError) else repr(error)
         package = entry.dist.name if entry.dist else entry.value
-        warn(f"the functions of {package} ({entry.value}) are left out: {reason}")
+        warn(f"the functions of {package} ({entry.value}) are ignored: {reason}")
     else:
         loaded.functions += functions
         loaded.catalogues += catalogues

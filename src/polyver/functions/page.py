@@ -210,7 +210,7 @@ def _shown(known: KnownFunction) -> PageLineage:
     details = {each["version"]: _details(each) for each in data["versions"]}
     facts = {"catalogue at": data["release"]} if "release" in data else {}
     if known.catalogue is not None and not known.code:
-        facts["code"] = "none registers it"
+        facts["code"] = "not registered"
     return PageLineage(
         LineageKey(_CAPABILITY, known.name),
         known.lineage,
@@ -232,7 +232,7 @@ def _details(version: dict[str, Any]) -> ReleaseDetails:
         )
         for each in version.get("arguments", ())
     )
-    columns = ("argument", "type", "default", "what it is")
+    columns = ("argument", "type", "default", "description")
     marks: tuple[str, ...] = (
         () if version["registered"] or version["stage"] == "removed" else ("without code",)
     )

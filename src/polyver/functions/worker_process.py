@@ -62,7 +62,7 @@ def _loaded(wanted: Mapping[str, Any]) -> tuple[Known, str]:
     sys.path[:] = wanted["path"]
     for file, digest in wanted["files"].items():
         if _digest(Path(file)) != digest:
-            return {}, f"{file} was changed since polyver started; start polyver again to use it"
+            return {}, f"{file} was changed after polyver started; restart polyver to use it"
     try:
         # Discard the output of imports: polyver printed it when it imported them first.
         with redirect_stderr(io.StringIO()):
@@ -82,8 +82,8 @@ def _digest(file: Path) -> str:
 def _find(known: Known, request: WorkerRequest) -> Function:
     found = known.get((request.function, request.version, request.place))
     if found is None:
-        fact = f"{request.function} v{request.version} ({request.place}) is not there any more"
-        raise PolyverError(fact, hint="start polyver again")
+        fact = f"{request.function} v{request.version} ({request.place}) no longer exists"
+        raise PolyverError(fact, hint="restart polyver")
     return found
 
 

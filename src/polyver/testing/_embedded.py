@@ -35,7 +35,7 @@ def _current(capability: str) -> str:
         text = f"the capability {capability} is deprecated; it is now {RENAMED[capability]}"
         warnings.warn(text, DeprecationWarning, stacklevel=4)
     elif capability not in CAPABILITIES:
-        raise ValueError(f"{capability!r} is no capability; known: {', '.join(CAPABILITIES)}")
+        raise ValueError(f"{capability!r} is not a capability; known: {', '.join(CAPABILITIES)}")
     return RENAMED.get(capability, capability)
 
 

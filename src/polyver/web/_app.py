@@ -111,7 +111,7 @@ class _Site:
         where, text, page = _where(request), _text(request), _number(request)
         data = lineage_data(self._book, where, release=release, text=text, page=page)
         if data is None:
-            raise HTTPException(404, f"There is no lineage {where.path} of {where.capability}.")
+            raise HTTPException(404, f"{where.capability} has no lineage {where.path}.")
         return self._answer(request, data, lambda: lineage_page(data))
 
     async def why(self, request: Request) -> Response:
@@ -120,7 +120,8 @@ class _Site:
         place = DependentKey(asked.get("name", ""), asked.get("at", ""))
         data = why_data(self._book, where, place)
         if data is None:
-            raise HTTPException(404, f"{place.name or 'Nobody'} does not ask {where.path} there.")
+            at, name = place.at, place.name or "This dependent"
+            raise HTTPException(404, f"{name} has no reference {at} to {where.path}.")
         return self._answer(request, data, lambda: why_page(data))
 
     async def dependents(self, request: Request) -> Response:
@@ -181,7 +182,7 @@ class _Site:
 
     async def fail(self, request: Request, error: Exception) -> Response:
         del error  # Starlette raises it again, and the caller logs it
-        detail = "This page could not be made; the log of polyver says why."
+        detail = "This page could not be rendered; see the log of polyver."
         return await self.refuse(request, HTTPException(500, detail))
 
     # Live updates.
@@ -190,7 +191,7 @@ class _Site:
         if request.method == "HEAD":
             return _response(200, "text/event-stream", b"")
         if self._streams >= _MOST_STREAMS or self._ending.is_set():
-            raise HTTPException(503, "Too many are listening already.")
+            raise HTTPException(503, "Too many browsers receive events already.")
         response = StreamingResponse(self._told(), media_type="text/event-stream")
         response.headers.update(HEADERS)
         return response
@@ -237,14 +238,14 @@ def _where(request: Request) -> LineageKey:
 def _text(request: Request) -> str:
     text = request.query_params.get("q", "").strip()
     if len(text) > _MOST_TEXT:
-        raise HTTPException(400, f"A search has at most {_MOST_TEXT} characters.")
+        raise HTTPException(400, f"A search may have at most {_MOST_TEXT} characters.")
     return text
 
 
 def _number(request: Request) -> int:
     text = request.query_params.get("page", "1")
     if not (text.isascii() and text.isdigit() and len(text) < 9):
-        raise HTTPException(400, "The number of a page is a number.")
+        raise HTTPException(400, "The parameter page must be a number.")
     return int(text)
 
 

@@ -338,7 +338,7 @@ def dependent_data(book: PageModel, name: str) -> Data | None:
 def _told(book: PageModel, each: LineageRequest | UnresolvedRequest) -> Data:
     known = book.get(each.where) if isinstance(each, LineageRequest) else None
     if isinstance(each, UnresolvedRequest) or known is None:
-        fact = each.fact if isinstance(each, UnresolvedRequest) else "its lineage is not known"
+        fact = each.fact if isinstance(each, UnresolvedRequest) else "its lineage does not exist"
         hint = each.hint if isinstance(each, UnresolvedRequest) else ""
         told: Data = {"name": each.dependent.name, "at": each.dependent.at}
         told |= {"requested": each.requested, "release": "", "warnings": []}

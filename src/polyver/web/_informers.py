@@ -106,7 +106,7 @@ class PageInformers:
     def problems(self) -> dict[str, str]:
         """The collections that may not be shown as they are, with the reasons."""
         found = {
-            resource: f"{'/'.join(filter(None, key))} is written oddly"
+            resource: f"{'/'.join(filter(None, key))} is malformed"
             for resource, key in sorted(self._odd, key=str)
         }
         for (_, resource), (informer, _) in self._informers.items():

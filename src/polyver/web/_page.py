@@ -92,18 +92,18 @@ class Page:
         except Exception as error:
             self._log.failure("a request for the page failed", error, path=scope["path"])
             if not begun:
-                await _answer(_told(500, "That did not work", _FAILED), send)
+                await _answer(_told(500, "Error", _FAILED), send)
 
     def _refused(self, scope: Scope) -> HttpResponse | None:
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         query = scope["query_string"].decode("latin-1")
         if not host_is_local(headers.get("host", "")):
-            text = "This page answers to 127.0.0.1 and localhost alone."
+            text = "This page is served only as 127.0.0.1 and localhost."
             return _told(421, "Misdirected", text)
         if len(scope["raw_path"]) > _MOST_PATH or len(query) > _MOST_QUERY:
             return _told(414, "Too long", "This address is too long.")
         if scope["method"] not in ("GET", "HEAD"):
-            refused = _told(405, "Not allowed", "This page can only be read.")
+            refused = _told(405, "Not allowed", "This page is read-only.")
             refused.headers.append(("allow", "GET, HEAD"))
             return refused
         now = self._now()
@@ -112,7 +112,7 @@ class Page:
             to = [("location", _quoted(entered.address)), ("set-cookie", entered.cookie)]
             return HttpResponse(303, to, b"")
         if not self._access.allows(headers, now):
-            return _told(401, "Who is there?", _HOW, link=True)
+            return _told(401, "Not signed in", _HOW, link=True)
         return None
 
     async def _opened(self) -> Application:
@@ -134,16 +134,16 @@ async def _answer(response: HttpResponse, send: Send) -> None:
     await send({"type": "http.response.body", "body": response.body})
 
 
-_FAILED = "The page could not be opened; the log of polyver says why."
+_FAILED = "The page could not be opened; see the log of polyver."
 _HOW = (
-    "To see this page, open the address that polyver up has printed: it ends with ?token=…, and "
-    "is kept in the file page.url of the data folder."
+    "To open this page, use the address that polyver up prints: it ends with ?token=…. It is also "
+    "in the file page.url of the data folder."
 )
 
 
 def _told(status: int, title: str, text: str, *, link: bool = False) -> HttpResponse:
     """Return a self-contained page; nothing in it comes from the request."""
-    again = '<p><a href="/">I have opened it: go on</a></p>' if link else ""
+    again = '<p><a href="/">I have opened it: continue</a></p>' if link else ""
     body = (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width">'

@@ -123,7 +123,7 @@ async def _run_chain(chain: AdmissionChain, act: Act, review: AdmissionRequest) 
         async with asyncio.timeout(review.timeout):
             await (chain.mutate(review) if act == "mutate" else chain.validate(review))
     except TimeoutError:
-        raise internal(f"a hook gave no answer within {review.timeout:g} s") from None
+        raise internal(f"a hook did not answer within {review.timeout:g} s") from None
 
 
 def _kind(request: _Request) -> ResourceKind:

@@ -74,7 +74,7 @@ _NO_FUNCTIONS: tuple[Key, ...] = ()
 _HEALTH = (["healthz"], ["livez"], ["readyz"])
 _JSON = [("content-type", "application/json")]
 _JSON_LINE = b"content-type: application/json\r\n"
-_FAILED = "this request failed; the webhook's log says why"
+_FAILED = "this request failed; see the log of the webhook"
 
 
 _Answer = Callable[[bytearray, float, MemoryReservation], Awaitable[Reviewed]]
@@ -171,7 +171,7 @@ class WebhookApp:
         allowed = ("GET", "HEAD") if path in self._documents else _allowed(path)
         if not allowed:
             known = f"reviews go to {CONVERT}, {MUTATE} and {VALIDATE}"
-            return _refusal(404, "NotFound", f"there is nothing at {path}; {known}")
+            return _refusal(404, "NotFound", f"unknown path {path}; {known}")
         if method not in allowed:
             words = " or ".join(allowed)
             refusal = _refusal(405, "MethodNotAllowed", f"{path} takes {words}, not {method}")
@@ -232,9 +232,7 @@ class WebhookApp:
         count = partial(estimated, body)
         needed = count() if len(body) <= _COUNTED_HERE else await self._worker_threads.run(count)
         if needed > work.size:
-            text = (
-                f"it would take about {needed >> 20} MiB of memory, and {work.size >> 20} are free"
-            )
+            text = f"it needs about {needed >> 20} MiB of memory, and {work.size >> 20} are free"
             raise BodyTooLarge(f"Request entity too large: {text}")
         await work.take(needed, until)
         lease = MemoryReservation(work, needed)
@@ -250,7 +248,7 @@ class WebhookApp:
         self._logged = monotonic()
         budget = self._budget
         self._log.warning(
-            "reviews are refused, as there is no memory for them",
+            "reviews are refused: not enough memory",
             refused=budget.refused,
             used=budget.used,
             limit=budget.bodies.size + budget.work.size,
@@ -290,7 +288,7 @@ class WebhookApp:
             async with asyncio.timeout(until - monotonic()):
                 return await self._worker_threads.run(partial(lease.run, work))
         except TimeoutError:
-            text = "the conversion was not done in time"
+            text = "the conversion timed out"
             return refused(ApiError(504, "Timeout", text))
 
     async def _called(
@@ -301,7 +299,7 @@ class WebhookApp:
             return await self._workers.run(kinds, work, until)
         except ApiError as error:
             names = ", ".join(f"{kind}.{group}" for group, kind in kinds) or "several"
-            self._log.warning("a conversion by functions was not done in time", kinds=names)
+            self._log.warning("a conversion by functions timed out", kinds=names)
             return refused(error)
 
     def _convert(self, body: bytes | bytearray, reviews: Reviews, until: float) -> Reviewed:
@@ -413,7 +411,7 @@ def _check_content(headers: Mapping[bytes, bytes]) -> None:
         text = f"the body is {form[:100]}; reviews are application/json"
         raise ApiError(415, "UnsupportedMediaType", text)
     if _header(headers, b"content-encoding").strip() not in ("", "identity"):
-        raise ApiError(415, "UnsupportedMediaType", "the body is compressed; send it as it is")
+        raise ApiError(415, "UnsupportedMediaType", "the body is compressed; send it uncompressed")
 
 
 def _header(headers: Mapping[bytes, bytes], name: bytes) -> str:

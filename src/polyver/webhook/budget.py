@@ -42,7 +42,7 @@ class MemoryBudgetExceeded(ApiError):
     """There is no memory for a review now."""
 
     def __init__(self) -> None:
-        super().__init__(429, "TooManyRequests", "too much is being reviewed; try again")
+        super().__init__(429, "TooManyRequests", "too many reviews are in progress; try again")
 
 
 class MemoryShare:

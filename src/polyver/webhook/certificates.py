@@ -96,7 +96,7 @@ class WebhookCertificates:
         steps = await asyncio.to_thread(self.advance, _now())
         if begun and steps:
             taken = ", ".join(type(step).__name__.lower() for step in steps)
-            Log().warning("certificates are made again", folder=str(self._folder), steps=taken)
+            Log().warning("certificates recreated", folder=str(self._folder), steps=taken)
         await self._files.start()
 
     async def follow(self, log: Log) -> None:
@@ -107,7 +107,7 @@ class WebhookCertificates:
 
     async def _rotate(self, log: Log) -> None:
         for step in await asyncio.to_thread(self.advance, _now()):
-            log.info("certificates are rotated", step=type(step).__name__.lower())
+            log.info("certificates rotated", step=type(step).__name__.lower())
 
     # Rotation.
 
@@ -135,8 +135,8 @@ class WebhookCertificates:
         try:
             return CertificateDocument.decode(self._file.read_bytes())
         except ValueError:
-            hint = "move it away, and trust the new ca.crt"
-            raise FolderFailed(f"{self._file} is not what was written there", hint=hint) from None
+            hint = "move it, and trust the new ca.crt"
+            raise FolderFailed(f"{self._file} has unexpected content", hint=hint) from None
 
     def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
         """Do what a step does outside of the document; return False if it has to wait."""

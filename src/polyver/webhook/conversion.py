@@ -33,7 +33,7 @@ __all__ = [
     "review",
 ]
 
-_LOG_SAYS_WHY = "the conversion failed, and the webhook's log says why"
+_LOG_SAYS_WHY = "the conversion failed; see the log of the webhook"
 _NO_METADATA = msgspec.Raw()
 _SUCCESS = {"status": "Success"}
 
@@ -232,7 +232,7 @@ class _Review:
         reviewing, late = self._reviewing, self._late
         for number, each in enumerate(given):
             if late():
-                told = f"the time is over with {number} of {len(given)} objects converted"
+                told = f"the timeout is over with {number} of {len(given)} objects converted"
                 raise ConversionFailed(told)
             made = reviewing.opened(each) if type(each) is Opened else None
             done.append(reviewing.one(self._raw[number]) if made is None else made)
@@ -327,7 +327,7 @@ class _Reviewing:
         content = bytes(converted)
         if content.startswith(self._expected_start(before)):
             return
-        after = _decoded(content, "what the conversion returned")
+        after = _decoded(content, "the result of the conversion")
         if (after.api_version, after.kind) != (self._wanted, before.kind):
             raise ConversionFailed(f"the conversion returned {after.kind} of {after.api_version}")
         if bytes(after.metadata) != bytes(before.metadata):
@@ -360,7 +360,7 @@ def _decoded(raw: bytes | msgspec.Raw, what: str) -> _Object:
         return _object.decode(raw)
     except msgspec.ValidationError as error:
         raise ConversionFailed(
-            f"{what} is no object with an apiVersion and a kind: {error}"
+            f"{what} is not an object with an apiVersion and a kind: {error}"
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConversionFailed(f"{what} is not JSON: {error}") from None
@@ -378,7 +378,9 @@ def _plain(raw: msgspec.Raw) -> Any:
     try:
         return msgspec.json.decode(raw) if raw else None
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise ConversionFailed(f"its metadata holds a value that cannot be read: {error}") from None
+        raise ConversionFailed(
+            f"its metadata contains a value that cannot be read: {error}"
+        ) from None
 
 
 def _served(converter: ReviewConverter) -> str:

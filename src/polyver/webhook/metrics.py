@@ -101,23 +101,23 @@ class WebhookMetrics(Collector):
         reviews = {(str(code), result): each for (code, result), each in self._reviews.items()}
         yield _counter("reviews", "Reviews answered.", ("code", "result"), reviews)
         yield _counter("objects", "Objects converted.", _OF_A_KIND, self._objects)
-        text = "Reviews that an object failed; without a kind if that is not served."
+        text = "Reviews that failed because of an object; without a kind if the kind is not served."
         yield _counter("failures", text, _OF_A_KIND, self._failures)
-        text = "Writes that were admitted or not; without a kind if that is not served."
+        text = "Writes that were admitted or refused; without a kind if the kind is not served."
         written = {(act, *kind, result): n for (act, kind, result), n in self._admissions.items()}
         yield _counter("admissions", text, ("act", *_OF_A_KIND, "result"), written)
-        took = HistogramMetricFamily("polyver_webhook_review_seconds", "How long answers took.")
+        took = HistogramMetricFamily("polyver_webhook_review_seconds", "Duration of answers.")
         took.add_metric((), self._times.buckets(), self._times.seconds)
         yield took
         lag, measured = HistogramMetricFamily(LAG, LAG_TEXT), lags()
         lag.add_metric((), measured.buckets(), measured.seconds)
         yield lag
-        text = "Reviews that have come and are not answered yet."
+        text = "Reviews in progress."
         yield GaugeMetricFamily("polyver_webhook_reviews_in_flight", text, self._in_flight)
         if self.budget is not None:
             yield from _memory(self.budget)
         if self._valid_until is not None:
-            text = "When the certificate ends, in seconds since 1970."
+            text = "Expiry of the certificate, in seconds since 1970."
             until = self._valid_until().timestamp()
             yield GaugeMetricFamily("polyver_webhook_certificate_until_seconds", text, until)
 
@@ -125,11 +125,13 @@ class WebhookMetrics(Collector):
 def _memory(budget: MemoryBudget) -> Iterator[Metric]:
     name = "polyver_webhook_memory"
     whole = budget.bodies.size + budget.work.size
-    yield GaugeMetricFamily(f"{name}_bytes", "What reviews are estimated to take.", budget.used)
-    yield GaugeMetricFamily(f"{name}_limit_bytes", "What they may take together.", whole)
+    yield GaugeMetricFamily(
+        f"{name}_bytes", "Estimated memory of the reviews in progress.", budget.used
+    )
+    yield GaugeMetricFamily(f"{name}_limit_bytes", "Memory limit for all reviews.", whole)
     text = "Reviews that waited for memory."
     yield CounterMetricFamily(f"{name}_waits", text, budget.waited)
-    text = "Reviews that were refused with 429, as they got no memory in time."
+    text = "Reviews that were refused with 429 because of missing memory."
     yield CounterMetricFamily(f"{name}_refusals", text, budget.refused)
 
 

@@ -109,7 +109,7 @@ class ReviewForm(Generic[R]):
         try:
             return _type_meta_decoder.decode(body)
         except msgspec.ValidationError:
-            raise bad(f"the body is no object, and so not {self._called}") from None
+            raise bad(f"the body is not an object, so it is not {self._called}") from None
         except RecursionError:
             raise _too_deep() from None
         except msgspec.DecodeError as error:  # after the value of the wrong type

@@ -28,8 +28,8 @@ from polyver.kube.http.logs import Log
 __all__ = ["FilePairs", "LoadedPair", "PairSource", "PairUnusable", "load_pair"]
 
 _LOOK_EVERY = 1.0
-_PEM = "both must be PEM, and the key not encrypted"
-OLD_PAIR = "the certificate stays as it was"
+_PEM = "both must be PEM, and the key must not be encrypted"
+OLD_PAIR = "the old certificate stays in use"
 
 
 class PairUnusable(PolyverError):
@@ -49,7 +49,7 @@ class LoadedPair:
         """Return why clients would not trust the certificate; an empty string if they would."""
         if now < self.since:
             return f"the certificate is not valid before {self.since.isoformat()}"
-        return "" if now < self.until else f"the certificate ended at {self.until.isoformat()}"
+        return "" if now < self.until else f"the certificate expired at {self.until.isoformat()}"
 
 
 class PairSource(Protocol):
@@ -142,7 +142,7 @@ class FilePairs:
 
     async def _look(self, log: Log) -> None:
         if await asyncio.to_thread(self.reload):
-            log.info("another certificate is served", until=self.shown.until.isoformat())
+            log.info("certificate reloaded", until=self.shown.until.isoformat())
 
     def reload(self) -> bool:
         """Load the files again; return False if they have not changed.

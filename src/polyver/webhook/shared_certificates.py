@@ -99,8 +99,8 @@ class SecretDocument:
             return StoredDocument(CertificateDocument.decode(base64.b64decode(content)), secret)
         except (KeyError, ValueError):
             raise PairUnusable(
-                f"{self} is not what was written there",
-                hint="choose another name, or delete it and let a new one be made",
+                f"{self} has unexpected content",
+                hint="choose another name, or delete it to create a new one",
             ) from None
 
     async def bundle(self) -> bytes:
@@ -195,7 +195,7 @@ class SharedPairs:
             await self.advance(self._clock.now())
             held = await self._document.read()
         if held is None or held.kept.leaf is None:
-            raise PairUnusable(f"{self._document} could not be made")
+            raise PairUnusable(f"{self._document} could not be created")
         self._take(held)
         await self.note(self._clock.now())
 
@@ -257,9 +257,9 @@ class SharedPairs:
         now = self._clock.now()
         if self._leads():
             for step in await self.advance(now):
-                log.info("certificates are rotated", step=type(step).__name__.lower())
+                log.info("certificates rotated", step=type(step).__name__.lower())
             if repaired := await self._bundles.publish():
-                log.info("another CA bundle is trusted", objects=repaired)
+                log.info("CA bundle changed", objects=repaired)
             await self._tidy(now)
         if (held := await self._document.read()) is not None:
             self._take(held)

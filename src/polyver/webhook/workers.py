@@ -68,4 +68,4 @@ class Workers:
         try:
             return await threads.run_within(until - monotonic(), work)
         except TimeoutError:
-            raise ApiError(504, "Timeout", "the conversion was not done in time") from None
+            raise ApiError(504, "Timeout", "the conversion timed out") from None

@@ -120,7 +120,7 @@ def test_kinds_that_a_cluster_does_not_have_are_new_and_it_is_said(
 ) -> None:
     ran = check(capsys, "cluster:")
     assert ran.code == 0
-    assert f"warning: {server.url} has none of {NAME}: nothing was compared" in ran.err
+    assert f"warning: {server.url} has none of {NAME}: nothing is compared" in ran.err
 
 
 def test_an_unknown_context_is_told_with_those_there_are(
@@ -175,7 +175,7 @@ def test_a_cluster_that_does_not_let_us_in_is_told_with_its_place(
     problem = {
         "away": "error: the server cannot be reached: Connection refused (https://127.0.0.1:1, ",
         "stranger": "error: the certificate of the server is not trusted: ",
-        "nobody": "error: the server does not accept who asks: Unauthorized (",
+        "nobody": "error: the server does not accept the credentials: Unauthorized (",
         "forbidden": f"error: {NAME} cannot be read: customresourcedefinitions.apiextensions.",
     }[case]
     assert ran.err.startswith(problem)

@@ -108,7 +108,7 @@ def test_standard_input_lists_and_json(
 def test_what_is_carried_is_explained(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "-f", "old.yaml", "--to", f"{GROUP}/v2", "--explain")
     assert code == 0
-    assert "CronTab/nightly carries of v1: " in err
+    assert "CronTab/nightly has preserved fields of v1: " in err
     assert "spec.legacyMode" in err
     assert "has no schema for v1, v2, v3" in err
 
@@ -144,10 +144,10 @@ def test_schemas_beside_the_conversion_tell_which_fields_a_version_lacks(
     ("arguments", "code", "told"),
     [
         (["-f", "old.yaml", "--to", f"{GROUP}/v9"], 3, "has no version v9 (old.yaml:2); known: v1"),
-        (["-f", "old.yaml", "--to", "v2"], 2, "'v2' is no version of a group (--to)"),
-        (["-f", "old.yaml", "--to", "ex.io/v2"], 1, "no conversion is for ex.io (--to)"),
+        (["-f", "old.yaml", "--to", "v2"], 2, "'v2' is not GROUP/VERSION (--to)"),
+        (["-f", "old.yaml", "--to", "ex.io/v2"], 1, "no conversion for ex.io (--to)"),
         (["-f", "none.yaml", "--to", f"{GROUP}/v2"], 3, "none.yaml cannot be read"),
-        (["-f", "text.yaml", "--to", f"{GROUP}/v2"], 3, "this is no object (text.yaml:1)"),
+        (["-f", "text.yaml", "--to", f"{GROUP}/v2"], 3, "this is not an object (text.yaml:1)"),
     ],
 )
 def test_what_cannot_be_is_told_with_its_place(
@@ -165,7 +165,7 @@ def test_what_cannot_be_is_told_with_its_place(
 
 def test_nothing_says_how_to_convert(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", "-f", "x.yaml", "--to", f"{GROUP}/v2"]) == 2
-    assert "name --conversions or --kinds" in capsys.readouterr().err
+    assert "pass --conversions or --kinds" in capsys.readouterr().err
 
 
 def test_code_that_fails_is_one_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,7 +109,7 @@ def test_check_shows_what_differs_and_ends_with_one(run: Callable[..., Ran]) -> 
     ran = run("kinds.py", "--output", "crds", "--check")
     assert (ran.code, ran.err) == (
         1,
-        f"error: out of date: crds/{TOY}; run the command without --check\n",
+        f"error: outdated: crds/{TOY}; run the command without --check\n",
     )
     assert "-                description: Some colour.\n" in ran.out.replace(
         "-            ", "-                "
@@ -175,7 +175,7 @@ def test_admission_is_where_conversion_is(run: Callable[..., Ran]) -> None:
 
 def test_without_hooks_and_versions_there_is_nothing_to_admit(run: Callable[..., Ran]) -> None:
     ran = run("kinds.py", "--admission", "--webhook-service", "shop/hooks")
-    assert "there is no write to ask about" in ran.err
+    assert "so no webhook is needed" in ran.err
     assert "WebhookConfiguration" not in ran.out
 
 
@@ -201,7 +201,7 @@ def test_authorities_that_are_none_are_told(
 def test_without_one_somebody_is_warned(run: Callable[..., Ran]) -> None:
     ran = run("two.py")
     assert ran.code == 0
-    assert ran.err.startswith("warning: nobody is said to convert Two between v2, v1, so")
+    assert ran.err.startswith("warning: no webhook converts Two between v2, v1, so")
     assert "strategy: None" in ran.out
 
 
@@ -211,14 +211,17 @@ def test_without_one_somebody_is_warned(run: Callable[..., Ran]) -> None:
         (["--webhook-service", "hooks"], "--webhook-service hooks is not NAMESPACE/NAME[:PORT]"),
         (["--webhook-service", "a/b:0"], "--webhook-service a/b:0 is not NAMESPACE/NAME[:PORT]"),
         (["--webhook-url", "http://a"], "--webhook-url http://a does not begin with https://"),
-        (["--webhook-service", "a/b", "--webhook-url", "https://a"], "cannot both be"),
+        (["--webhook-service", "a/b", "--webhook-url", "https://a"], "exclude each other"),
         (["--inject-ca-from", "a/b"], "--inject-ca-from needs --webhook-service or --webhook-url"),
         (["--webhook-service", "a/b", "--inject-ca-from", "b"], "is not NAMESPACE/NAME"),
         (["--webhook-ca", "a"], "--webhook-ca needs --webhook-service or --webhook-url"),
         (["--admission"], "--admission needs --webhook-service or --webhook-url"),
-        (["--admission", "--webhook-url", "https://a/b"], "nothing says where /b takes other"),
-        (["--check"], "--check has nothing to compare with; say where with --output"),
-        (["--output", "yaml"], "--output yaml names a file; for a format write -o yaml"),
+        (["--admission", "--webhook-url", "https://a/b"], "/b is not the address of the webhook"),
+        (["--check"], "--check needs --output; name the files with --output"),
+        (
+            ["--output", "yaml"],
+            "--output yaml names a file, not a format; for a format, write -o yaml",
+        ),
     ],
 )
 def test_options_that_cannot_be_are_told(
@@ -301,7 +304,7 @@ def test_files_of_one_name_are_told_apart(run: Callable[..., Ran]) -> None:
         ("a = (\n", "broken cannot be imported: '(' was never closed (broken.py:1)"),
         ("import nothing_such\n", "No module named 'nothing_such' (broken.py:1)"),
         ("raise SystemExit(3)\n", "broken cannot be imported: SystemExit: 3 (broken.py:1)"),
-        ("", "broken.py holds no kind"),
+        ("", "broken.py contains no kind"),
         (
             TWO.replace("size: int", "size: set[int]", 1),
             "set[int] is not a type for a field (broken.py:6, TwoV1.size); write Annotated",
@@ -312,7 +315,7 @@ def test_files_of_one_name_are_told_apart(run: Callable[..., Ran]) -> None:
         ),
         (
             TWO.partition("@two.edge")[0],
-            "Two has several versions, v2, v1, and nothing converts between them (",
+            "Two has several versions, v2, v1, but no conversion between them (",
         ),
     ],
 )
@@ -341,7 +344,7 @@ def test_a_traceback_is_shown_to_who_asks(run: Callable[..., Ran]) -> None:
         ("kinds.nowhere", "there is no module kinds.nowhere"),
         ("nowhere.py", "nowhere.py cannot be read: there is no such file"),
         ("nowhere.yaml", "nowhere.yaml cannot be read: No such file or directory"),
-        ("empty", "empty holds no kind"),
+        ("empty", "empty contains no kind"),
     ],
 )
 def test_a_place_without_kinds_is_told(run: Callable[..., Ran], name: str, says: str) -> None:
@@ -356,4 +359,4 @@ def test_one_name_is_one_kind(run: Callable[..., Ran]) -> None:
     toy = Path("crds", TOY)
     toy.write_text(toy.read_text().replace("Any colour.", "Some colour."))
     ran = run("kinds.py", "crds")
-    assert ran.err == f"error: toys.ex.io is there twice (kinds.py:4 and crds/{TOY}:1)\n"
+    assert ran.err == f"error: toys.ex.io is declared twice (kinds.py:4 and crds/{TOY}:1)\n"

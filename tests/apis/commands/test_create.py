@@ -141,11 +141,11 @@ def test_three_versions_are_right_and_convert_there_and_back(
     assert ran.out.splitlines() == [
         f"changed {KIND}",
         "wrote tests/test_crontab_v2.py",
-        "v2 is a copy of v1; v1 is stored",
+        "v2 is a copy of v1; the storage version is v1",
     ]
     assert stored(*definitions()) == {"v2": False, "v1": True}
     ran = create("v3", "--storage")
-    assert ran.out.splitlines()[-1] == "v3 is a copy of v2; v3 is stored"
+    assert ran.out.splitlines()[-1] == "v3 is a copy of v2; the storage version is v3"
     assert stored(*definitions()) == {"v3": True, "v2": False, "v1": False}
     assert "8 passed" in check_project(types=True)
     text = Path(KIND).read_text()
@@ -163,7 +163,7 @@ def test_rules_that_are_written_into_the_edge_are_used(
     create("v1")
     create("v2")
     text = Path(KIND).read_text()
-    head, edge = text.split("    # v2 is a copy of v1", 1)
+    head, edge = text.split("    # v2 is still a copy of v1", 1)
     old, new = head.split('@crontab.version("v2"')
     rule = '    rules.move("spec.message", "spec.text")\n'
     put(
@@ -225,7 +225,7 @@ def test_a_dry_run_says_what_would_be_and_writes_nothing(create: Create) -> None
     assert create("v2", "--dry-run").out.splitlines() == [
         f"would change {KIND}",
         "would write tests/test_crontab_v2.py",
-        "v2 is a copy of v1; v1 is stored",
+        "v2 is a copy of v1; the storage version is v1",
     ]
     assert files() == before
 
@@ -314,7 +314,7 @@ def test_a_pyproject_that_cannot_be_edited_safely_is_left_alone(
     assert (ran.code, ran.out) == (3, "")
     assert ran.err == (
         "error: pyproject.toml cannot be edited safely (pyproject.toml); write [tool.polyver] "
-        'kinds = ["shop.kinds"] into it, and run this again\n'
+        'kinds = ["shop.kinds"] to it, and run this again\n'
     )
     assert files() == {"pyproject.toml": before.encode()}
 
@@ -415,7 +415,7 @@ def test_all_that_somebody_wrote_stays(
     put("src/shop/kinds/__init__.py", "from .crontab import crontab as crontab\n")
     put(KIND, bom + THEIR_KIND.replace("\n", newline))
     ran = create("v2beta1")
-    assert ran.out.splitlines()[-1] == "v2beta1 is a copy of v1; v1 is stored"
+    assert ran.out.splitlines()[-1] == "v2beta1 is a copy of v1; the storage version is v1"
     text = Path(KIND).read_bytes().decode()
     assert text.count("\n") == text.count(newline)
     lines = text.removeprefix(bom).replace(newline, "\n").splitlines()
@@ -533,15 +533,15 @@ def test_a_function_for_all_versions_must_be_extended(
     put("kinds.py", text)
     ran = create("v2")
     assert ran.err == (
-        "warning: any_to_any converts between all versions, and does not know v2 yet\n"
+        "warning: any_to_any converts between all versions, but does not handle v2 yet\n"
     )
     assert "edge" not in Path("kinds.py").read_text()
     assert stored(*definitions()) == {"v1": True, "v2": False}
 
 
 BY_HAND = (
-    'do it by hand: declare a class below @crontab.version("v2", storage=True), connect it with '
-    '@crontab.edge(…, "v2"), and write storage=False at all others'
+    'do it manually: declare a class below @crontab.version("v2", storage=True), connect it with '
+    '@crontab.edge(…, "v2"), and write storage=False at all other versions'
 )
 
 
@@ -551,34 +551,35 @@ BY_HAND = (
         (CRONTAB, f"no version of CronTab is declared in {KIND}; {BY_HAND}"),
         (
             f"{CRONTAB}if True:\n    @crontab.version('v1')\n    class A:\n        spec: dict\n",
-            f"crontab.version is not a decorator of a class at the top ({KIND}:4)",
+            f"crontab.version does not decorate a top-level class ({KIND}:4)",
         ),
         (
             f"{CRONTAB}crontab.version('v1')(type('A', (), {{}}))\n",
-            f"crontab.version is not a decorator of a class at the top ({KIND}:3)",
+            f"crontab.version does not decorate a top-level class ({KIND}:3)",
         ),
         (
             f"{CRONTAB}NAME = 'v1'\n@crontab.version(NAME)\nclass A:\n    spec: dict\n",
-            f"the name of a version is not written as text ({KIND}:4)",
+            f"the name of a version is not a string literal ({KIND}:4)",
         ),
         (
             CRONTAB + version("v1", ", storage=1 == 1"),
-            f"storage of v1 is not written as True or False ({KIND}:4); {BY_HAND}",
+            f"storage of v1 is not the literal True or False ({KIND}:4); {BY_HAND}",
         ),
         (
             CRONTAB + version("v1", ", **{}"),
-            f"v1 takes arguments from elsewhere ({KIND}:4); {BY_HAND}",
+            f"v1 takes arguments that are not literals ({KIND}:4); {BY_HAND}",
         ),
         (
             CRONTAB + version("v1") + "\nCronTabV2 = 5\n",
-            f"the class of v2 would be CronTabV2, which is there already ({KIND}:5); {BY_HAND}",
+            f"the class of v2 would be CronTabV2, which already exists ({KIND}:5); {BY_HAND}",
         ),
         (
             CRONTAB
             + version("v1")
             + "    def convert_to(self, hub): pass\n    def convert_from(self, hub): pass\n"
             + version("v3", ", storage=True"),
-            f"its versions convert to and from their hub, v3, which storage would move ({KIND}:2); "
+            "its versions convert through the hub v3, which a new storage version moves "
+            f"({KIND}:2); "
             "write hub=True at v3, and run this again",
         ),
         (
@@ -587,14 +588,14 @@ BY_HAND = (
         ),
         (
             f'{KINDS}crontab = apis.Kind("CronTab", group="a" + "b.io")\n{version("v1")}',
-            f"the group of CronTab is not written as text, so it may be {GROUP} or not ({KIND}:2); "
-            'write it as in group="stable.example.com"',
+            f"the group of CronTab is not a string literal, so it cannot be read ({KIND}:2); "
+            'write a literal such as group="stable.example.com"',
         ),
         (
             f'{CRONTAB}other = apis.Kind("CronTab", group="{GROUP}")\n',
             f"CronTab of {GROUP} is declared twice ({KIND}:2 and {KIND}:3)",
         ),
-        ("from polyver import (\n", f"{KIND} is no Python: '(' was never closed ({KIND}:1)"),
+        ("from polyver import (\n", f"{KIND} is not valid Python: '(' was never closed ({KIND}:1)"),
     ],
 )
 def test_what_cannot_be_edited_safely_is_left_alone_with_advice(
@@ -636,27 +637,27 @@ def test_two_storage_versions_need_a_decision(create: Create, definitions: Defin
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--kind", "cronTab"], "--kind cronTab is no name for a kind; write it as in CronTab"),
-        (["--kind", "Cron-Tab"], "--kind Cron-Tab is no name for a kind"),
-        (["--kind", "../Evil"], "--kind ../Evil is no name for a kind"),
-        (["--kind", 'A"\nimport os'], '--kind A"\\nimport os is no name for a kind'),
-        (["--kind", "Ä"], "--kind Ä is no name for a kind"),
-        (["--kind", "K" + "a" * 63], "is no name for a kind"),
-        (["--version", "1"], "--version 1 is no API version; write v1, v2beta1 or v3alpha1"),
-        (["--version", "v0"], "--version v0 is no API version"),
-        (["--version", "v1gamma1"], "--version v1gamma1 is no API version"),
-        (["--version", "v" + "1" * 64], "is no API version"),
-        (["--version", "v١"], "is no API version"),
-        (["--group", "example"], "--group example is not a domain with a dot; write a domain"),
+        (["--kind", "cronTab"], "--kind cronTab is not a valid name; use letters and digits"),
+        (["--kind", "Cron-Tab"], "--kind Cron-Tab is not a valid name"),
+        (["--kind", "../Evil"], "--kind ../Evil is not a valid name"),
+        (["--kind", 'A"\nimport os'], '--kind A"\\nimport os is not a valid name'),
+        (["--kind", "Ä"], "--kind Ä is not a valid name"),
+        (["--kind", "K" + "a" * 63], "is not a valid name"),
+        (["--version", "1"], "--version 1 is not an API version; write v1, v2beta1 or v3alpha1"),
+        (["--version", "v0"], "--version v0 is not an API version"),
+        (["--version", "v1gamma1"], "--version v1gamma1 is not an API version"),
+        (["--version", "v" + "1" * 64], "is not an API version"),
+        (["--version", "v١"], "is not an API version"),
+        (["--group", "example"], "--group example is not a domain name with a dot; write a domain"),
         (["--group", "Example.com"], "--group Example.com is not a domain"),
         (["--group", 'a.b"'], '--group a.b" is not a domain'),
         (["--group", "a..b"], "--group a..b is not a domain"),
         (["--plural", "Crontabs"], "--plural Crontabs cannot be a name"),
         (["--scope", "Everywhere"], "Everywhere"),
-        (["--output", "a file"], "--output a file is no folder"),
-        (["--output", "json"], 'no package can be called as this project is, "json"'),
-        (["--output", "123"], 'no package can be called as this project is, "123"'),
-        (["--output", "class"], 'no package can be called as this project is, "class"'),
+        (["--output", "a file"], "--output a file is not a folder"),
+        (["--output", "json"], 'the name of this project, "json", is not a valid'),
+        (["--output", "123"], 'the name of this project, "123", is not a valid'),
+        (["--output", "class"], 'the name of this project, "class", is not a valid'),
     ],
 )
 def test_names_that_cannot_be_are_told(
@@ -676,11 +677,13 @@ def test_the_same_version_again_is_refused(create: Create) -> None:
     before = files()
     ran = create("v1")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"error: CronTab has v1 already ({KIND}:10)\n"
+    assert ran.err == f"error: CronTab already has v1 ({KIND}:10)\n"
     ran = create("v1", "--storage")
-    assert ran.err.endswith("to have it stored, write storage=True there and False at the others\n")
+    assert ran.err.endswith(
+        "to store it, write storage=True there and storage=False at the other versions\n"
+    )
     ran = create("v2", "--plural", "tabs")
-    assert "CronTab has its plural and its scope already" in ran.err
+    assert "CronTab already has its plural and scope" in ran.err
     assert files() == before
 
 
@@ -692,7 +695,7 @@ def test_a_file_of_somebody_else_is_never_overwritten(create: Create, theirs: st
     before = files()
     ran = create("v2")
     assert (ran.code, ran.out, files()) == (2, "", before)
-    assert ran.err == f"error: {theirs} is there already; move it away, or choose another name\n"
+    assert ran.err == f"error: {theirs} already exists; move it, or choose another name\n"
 
 
 def test_nothing_is_half_written(create: Create) -> None:
@@ -716,8 +719,8 @@ def test_a_folder_inside_of_a_project_is_rarely_meant(
     ran = create("v2")
     assert ran.code == 2
     assert ran.err == (
-        f"error: this folder is inside of the project {shop}; say --output {shop}, or "
-        "--output . for a new one here\n"
+        f"error: this folder is inside the project {shop}; use --output {shop}, or "
+        "--output . for a new project here\n"
     )
     assert create("v2", "--output", str(shop)).code == 0
 

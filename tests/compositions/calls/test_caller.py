@@ -136,7 +136,7 @@ def test_an_older_function_is_called_in_its_version() -> None:
     assert versions == ["v1beta1"] * 3 + ["v1"]
 
 
-BROKEN = "fn-1 answers something else than the protocol says: "
+BROKEN = "fn-1 violates the protocol: "
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ BROKEN = "fn-1 answers something else than the protocol says: "
     [
         (
             b"\xff",
-            "BrokenReply: fn-1 answers something else than the protocol says: unexpected EOF",
+            "BrokenReply: fn-1 violates the protocol: unexpected EOF",
         ),
         (
             b"\x12\x0c\x12\x0a\x0a\x01b\x12\x05\x0a\x03\x0a\x01\xff",
@@ -152,7 +152,8 @@ BROKEN = "fn-1 answers something else than the protocol says: "
         ),
         (
             b"\x12" + b"\0" * 5000,
-            "TooLarge: fn-1 was called in vain: the answer has 5,001 bytes, and 4,000 are allowed",
+            "TooLarge: fn-1 could not be called: the response has 5,001 bytes, "
+            "and 4,000 are allowed",
         ),
     ],
 )
@@ -210,7 +211,7 @@ def test_a_function_that_fails_says_so() -> None:
                 assert said == "Failed: fn-1 failed: RESOURCE_EXHAUSTED: quota"
             async with serving() as address:
                 said = await asked(caller, at(address))
-                assert said.startswith("BrokenReply: fn-1 does not speak the function protocol")
+                assert said.startswith("BrokenReply: fn-1 does not support the function protocol")
 
     run(body())
 
@@ -252,7 +253,7 @@ def test_what_is_no_address_is_not_called(address: str) -> None:
     [
         (OTHER.server(NAME, now=NOW), "unable to get local issuer certificate"),
         (AUTHORITY.server(NAME, now=LONG_AGO), "certificate has expired"),
-        (AUTHORITY.server("fn-2", now=NOW), "shows a certificate for another name"),
+        (AUTHORITY.server("fn-2", now=NOW), "has a certificate for another name"),
         (None, "does not speak TLS"),
     ],
 )
@@ -298,12 +299,13 @@ def test_a_silent_function_holds_up_nobody_else() -> None:
             slow = [asyncio.create_task(asked(caller, at(silent), within=60)) for _ in range(3)]
             await eventually(lambda: caller.metrics.of(NAME).in_flight == 3)
             refused = await asked(caller, at(silent))
-            assert refused == "Busy: fn-1 is busy: 1 calls wait for their turn already"
+            assert refused == "Busy: fn-1 is busy: 1 calls are already waiting"
             assert await asked(caller, other) == "tag"
             slow.pop().cancel()
             await eventually(lambda: caller.metrics.of(NAME).in_flight == 2)
             assert await asked(caller, at(silent), within=0.2) == (
-                "DeadlineExceeded: fn-1 could not be asked within 0.2s: 2 other calls are under way"
+                "DeadlineExceeded: fn-1 could not be called within 0.2s: "
+                "2 other calls are in progress"
             )
             for call in slow:
                 call.cancel()
@@ -390,7 +392,7 @@ def test_whoever_closes_the_caller_ends_its_calls_with_an_error() -> None:
             call = asyncio.create_task(asked(caller, at(address)))
             await begun.wait()
             await caller.close()
-            said = "Unreachable: fn-1 could not answer: the caller has closed the connection"
+            said = "Unreachable: fn-1 could not answer: the caller closed the connection"
             assert await call == said
 
     run(body())
@@ -418,7 +420,7 @@ def test_a_call_that_waits_for_its_turn_outlives_its_revision_and_not_the_caller
             calls = [asyncio.create_task(asked(caller, at(address))) for _ in range(2)]
             await begun.wait()
             await caller.close()
-            said = "Unreachable: fn-1 could not answer: the caller has closed the connection"
+            said = "Unreachable: fn-1 could not answer: the caller closed the connection"
             assert await asyncio.gather(*calls) == [said, said]
 
     run(body())
@@ -431,7 +433,7 @@ def test_a_function_that_comes_back_is_called_again() -> None:
         async with calling() as caller:
             async with serving({V1: echo}) as address:
                 assert await asked(caller, at(address)) == "tag"
-            gone = "Unreachable: fn-1 is not there: nobody listens at its address"
+            gone = "Unreachable: fn-1 is not reachable: nothing listens at its address"
             assert await asked(caller, at(address)) == gone
             port = int(address.rpartition(":")[2])
             async with serving({V1: echo}, port=port):

@@ -124,7 +124,7 @@ def test_a_hostile_name_reaches_no_path(tmp_path: Path, name: str) -> None:
 
 def test_a_spoiled_document_is_named(tmp_path: Path) -> None:
     (tmp_path / "authorities.json").write_text('{"authorities": [{}]}')
-    with pytest.raises(FolderFailed, match=r"authorities\.json is not what was written there"):
+    with pytest.raises(FolderFailed, match=r"authorities\.json has unexpected content"):
         CertificateFolder(tmp_path).trust("fn-1", now=START)
 
 

@@ -18,21 +18,21 @@ TLS = "Tls handshake failed (TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: error:1000007
             f"{CONNECTING}UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: "
             "Connection refused",
             CallFailure.UNREACHABLE,
-            "is not there: nobody listens at its address",
+            "is not reachable: nothing listens at its address",
             3,
         ),
         (
             f"{CONNECTING}UNKNOWN: ipv4:127.0.0.1:1: {TLS}OPENSSL_internal:"
             "CERTIFICATE_VERIFY_FAILED: certificate has expired: OK",
             CallFailure.REFUSED,
-            "shows a certificate that is not believed: certificate has expired",
+            "has an untrusted certificate: certificate has expired",
             1,
         ),
         (
             f"{CONNECTING}UNAVAILABLE: ipv4:127.0.0.1:1: Unwrap failed (TSI_DATA_CORRUPTED)",
             CallFailure.REFUSED,
-            "closes each connection after the TLS handshake: it does not believe the caller's "
-            "certificate, or is just ending",
+            "closes each connection after the TLS handshake: it does not trust the certificate "
+            "of the caller, or is shutting down",
             3,
         ),
         (
@@ -63,7 +63,10 @@ def test_why_there_is_no_connection(
     [
         ("SERVER: Received message larger than max (7 vs. 4)", "the request has 7 bytes"),
         ("grpc: received message larger than max (7 vs. 4)", "the request has 7 bytes"),
-        ("Stream removed (CLIENT: Received message larger than max (7 vs. 4))", "the answer has 7"),
+        (
+            "Stream removed (CLIENT: Received message larger than max (7 vs. 4))",
+            "the response has 7",
+        ),
     ],
 )
 def test_which_message_was_too_large(details: str, what: str) -> None:

@@ -292,11 +292,11 @@ def test_the_last_of_two_that_exclude_each_other_counts() -> None:
         (2**53 + 1, "a.b[1]", "9007199254740993 cannot be sent"),
         (-(2**53) - 1, "a.b[1]", "cannot be sent"),
         (10**400, "a.b[1]", "cannot be sent"),
-        (math.nan, "a.b[1]", "nan has no form in JSON"),
-        (-math.inf, "a.b[1]", "-inf has no form in JSON"),
-        (b"x", "a.b[1]", "a bytes has no form in JSON"),
+        (math.nan, "a.b[1]", "nan cannot be expressed in JSON"),
+        (-math.inf, "a.b[1]", "-inf cannot be expressed in JSON"),
+        (b"x", "a.b[1]", "a bytes cannot be expressed in JSON"),
         ("\ud800", "a.b[1]", "half of a surrogate pair"),
-        ({1: 2}, "a.b[1].1", "a int is no key in JSON"),
+        ({1: 2}, "a.b[1].1", "a int cannot be a key in JSON"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_with_its_place(value: Any, at: str, problem: str) -> None:
@@ -309,7 +309,7 @@ def test_what_cannot_be_sent_is_refused_with_its_place(value: Any, at: str, prob
 def test_an_answer_that_is_wrong_inside_is_refused_with_its_place() -> None:
     good = encode_response(Response(desired=State(resources={"b": Resource({"a": [1, 2.5]})})))
     bad = good.replace(b"\x00\x00\x00\x00\x00\x00\x04@", b"\x00\x00\x00\x00\x00\x00\xf0\x7f")
-    with pytest.raises(UnreadableMessage, match="inf has no form in JSON") as raised:
+    with pytest.raises(UnreadableMessage, match="inf cannot be expressed in JSON") as raised:
         decode_response(bad)
     assert raised.value.at == "desired.resources[b].resource.a[1]"
 

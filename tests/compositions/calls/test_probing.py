@@ -59,9 +59,12 @@ def test_whoever_speaks_is_ready(answer: bytes | None) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (b"\x08\x02", "Unreachable: fn-1 says that it is not ready"),
-        (b"", "Unreachable: fn-1 says that it is not ready"),
-        (b"\xff", "BrokenReply: fn-1 answers something else than its health: unexpected EOF"),
+        (b"\x08\x02", "Unreachable: fn-1 reports that it is not ready"),
+        (b"", "Unreachable: fn-1 reports that it is not ready"),
+        (
+            b"\xff",
+            "BrokenReply: fn-1 answers the health check with an invalid message: unexpected EOF",
+        ),
     ],
 )
 def test_a_health_service_is_believed(answer: bytes, said: str) -> None:
@@ -72,7 +75,7 @@ def test_a_health_service_is_believed(answer: bytes, said: str) -> None:
     run(body())
 
 
-NOT_BELIEVED = "Refused: fn-1 shows a certificate that is not believed: "
+NOT_BELIEVED = "Refused: fn-1 has an untrusted certificate: "
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ NOT_BELIEVED = "Refused: fn-1 shows a certificate that is not believed: "
     [
         (AUTHORITY.server(NAME, now=LONG_AGO), NOT_BELIEVED + "certificate has expired"),
         (OTHER.server(NAME, now=NOW), NOT_BELIEVED + "unable to get local issuer certificate"),
-        (AUTHORITY.server("fn-2", now=NOW), "Refused: fn-1 shows a certificate for another name"),
+        (AUTHORITY.server("fn-2", now=NOW), "Refused: fn-1 has a certificate for another name"),
         (None, "Refused: fn-1 does not speak TLS"),
     ],
 )
@@ -110,7 +113,9 @@ def test_plain_text_is_spoken_where_it_is_asked_for() -> None:
             assert await problem(address, None) == ""
         async with serving() as address:
             said = await problem(address, None)
-            assert said.startswith("Refused: fn-1 closes each connection at once: it speaks TLS")
+            assert said.startswith(
+                "Refused: fn-1 closes each connection at once: it accepts only TLS"
+            )
 
     run(body())
 
@@ -119,7 +124,7 @@ def test_nobody_and_silence_are_told_apart() -> None:
     async def body() -> None:
         async with serving() as address:
             pass
-        expected = "Unreachable: fn-1 is not there: nobody listens at its address"
+        expected = "Unreachable: fn-1 is not reachable: nothing listens at its address"
         assert await problem(address) == expected
         with socket.create_server(("127.0.0.1", 0)) as silent:
             said = await problem(f"127.0.0.1:{silent.getsockname()[1]}", within=0.3)
@@ -135,7 +140,7 @@ def test_each_probe_looks_anew() -> None:
         async with serving() as address:
             pass
         for _ in range(5):
-            assert "nobody listens" in await problem(address)
+            assert "nothing listens" in await problem(address)
         async with serving(shown=SHOWN, port=int(address.rpartition(":")[2])) as same:
             assert same == address
             assert await problem(address) == ""

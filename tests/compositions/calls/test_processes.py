@@ -76,7 +76,7 @@ def test_a_process_that_ends_while_it_is_asked_is_an_error(tmp_path: Path) -> No
         async with function(tmp_path, "crash") as served, calling() as caller:
             said = await asked(caller, served.endpoint)
             assert said.startswith(f"Unreachable: {REVISION} ")
-            with pytest.raises(FunctionFailed, match="nobody listens"):
+            with pytest.raises(FunctionFailed, match="nothing listens"):
                 await probe(served.endpoint)
 
     run(body())

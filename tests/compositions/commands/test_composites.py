@@ -125,9 +125,9 @@ def test_what_is_refused_is_told_and_fails(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("name", "code", "told"),
     [
-        ("xr/none", 1, "there is no composite resource none; looked for AcmeBucket"),
+        ("xr/none", 1, "there is no composite resource none; searched kinds: AcmeBucket"),
         ("bucket/good", 2, "KIND/NAME with acmebucket"),
-        ("xr/", 2, "is no ActionSet, no application, no package, and no composite resource"),
+        ("xr/", 2, "is not an ActionSet, application, package or composite resource"),
     ],
 )
 def test_who_is_not_there_is_told(
@@ -190,7 +190,7 @@ def test_a_new_revision_moves_who_follows_it(
     [step] = found["steps"]
     assert (step["has"], step["gets"]) == (after, after)
     assert step["rejected"] == [{"name": before, "why": f"{after} is higher"}]
-    assert Ran(capsys, "impact", f"package/{composing.FUNCTION}@1").out == "nobody uses it\n"
+    assert Ran(capsys, "impact", f"package/{composing.FUNCTION}@1").out == "not used\n"
 
 
 def _moved(server: EmbeddedServer, before: str) -> str:

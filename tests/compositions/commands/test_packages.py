@@ -124,7 +124,7 @@ def test_users_activate_and_deactivate_and_nobody_loses_what_they_select(
     assert "has no highest-numbered active revision" in done.err
     for revision in ("1", name_of("v2")):
         assert Ran(capsys, "packages", "activate", f"resize@{revision}").code == 0
-    assert "active already" in Ran(capsys, "packages", "activate", "resize@1").out
+    assert "already active" in Ran(capsys, "packages", "activate", "resize@1").out
     eventually(lambda: condition(state_of(server, "v1"), "Healthy").get("status") == "True")
     by_label = {"matchLabels": {"channel": "stable"}}
     for obj in (
@@ -136,18 +136,18 @@ def test_users_activate_and_deactivate_and_nobody_loses_what_they_select(
     assert done.code == 0
     assert "CompositionRevision shop-2" in done.out
     assert "channel=stable" in done.out
-    assert Ran(capsys, "impact", "package/resize@2").out == "nobody uses it\n"
+    assert Ran(capsys, "impact", "package/resize@2").out == "not used\n"
     cart = {"apiVersion": "shop.example/v1", "kind": "Cart", "metadata": {"name": "one"}}
     using = {"compositionRevisionRef": {"name": "shop-1"}}
     server.request("POST", "/apis/shop.example/v1/carts", {**cart, "spec": using})
     assert "CompositionRevision shop-1" in Ran(capsys, "impact", "package/resize@2").out
     done = Ran(capsys, "packages", "deactivate", "resize@1")
     assert done.code == 1
-    assert "is selected by CompositionRevision shop-2; have them" in done.err
+    assert "is selected by CompositionRevision shop-2; make them" in done.err
     assert state_of(server, "v1")["spec"]["desiredState"] == "Active"
     done = Ran(capsys, "packages", "deactivate", "resize@1", "--force")
     assert done.code == 0
-    assert "CompositionRevision shop-2 will be without" in done.err
+    assert "CompositionRevision shop-2 can no longer use" in done.err
     found = state_of(server, "v1")
     assert found["spec"]["desiredState"] == "Inactive"
     assert found["metadata"]["annotations"][FORCED].startswith("Inactive 20")
@@ -171,11 +171,11 @@ def test_users_activate_and_deactivate_and_nobody_loses_what_they_select(
         (("packages", "show", "resize@"), 2, "write NAME, or NAME@REVISION"),
         (("packages", "activate", "resize"), 2, "write NAME@REVISION"),
         (("packages", "deactivate", "automatic@1"), 1, "set revisionActivationPolicy: Manual"),
-        (("packages", "logs", "resize", "--data", "nowhere"), 1, "nothing is kept of resize-"),
-        (("impact", "package/resize", "-f", "x.yaml"), 2, "looked for on one cluster"),
-        (("up", "--capabilities", "compositions"), 2, "say apis,compositions"),
+        (("packages", "logs", "resize", "--data", "nowhere"), 1, "there is no log of resize-"),
+        (("impact", "package/resize", "-f", "x.yaml"), 2, "read from one cluster"),
+        (("up", "--capabilities", "compositions"), 2, "write apis,compositions"),
         (("up", "--allow-packages"), 2, "need the capability compositions"),
-        (("up", "--package-memory", "lots"), 2, "is no amount of memory (--package-memory)"),
+        (("up", "--package-memory", "lots"), 2, "is not an amount of memory (--package-memory)"),
         (("up", "--feature", "Wings=true"), 2, "known: FunctionRevisions"),
         (("up", "--feature", "FunctionRevisions=no"), 2, "write NAME=true or NAME=false"),
     ],

@@ -253,7 +253,7 @@ def test_observed_resources_are_taken_as_crossplane_takes_them(files: Files) -> 
     assert isinstance(last, dict)
     assert last["metadata"]["generateName"] == "mine-"
     assert "name" not in last["metadata"]
-    assert "ConfigMap nowhere does not say what it is called in the pipeline" in done.err
+    assert "ConfigMap nowhere has no name in the pipeline" in done.err
     assert '"twice" is ConfigMap first and ConfigMap second' in done.err
     assert "ConfigMap nowhere would be deleted" in done.err
     assert "without a name would be deleted" not in done.err
@@ -475,7 +475,7 @@ def test_a_definition_fills_in_defaults_and_has_a_say(files: Files) -> None:
     assert "should be less than or equal to 9 (xr.yaml:5, spec.size)" in done.err
     files.write(xr=XR.replace("size: 3", "sise: 3"))
     done = files.render("--xrd", "xrd.yaml")
-    assert '"sise" is not known here (xr.yaml:5, spec.sise); did you mean size?' in done.err
+    assert 'unknown field "sise" (xr.yaml:5, spec.sise); did you mean size?' in done.err
 
 
 def test_what_a_function_refuses_is_told_where_it_is_called(files: Files) -> None:
@@ -506,13 +506,13 @@ def test_a_function_that_is_slow_or_not_there_ends_the_command(files: Files) -> 
     assert "0.3s" in done.err
     done = files.render()
     assert done.code == 1
-    assert "nobody listens at its address" in done.err
+    assert "nothing listens at its address" in done.err
     assert "start it with --insecure" in done.err
 
 
 BROKEN = {
     "misspelt": ("composition", COMPOSITION.replace("functionRef", "functionReff"), 3,
-                 '"functionReff" is not known here (composition.yaml:10, '
+                 'unknown field "functionReff" (composition.yaml:10, '
                  "spec.pipeline[0].functionReff); did you mean functionRef?"),
     "unnamed": ("functions", FUNCTION.replace("name: resize", "name: resise"), 3,
                 "functions.yaml has no function resize (composition.yaml:10, "
@@ -523,12 +523,12 @@ BROKEN = {
     "no composition": ("composition", XR, 3, "Cart of shop.example/v1 is not expected here"),
     "nothing": ("composition", "", 3, "there is no Composition (composition.yaml)"),
     "no name": ("xr", XR.replace("name: mine", "labels: {}"), 3, '"name" is missing'),
-    "no address": ("functions", FUNCTION.replace("ADDRESS", "no where"), 3, "is no address"),
+    "no address": ("functions", FUNCTION.replace("ADDRESS", "no where"), 3, "is not the address"),
     "no runtime": ("functions", FUNCTION.replace("Development", "Docked"), 3,
-                   'there is no runtime "Docked" (functions.yaml:7'),
+                   'unknown runtime "Docked" (functions.yaml:7'),
     "no reference": ("functions", FUNCTION.replace("registry.example/resize:v1", "pypi:a"), 3,
-                     '"a" does not say which version (functions.yaml:9, spec.package)'),
-    "twice": ("composition", f"{COMPOSITION}---{COMPOSITION}", 3, "is there twice"),
+                     '"a" has no version (functions.yaml:9, spec.package)'),
+    "twice": ("composition", f"{COMPOSITION}---{COMPOSITION}", 3, "is declared twice"),
 }  # fmt: skip
 
 
@@ -547,9 +547,9 @@ def test_what_is_wrong_is_told_with_its_place(
     [
         (("--revision", "resize"), 2, "write FUNCTION=REVISION"),
         (("--revision", "resise=1"), 2, "does not call resise"),
-        (("--context-values", "a=b"), 2, "the value of a is no JSON"),
+        (("--context-values", "a=b"), 2, "the value of a is not JSON"),
         (("--context-values", "a"), 2, "write KEY=JSON"),
-        (("--timeout", "soon"), 2, "is no length of time"),
+        (("--timeout", "soon"), 2, "is not a duration"),
         (("--function-credentials", "xr.yaml"), 3, "expected Secret of v1"),
         (("--xrd", "xr.yaml"), 3, "is not expected here"),
         (("--xrd", "gone.yaml"), 3, "cannot be read"),
@@ -590,7 +590,7 @@ def test_what_nobody_allowed_is_not_run(files: Files) -> None:
     packaged(files)
     done = files.render()
     assert (done.code, done.out) == (3, "")
-    assert "nothing says where the package" in done.err
+    assert "the location of the package" in done.err
     assert "(functions.yaml:6, spec.package)" in done.err
 
 

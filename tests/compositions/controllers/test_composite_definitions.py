@@ -73,7 +73,7 @@ def test_the_newer_version_of_the_api_defines_namespaced_kinds() -> None:
         mine = GroupVersionResource(GROUP, "v1alpha1", "acmebuckets")
         made = {**bucket(), "metadata": {"name": "one", "namespace": "default"}}
         await world.client.create(mine, made)
-        with pytest.raises(ApiError, match="with it would go AcmeBucket default/one"):
+        with pytest.raises(ApiError, match="this would also delete AcmeBucket default/one"):
             await world.client.delete(newer, NAME)
 
     alive(scenario)
@@ -82,7 +82,9 @@ def test_the_newer_version_of_the_api_defines_namespaced_kinds() -> None:
 def test_no_claims_are_offered_and_that_is_said() -> None:
     async def scenario(world: World) -> None:
         await define(world, claimNames={"kind": "Bucket", "plural": "buckets"})
-        assert "no claims are offered" in await world.told("Offered", "False", "ClaimsUnsupported")
+        assert "claims are not supported" in await world.told(
+            "Offered", "False", "ClaimsUnsupported"
+        )
         await world.client.patch(DEFINITIONS, NAME, change={"spec": {"claimNames": None}})
         await world.until(DEFINITIONS, NAME, lambda obj: not condition(obj, "Offered"))
 
@@ -99,7 +101,7 @@ def test_a_kind_of_somebody_else_is_left_alone() -> None:
         await world.client.create(CRDS, {**theirs, "metadata": about})
         await world.write(DEFINITIONS, definition(NEW))
         message = await world.told("Applied", "False", "NotOurs")
-        assert "of somebody else" in message
+        assert "with another owner" in message
         found = await world.crd()
         assert [each["name"] for each in found["spec"]["versions"]] == ["v1alpha1"]
         assert found["metadata"]["labels"] == {"whose": "theirs"}
@@ -232,7 +234,7 @@ def test_what_is_not_served_yet_does_not_look_as_if_it_had_no_objects() -> None:
             if len(versions) == 2:
                 assert await asked == ["AcmeBucket one"]
                 continue
-            with pytest.raises(ApiError, match="cannot be asked for at the moment"):
+            with pytest.raises(ApiError, match="cannot be read at the moment"):
                 await asked
 
     alive(scenario)
@@ -332,14 +334,14 @@ def test_a_definition_with_objects_is_not_deleted_but_by_force() -> None:
     async def scenario(world: World) -> None:
         await define(world)
         await world.client.create(buckets(), bucket())
-        with pytest.raises(ApiError, match="with it would go AcmeBucket one") as caught:
+        with pytest.raises(ApiError, match="this would also delete AcmeBucket one") as caught:
             await world.client.delete(DEFINITIONS, NAME)
         assert caught.value.code == 403
         await world.client.patch(DEFINITIONS, NAME, change=FORCED)
         await world.client.delete(DEFINITIONS, NAME)
         await world.gone(DEFINITIONS, NAME)
         await world.gone(CRDS, NAME)
-        assert await world.event("DeletedByForce") == "deleted by force, and with it AcmeBucket one"
+        assert await world.event("DeletedByForce") == "deleted by force, with AcmeBucket one"
 
     alive(scenario)
 
@@ -351,7 +353,7 @@ def test_a_definition_that_was_deleted_all_the_same_waits_for_its_objects() -> N
             await world.client.create(buckets(), bucket(name))
         await world.client.delete(DEFINITIONS, NAME)
         message = await world.told("Postponed", "True", "InUse")
-        assert message == "it goes when these are gone: AcmeBucket one, AcmeBucket two"
+        assert message == "it is deleted after these: AcmeBucket one, AcmeBucket two"
         for name in ("one", "two"):
             await world.client.get(buckets(), name)
             await world.client.delete(buckets(), name)

@@ -398,12 +398,12 @@ def test_without_the_feature_a_limit_is_refused_and_never_ignored() -> None:
         await world.write(function("other"))
 
     async def after(world: World) -> None:
-        with pytest.raises(ApiError, match="FunctionRevisions, which is off"):
+        with pytest.raises(ApiError, match="FunctionRevisions, which is disabled"):
             await world.client.create(FUNCTIONS, seed())
         found = await world.until(
             "resize", lambda found: condition(found, "Installed")["reason"] == "FeatureOff"
         )
-        assert "leave it at 1" in condition(found, "Installed")["message"]
+        assert "keep 1" in condition(found, "Installed")["message"]
         await world.served(name_of("v1"), name_of("v1", "other"))
         await world.install(function(version="v1", revisionHistoryLimit=2))
 

@@ -203,7 +203,7 @@ def test_a_folder_in_which_nothing_can_be_kept_is_told(tmp_path: Path) -> None:
             assert "environments" in refused.message
             shutil.rmtree(data / "packages" / "sources")
             (data / "packages" / "sources").write_text("a file")
-            with pytest.raises(FolderFailed, match="nothing can be kept"):
+            with pytest.raises(FolderFailed, match="nothing can be stored"):
                 await runtime.digest("fn")
 
     asyncio.run(scenario())
@@ -242,7 +242,7 @@ def test_a_folder_that_says_nothing_of_how_it_is_run_is_refused(tmp_path: Path) 
         ("command: [run, {address}]", "command[1]); put it in quotes"),
         ("command: [run]\nenv: {a b: c}", '"a b" cannot be a variable'),
         ("command: [run]\nenv: {A: 1}", "put it in quotes"),
-        ("command: [run]\nflags: []", "flags is not known here"),
+        ("command: [run]\nflags: []", "unknown field flags"),
         ("command: [run\n", "polyver-function.yaml:"),
         ("", "one document is expected"),
     ],

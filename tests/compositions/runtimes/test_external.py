@@ -82,7 +82,7 @@ def test_a_function_without_tls_is_called_where_its_annotation_says(tmp_path: Pa
             assert served.endpoint == f"http://{address}"
             assert await answer_of(runtime, wanted) == b"elsewhere"
         gone = await until(runtime, wanted, lambda s: s.reason == "NotAnswering")
-        assert "nobody listens" in gone.message
+        assert "nothing listens" in gone.message
         await runtime.close()
 
     asyncio.run(scenario())

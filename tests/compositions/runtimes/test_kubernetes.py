@@ -230,7 +230,7 @@ def test_a_secret_that_nobody_can_read_is_told() -> None:
         await client.create(SECRETS, spoilt, SPACE)
         runtime = KubernetesRuntime(client, SPACE)
         refused = await until(runtime, WANTED, lambda s: s.reason == "NotApplied")
-        assert "polyver-functions is not what was written there" in refused.message
+        assert "polyver-functions has unexpected content" in refused.message
         await runtime.close()
 
     embedded(scenario)

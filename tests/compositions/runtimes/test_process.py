@@ -139,7 +139,7 @@ def test_a_function_that_never_listens_is_said_not_to_start(tmp_path: Path) -> N
         async with process_runtime(tmp_path / "data", {"fn": folder}, timing=timing) as runtime:
             wanted = await wanted_of(runtime, "fn")
             late = await until(runtime, wanted, lambda s: s.reason == "NotStarting")
-            assert "nobody listens" in late.message
+            assert "nothing listens" in late.message
             assert "waiting" in late.message
 
     asyncio.run(scenario())

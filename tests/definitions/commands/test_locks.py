@@ -81,7 +81,7 @@ def test_a_lock_is_written_verified_and_what_moved_is_named(
     assert (first.code, first.err) == (0, "")
     assert run("lock", "-n", space, "-o", "a.yaml").out == "wrote a.yaml\n"
     assert Path("a.yaml").read_text() == first.out
-    assert run("verify", "--lock", "a.yaml").out == "2 applications are as in the lock\n"
+    assert run("verify", "--lock", "a.yaml").out == "2 applications match the lock\n"
     platform.publish(definition(name, "1.0.0", "1.1.0"))
     platform.uses(follows, "1.1.0")
     done = run("verify", "--lock", "a.yaml")
@@ -101,8 +101,8 @@ def test_a_changed_digest_and_what_is_more_or_less_are_named(
     Path("a.yaml").write_text(text.replace("sha256:", "sha256:0").replace("name: one", "name: two"))
     done = run("verify", "--lock", "a.yaml")
     assert done.code == 1
-    assert "it is here, and not in the lock" in done.out
-    assert "it is in the lock, and not here" in done.out
+    assert "not in the lock" in done.out
+    assert "in the lock, but not found" in done.out
     Path("a.yaml").write_text(text.replace("sha256:", "sha256:0"))
     assert "the digest of 1.0.0 is sha256:" in run("verify", "--lock", "a.yaml").out
 
@@ -120,11 +120,11 @@ def test_files_give_the_same_lock_as_the_cluster(
 def test_what_is_in_files_twice_is_told(name: str, run: Run) -> None:
     app, one = application("a", name), definition(name, "1.0.0", namespace="default")
     done = run("lock", "-f", write("all.yaml", app, app))
-    assert (done.code, "Application default/a is there twice (all.yaml:" in done.err) == (3, True)
+    assert (done.code, "Application default/a is listed twice (all.yaml:" in done.err) == (3, True)
     other = definition(name, "1.1.0")
     del other["metadata"]["namespace"]
     done = run("lock", "-f", write("all.yaml", app, one, other))
-    assert (done.code, "is there with its namespace, and without" in done.err) == (3, True)
+    assert (done.code, "occurs with and without its namespace" in done.err) == (3, True)
 
 
 def test_a_lock_lists_every_reason_of_every_application_and_writes_nothing(
@@ -142,7 +142,7 @@ def test_a_lock_lists_every_reason_of_every_application_and_writes_nothing(
         "error: Application default/first",
         "error: Application default/second",
     ]
-    assert last.startswith("error: nothing was written: 2 of 3 applications do not resolve")
+    assert last.startswith("error: nothing was written: 2 of 3 applications are unresolved")
     assert "--skip-unresolved" in last
 
 
@@ -170,10 +170,10 @@ def test_all_applications_of_files_that_a_lock_does_not_have_are_named(name: str
     ("text", "complaint"),
     [
         ("kind: Lock", '"apiVersion" is missing (a.yaml:1)'),
-        ("", "a.yaml holds 0 documents, and a lock is one"),
+        ("", "a.yaml contains 0 documents, but a lock is one document"),
         (
             dump_yaml({"apiVersion": "v1", "kind": "Pod", "applications": []}),
-            "Pod of v1 is no lock (a.yaml:2, kind)",
+            "Pod of v1 is not a lock (a.yaml:2, kind)",
         ),
     ],
     ids=["torn", "empty", "other"],
@@ -190,7 +190,7 @@ def test_a_manifest_that_is_no_application_is_told_with_its_line(run: Run) -> No
     broken["spec"]["components"] = "web"
     done = run("lock", "-f", write("all.yaml", broken))
     assert done.code == 3
-    assert "expected a list, got text (all.yaml:8, spec.components)" in done.err
+    assert "expected a list, got a string (all.yaml:8, spec.components)" in done.err
 
 
 def test_an_application_in_a_file_gets_its_part_of_a_lock(
@@ -223,7 +223,7 @@ def test_an_application_is_locked_and_unlocked(
     platform.until(app, lambda each: each["status"]["resolutions"][0]["reason"] == "locked")
     done = run("why", "app/a", "-n", space)
     assert "locked, since" in done.out
-    assert run("app", "unlock", "a", "-n", space).out == "a is locked no longer\n"
+    assert run("app", "unlock", "a", "-n", space).out == "a is no longer locked\n"
     assert run("app", "unlock", "a", "-n", space).out == "a is not locked\n"
     platform.until(app, lambda each: each["status"]["resolutions"][0]["reason"] != "locked")
 
@@ -375,7 +375,7 @@ def test_a_plan_tells_what_would_be_refused(
         (definition(name, rendering("1.0.0", ", x: new"), rendering("1.1.0")), "other content"),
         (
             definition(name, rendering("1.0.0"), rendering("1.1.0"), number),
-            "image: string became integer",
+            "image: string changed to integer",
         ),
         (definition(name, rendering("1.0.0"), "v2"), 'a leading "v"'),
     ):
@@ -398,7 +398,7 @@ def test_a_plan_tells_what_is_lost_by_force(
     assert (lost["application"], lost["from"]) == (f"{space}/a", "1.0.0")
     assert f"{name} 1.0.0 was removed" in lost["error"]
     [forced] = told["definitions"][0]["removesByForce"]
-    assert forced == f"{name} 1.0.0 is removed by force, and is used by Application {space}/a"
+    assert forced == f"{name} 1.0.0 is removed by force, but is used by Application {space}/a"
 
 
 def test_a_plan_takes_applications_beside_the_definitions_that_they_need(
@@ -549,5 +549,5 @@ def test_an_application_that_fails_already_does_not_fail_a_plan(
     done = run("plan", "-f", write("new.yaml", new))
     assert done.code == 0
     assert done.out.startswith("1 application: 1 unchanged, 0 changed")
-    assert "1 application fails already, whatever the plan: " in done.out
+    assert "1 application fails already, independent of the plan: " in done.out
     assert run("plan", "-f", write("app.yaml", app)).code == 1, "it is this one that is planned"

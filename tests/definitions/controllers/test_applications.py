@@ -290,7 +290,7 @@ def test_publish_version_together_with_auto_update_is_refused(
 ) -> None:
     with pytest.raises(ApiError) as refused:
         platform.write(application(name, name, publishVersion="one", autoUpdate="true"))
-    assert "leave one of them out" in refused.value.message
+    assert "remove one of them" in refused.value.message
 
 
 def test_an_annotation_that_nobody_understands_is_refused(platform: Platform, name: str) -> None:
@@ -315,7 +315,7 @@ def test_the_pin_is_in_a_revision_that_never_changes(platform: Platform, name: s
     def change(found: Object) -> None:
         found["spec"]["resolutions"][0]["version"] = "2.0.0"
 
-    with pytest.raises(ApiError, match="a revision never changes"):
+    with pytest.raises(ApiError, match="a revision is immutable"):
         edited(platform.request, path, change)
 
 

@@ -100,7 +100,7 @@ def test_what_somebody_makes_at_the_same_moment_is_not_taken() -> None:
         await world.deploy(templated("1.0.0"))
         await world.live(Overtaken(world.api, CONTROLLERS), lambda: world.settled("failed"))
         found = await world.client.get(APPLICATIONS, "shop", "default")
-        assert "belongs to whoever uses somebody" in condition(found, "Applied")["message"]
+        assert "belongs to other users of somebody" in condition(found, "Applied")["message"]
         left = await world.client.get(MAPS, "shop-c0", "default")
         assert left["data"] == {"mine": "yes"}
         assert "ownerReferences" not in left["metadata"]

@@ -111,9 +111,9 @@ def test_a_lock_from_elsewhere_is_what_is_used_or_the_reason_why_nothing_is(
     platform.write(app)
     platform.uses(app, "1.0.0")
     for wrong, complaint in (
-        (text.replace("1.1.0", "1.7.0"), f"{name} has no 1.7.0, the lock"),
-        (text.replace("sha256:", "sha256:0"), "is not what was locked"),
-        ("[]", f"the lock does not have {name} for this place"),
+        (text.replace("1.1.0", "1.7.0"), f"{name} is locked to 1.7.0, which does not exist"),
+        (text.replace("sha256:", "sha256:0"), "differs from what was locked"),
+        ("[]", f"the lock has no entry for {name} here"),
     ):
         app["metadata"]["annotations"][LOCK] = wrong
         platform.write(app)
@@ -213,7 +213,7 @@ def test_a_version_in_use_is_removed_by_force_where_that_is_said(
     assert told["1.0.0"]["removedFrom"] == [f"Application default/{name}"]
     events = platform.request("GET", f"/api/v1/namespaces/{SYSTEM}/events")["items"]
     messages = {each["message"]: each["reason"] for each in events}
-    said = f"{name} 1.0.0 is removed by force, and is used by Application default/{name}"
+    said = f"{name} 1.0.0 is removed by force, but is used by Application default/{name}"
     assert messages[said] == "RemovedByForce"
     assert f"{name} 1.0.0 was removed" in failure(platform, exact)
     assert platform.get(exact)["status"]["resolutions"] == before["resolutions"]
@@ -299,7 +299,7 @@ def test_a_lock_that_came_another_way_and_makes_no_sense_is_told_and_can_go(
     app["metadata"]["annotations"][LOCK] = "nonsense"
     unreviewed(tmp_path, definition("web", "1.0.0"), app)
     with served(data=tmp_path) as platform:
-        assert "expected a list, got text" in failure(platform, app)
+        assert "expected a list, got a string" in failure(platform, app)
         labels = {"seen": "yes"}
         edited(platform.request, path_of(app), lambda obj: obj["metadata"].update(labels=labels))
         platform.request("DELETE", path_of(app))

@@ -139,7 +139,7 @@ def test_a_release_that_would_delete_objects_is_held_unless_it_may(
     app = deployed(platform, name, first)
     platform.publish(definition(name, first, templated("1.1.0")))
     got = held(platform, app, "WouldDelete")
-    fact = f"{name} 1.1.0 would delete ConfigMap default/{name}-c0-more, with nothing in its place"
+    fact = f"{name} 1.1.0 would delete ConfigMap default/{name}-c0-more without replacement"
     assert condition(got, "Updated")["message"].startswith(fact)
     assert data(platform, f"{name}-c0") == {"image": "nginx:1", "version": "1.0.0"}
     annotate(platform, f"{name}-v1.1.0", **ALLOWED)

@@ -287,7 +287,7 @@ def test_what_somebody_else_made_is_not_taken(platform: Platform, name: str) -> 
     told = failed(platform, app, "Applied")
     assert told["reason"] == "Taken"
     assert f"ConfigMap default/{name}-c0 (spec.components[0])" in told["message"]
-    assert "belongs to somebody else" in told["message"]
+    assert "belongs to another owner" in told["message"]
     platform.request("DELETE", path_of(app))
     eventually(lambda: found(platform, path_of(app)) is None)
     assert found(platform, f"{MAPS}/{name}-c0") == before
@@ -316,7 +316,7 @@ def test_what_is_deleted_or_changed_by_hand_is_put_back(platform: Platform, name
     path = f"{MAPS}/{name}-c0?fieldManager=editor"
     edited(platform.request, path, lambda found: found.update(data=mine))
     eventually(lambda: data(platform, f"{name}-c0") == {**(wanted or {}), "more": "stays"})
-    got = platform.until(app, lambda got: "taken back" in condition(got, "Applied")["message"])
+    got = platform.until(app, lambda got: "reverted" in condition(got, "Applied")["message"])
     assert 'conflict with "editor" using v1: .data.image' in condition(got, "Applied")["message"]
     assert got["status"]["status"] == "running"
 

@@ -157,9 +157,9 @@ def told(error: str) -> tuple[str, str]:
         (
             'import "vela/kube"\noutput: kube.#Apply',
             'builtin package "vela/kube" undefined (spec.components[0], template of '
-            "server 1.0.0:1); only the packages of cue itself can be imported",
+            "server 1.0.0:1); only packages of the CUE standard library can be imported",
         ),
-        ("output: 3", "output of server 1.0.0 is no object (spec.components[0])"),
+        ("output: 3", "output of server 1.0.0 is not an object (spec.components[0])"),
         ('errs: ["use another"]', "use another (spec.components[0])"),
         (
             "output: {}\nchecked: true & (len(context.name) > 9)",
@@ -196,7 +196,7 @@ def test_a_template_reaches_nothing_outside(template: str, tmp_path: Path) -> No
 def test_a_template_without_end_is_ended() -> None:
     numbers = ", ".join(map(str, range(60)))
     template = f"n: [{numbers}]\noutput: x: [for a in n for b in n for c in n for d in n {{a}}]"
-    with pytest.raises(PolyverError, match=r"cannot be rendered: cue (did not end|needs more)"):
+    with pytest.raises(PolyverError, match=r"cannot be rendered: cue (did not finish|needs more)"):
         CueEngine(CUE, seconds=0.5).render(
             {"template": template}, TemplateInput({}, {}, "at", "web 1")
         )

@@ -54,7 +54,7 @@ def test_the_variable_names_another_program(
     monkeypatch.setenv("POLYVER_CUE", str(program(tmp_path, "exit 0")))
     assert find_cue() == tmp_path / "cue"
     monkeypatch.setenv("POLYVER_CUE", str(tmp_path))
-    with pytest.raises(CueFailed, match="which is no program"):
+    with pytest.raises(CueFailed, match="which is not a program"):
         find_cue()
 
 
@@ -74,7 +74,7 @@ def test_it_sees_an_empty_folder_and_no_environment(
 def test_it_is_killed_with_all_that_it_started_when_its_time_is_over(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     path = program(tmp_path, "/bin/sleep 600 &", f"echo $$ $! > {pids}", "wait")
-    with pytest.raises(CueFailed, match="cue did not end within 2 s"):
+    with pytest.raises(CueFailed, match="cue did not finish within 2 s"):
         run_cue(path, text="", seconds=2)
     eventually(lambda: not any(map(is_running, pids.read_text().split())))
 

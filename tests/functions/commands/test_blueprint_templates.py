@@ -44,13 +44,13 @@ SECRET = {"db": {"kind": "Secret", "name": "db"}}
 @pytest.mark.parametrize(
     ("template", "complaint"),
     [
-        ("{{ .Nonsense }}", ".Nonsense: templates cannot read Nonsense here"),
+        ("{{ .Nonsense }}", ".Nonsense: Nonsense is not available to templates"),
         ("{{ .Optoins.a }}", "did you mean Options?"),
-        ("{{ if true }}{{ $.Nonsense }}{{ end }}", "templates cannot read Nonsense here"),
+        ("{{ if true }}{{ $.Nonsense }}{{ end }}", "Nonsense is not available to templates"),
         ("{{ .Phases.frist.Output.name }}", "there is no phase frist (bp.yaml:"),
         ("{{ .Phases.frist.Output.name }}", "; did you mean first?"),
         ("{{ .Phases.last.Output.name }}", ".Phases.last.Output: phase last runs later"),
-        ("{{ .Phases.second.Output.name }}", "it is the output of this very phase"),
+        ("{{ .Phases.second.Output.name }}", "it is the output of this phase"),
         ("{{ .Phases.first.Output.nmae }}", "KubeOps v0.0.0 does not return nmae"),
         ("{{ with .Phases.first.Output }}{{ .nmae }}{{ end }}", "did you mean name?"),
         ("{{ $o := .Phases.first.Output }}{{ $o.nmae }}", "does not return nmae"),
@@ -58,12 +58,12 @@ SECRET = {"db": {"kind": "Secret", "name": "db"}}
         ("{{ .ArtifactsIn.dmup.KeyValue.a }}", "artifact dmup is not declared"),
         ("{{ .ArtifactsIn.dmup.KeyValue.a }}", "name it in inputArtifactNames; did you mean dump?"),
         ("{{ .ArtifactsOut.none.KeyValue.a }}", "artifact none is not declared"),
-        ("{{ .ArtifactsOut.result.KeyValue.a }}", "not there before the end"),
+        ("{{ .ArtifactsOut.result.KeyValue.a }}", "does not exist before the end"),
         ("{{ .Secrets.other.Data.a }}", "secret other is not declared"),
         ("{{ .ConfigMaps.other.Data.a }}", "config map other is not declared"),
         ("{{ .Secrets.login.Dta.a }}", ".Secrets.login has no Dta"),
         ("{{ .Deployment.Nmae }}", ".Deployment has no Nmae"),
-        ("{{ .DeferPhase.Output.name }}", "templates cannot read DeferPhase here"),
+        ("{{ .DeferPhase.Output.name }}", "DeferPhase is not available to templates"),
         ("{{ .Profile.Location.Bucket }}", "there is no Profile"),
     ],
 )
@@ -84,7 +84,7 @@ def test_a_template_that_can_never_be_rendered_is_a_mistake(
     assert complaint in ran.err
     assert "blueprint bp, action go, phase second" in ran.err
     assert "actions.go.phases[1].args.spec.metadata.name" in ran.err
-    assert "1 mistake in 1 blueprint" in ran.err
+    assert "1 error in 1 blueprint" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_templates_are_checked_wherever_they_stand(
 def test_objects_of_a_phase_read_what_is_there_before_the_first_phase(run: Run) -> None:
     late = {"db": {"kind": "Secret", "name": "{{ .Phases.one.Output.name }}"}}
     ran = told(run, made("one"), made("two", objects=late))
-    assert (ran.code, "templates cannot read Phases here" in ran.err) == (1, True)
+    assert (ran.code, "Phases is not available to templates" in ran.err) == (1, True)
 
 
 def test_what_is_right_and_known_leaves_nothing_to_say(run: Run) -> None:
@@ -117,7 +117,7 @@ def test_what_is_right_and_known_leaves_nothing_to_say(run: Run) -> None:
         outputArtifacts={"a": {"keyValue": {"b": "{{ .DeferPhase.Output.kind }}"}}},
     )
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == "1 blueprint checked, nothing is wrong\n"
+    assert ran.out == "1 blueprint checked, no errors\n"
 
 
 def test_what_cannot_be_known_is_listed_as_unknown(run: Run) -> None:
@@ -128,8 +128,8 @@ def test_what_cannot_be_known_is_listed_as_unknown(run: Run) -> None:
     ran = told(run, *phases)
     assert (ran.code, ran.err) == (0, "")
     first, _, *rest = ran.out.splitlines()
-    assert first == "1 blueprint checked, no mistake was found"
-    assert rest[0] == "known only when it runs:"
+    assert first == "1 blueprint checked, no errors"
+    assert rest[0] == "known only at run time:"
     assert [line.split()[0] for line in rest[1:]] == [
         ".Options.who",
         ".Deployment.Name",
@@ -143,12 +143,12 @@ def test_what_cannot_be_known_is_listed_as_unknown(run: Run) -> None:
 def test_conditions_of_waits_are_checked_as_far_as_they_see_the_same(run: Run) -> None:
     reference = {"resource": "namespaces", "apiVersion": "v1", "name": "{{ .Nonsense }}"}
     condition = {"condition": "{{ .status.phase }}", "objectReference": reference}
-    for function, mistakes in (("WaitV2", [".Nonsense"]), ("Wait", [".status", ".Nonsense"])):
+    for function, errors in (("WaitV2", [".Nonsense"]), ("Wait", [".status", ".Nonsense"])):
         args = {"conditions": {"anyOf": [condition]}}
         ran = told(run, {"func": function, "name": "w", "args": args})
         assert ran.code == 1
         assert [line.split("phase w: ")[1].split(":")[0] for line in ran.err.splitlines()[:-1]] == (
-            mistakes
+            errors
         )
 
 
@@ -186,4 +186,4 @@ def test_outputs_have_to_be_names(run: Run, outputs: str) -> None:
         f"@functions.register('Odd', outputs={outputs})\ndef odd(ctx): ...\n"
     )
     ran = run("functions", "list", "--functions", "own.py")
-    assert (ran.code, "outputs are names of keys (own.py:2)" in ran.err) == (3, True)
+    assert (ran.code, "outputs must be a list of names (own.py:2)" in ran.err) == (3, True)

@@ -114,7 +114,7 @@ def test_what_changes_is_told_where_no_blueprint_is_named(run: Run) -> None:
     assert (
         "Say v0.1.0 needs the argument tone, Say v0.1.0 does not take the argument loud" in ran.err
     )
-    assert "blueprints were not looked at" in ran.err
+    assert "blueprints were not checked" in ran.err
     without = run("functions", "promote", "Say@v0.2.0", "--dry-run")
     assert (without.code, "no code registers Say" in without.err) == (0, True)
 

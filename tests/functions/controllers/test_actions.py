@@ -269,10 +269,13 @@ def test_what_takes_longer_than_it_may_fails(function: str) -> None:
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        ("list", "Return v0.0.0 returned a list, not a mapping of texts to data"),
-        ("large", "Return v0.0.0 returned 300008 bytes, more than 262144; keep it elsewhere"),
-        ("odd", "Return v0.0.0 returned what is no plain data"),
-        ("deep", "Return v0.0.0 returned what nests more than 90 levels deep"),
+        ("list", "Return v0.0.0 returned a list, not a mapping of strings to data"),
+        (
+            "large",
+            "Return v0.0.0 returned 300008 bytes, more than 262144; store the data elsewhere",
+        ),
+        ("odd", "Return v0.0.0 returned a value that is not JSON data"),
+        ("deep", "Return v0.0.0 returned a value nested deeper than 90 levels"),
     ],
 )
 def test_an_output_that_cannot_be_kept_fails_its_phase(what: str, told: str) -> None:
@@ -366,7 +369,7 @@ def test_templates_see_the_object_its_pods_and_what_is_named() -> None:
     ("action", "told"),
     [
         ({"object": {"kind": "Deployment", "name": "db"}}, "there is no deployments a/db"),
-        ({"object": {"kind": "Thing", "name": "x"}}, "a Thing, which is not served here"),
+        ({"object": {"kind": "Thing", "name": "x"}}, "a Thing, which is not served"),
         ({"blueprint": "other"}, "there is no blueprint other (spec.actions[0].blueprint)"),
     ],
 )
@@ -629,7 +632,7 @@ def test_a_sensitive_output_that_cannot_be_kept_fails_its_phase() -> None:
             await world.run()
             status = await world.over()
         told = status["error"]["message"]
-        assert "what came of it cannot be stored: its sensitive outputs cannot be kept" in told
+        assert "its result cannot be stored: its sensitive outputs cannot be kept" in told
         assert "you may not read secrets" in told
         assert "output" not in status["actions"][0]["phases"][0]
 

@@ -43,9 +43,9 @@ def test_defaults_are_filled_in_and_the_document_stays_as_it_is() -> None:
     [
         (
             "spec:\n  steps:\n  - {nam: a}",
-            '"nam" is not known here (plan.yaml:6, spec.steps[0].nam); did you mean name?',
+            'unknown field "nam" (plan.yaml:6, spec.steps[0].nam); did you mean name?',
         ),
-        ("spec:\n  quite: other", '"quite" is not known here (plan.yaml:5, spec.quite)'),
+        ("spec:\n  quite: other", 'unknown field "quite" (plan.yaml:5, spec.quite)'),
         ("spec:\n  steps:\n  - {}", '"name" is missing (plan.yaml:6, spec.steps[0].name)'),
     ],
 )

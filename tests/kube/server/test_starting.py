@@ -265,7 +265,7 @@ def test_certificates_of_a_clock_that_was_ahead_lock_nobody_out(
     Credentials.open(data / "credentials", NAMES, now=ahead)
     starts(data)
     said = capsys.readouterr().err
-    assert "certificates are made again" in said
+    assert "certificates recreated" in said
     assert f"{data / 'credentials' / 'server.crt'} is not valid before" in said
     assert f"{data / 'credentials' / 'ca.crt'} is valid from" in said
     starts(data)

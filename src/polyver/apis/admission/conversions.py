@@ -79,15 +79,15 @@ class ConversionChecks:
         used = versions_in_use(crd)
         if needed := needed_versions(review.old, crd):
             text = (
-                f"{review.name} serves or stores {listed(needed)}, and without this Conversion "
-                "objects would lose fields at their next write; first have the kind serve and "
-                "store one version, or delete the CustomResourceDefinition, or annotate the "
+                f"{review.name} serves or stores {listed(needed)}; without this Conversion, "
+                "objects would lose fields at their next write; first make the kind serve and "
+                "store only one version, or delete the CustomResourceDefinition, or annotate the "
                 f"Conversion with {FORCED}={','.join(needed)}"
             )
             raise forbidden(review.kind, review.name, text)
         if len(used) > 1:
             review.warnings.append(
-                f"{review.name} serves or stores {listed(used)}, and nothing converts them any "
-                "more: requests in other versions than the stored one fail until the "
+                f"{review.name} serves or stores {listed(used)}, which are no longer converted: "
+                "requests for other versions than the stored one fail until the "
                 "CustomResourceDefinition names another webhook"
             )

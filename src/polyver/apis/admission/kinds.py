@@ -90,11 +90,11 @@ class ConvertedKinds:
                 else:
                     converter.convert(review.object, version)
             except (PolyverError, TimeoutError) as error:
-                text = str(error) or f"no answer within {review.timeout:g} s"
+                text = str(error) or f"did not answer within {review.timeout:g} s"
                 return [Cause("", f"Invalid value: it cannot be converted to {version}: {text}")]
             except Exception as error:
                 Log().failure("a conversion failed", error, object=review.name, version=version)
-                text = f"it cannot be converted to {version}, and the log says why"
+                text = f"it cannot be converted to {version}; see the log"
                 return [Cause("", f"Invalid value: {text}")]
         return []
 
@@ -107,10 +107,10 @@ class ConvertedKinds:
         except PolyverError as error:
             raise invalid(review.kind, review.name, [Cause(error.at, error.fact)]) from None
         except TimeoutError:
-            raise internal(f"a hook gave no answer within {review.timeout:g} s") from None
+            raise internal(f"a hook did not answer within {review.timeout:g} s") from None
         except Exception as error:
             Log().failure("a hook failed", error, object=review.name)
-            raise internal("a hook failed, and the log says why") from None
+            raise internal("a hook failed; see the log") from None
 
     async def _timed(self, review: AdmissionRequest, function: Callable[[], T]) -> T:
         threads = self._threads.setdefault(review.kind.resource, DaemonThreadPool(_THREADS))

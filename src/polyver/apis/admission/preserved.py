@@ -22,8 +22,8 @@ def unknown_format_warning(converter: Converter, obj: dict[str, Any]) -> str:
     where = ".".join(converter.keeping.path[:2])
     return (
         f"{where}: the preserved fields of this object ({found}) cannot be read by this release of "
-        "polyver: they are kept as they are and not restored; a release that knows them restores "
-        "them"
+        "polyver: they are kept unchanged and not restored; a release that supports their format "
+        "restores them"
     )
 
 
@@ -32,7 +32,7 @@ def log_unknown_formats(converter: Converter) -> Converter:
 
     def log(found: str, name: str) -> None:
         Log().warning(
-            "preserved fields cannot be read by this release, and are kept as they are",
+            "preserved fields cannot be read by this release, and are kept unchanged",
             kind=f"{converter.kind}.{converter.group}",
             object=name,
             found=found,

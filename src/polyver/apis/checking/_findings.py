@@ -109,7 +109,7 @@ _BREAKING = {
     ),
     "type": (
         "a value is written to a field that has another type in the other version",
-        "Write a rule for it, such as cast, scale, wrap or keyed, or correct the one there is",
+        "Add a rule such as cast, scale, wrap or keyed, or correct the existing one",
     ),
     "value": (
         "a rule writes a value that the schema refuses",

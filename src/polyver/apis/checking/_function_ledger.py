@@ -59,14 +59,12 @@ def _fate(path: str, seen: Mapping[str, int]) -> FieldConversion:
     total = sum(seen.values())
     if not total:
         return FieldConversion(
-            path, "transformed", rules=("function",), exact=False, why="not seen"
+            path, "transformed", rules=("function",), exact=False, why="not observed"
         )
     carried = seen.get("carried", 0)
     if carried == total:
-        return FieldConversion(
-            path, "carried", exact=False, why="the function does not give it back"
-        )
-    why = f"carried in {carried} of {total} objects" if carried else ""
+        return FieldConversion(path, "carried", exact=False, why="the function does not restore it")
+    why = f"preserved in {carried} of {total} objects" if carried else ""
     if seen.get("changed"):
         return FieldConversion(path, "transformed", rules=("function",), exact=not carried, why=why)
     return FieldConversion(path, "kept", (path,), exact=not carried, why=why)

@@ -228,7 +228,7 @@ def _keyed(
     elif rest[1] == rule.key:
         return [TracedValue((*to, VALUE)).by("keyed", exact=False)]
     elif rule.value and rest[1] != rule.value:
-        return [TracedValue((), carried=f"keyed has no place for it in {target}")]
+        return [TracedValue((), carried=f"keyed has no field for it in {target}")]
     else:
         around, inner = (*to, VALUE), rest[2:] if rule.value else rest[1:]
     found = _trace(rule.inside, inner, target, schema, back=back)

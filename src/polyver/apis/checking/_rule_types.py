@@ -99,7 +99,7 @@ class Fit:
             for path in paths:
                 if not side.has(path):
                     at = show((*side.at, *path))
-                    fact = f"the rule {rule.name} names {at}, and {side.version} has no such field"
+                    fact = f"the rule {rule.name} names {at}, but {side.version} has no such field"
                     yield self._found("unknown-field", fact, side, path)
 
     def _found(self, rule: str, fact: str, side: Side, path: Place) -> ConversionFinding:
@@ -109,7 +109,7 @@ class Fit:
     def _dropped(self, rule: DropRule) -> Iterator[ConversionFinding]:
         other = self.source if rule.added else self.target
         if schema_at(other.schema, rule.at) is not None:
-            fact = f"a rule drops it, and {other.version} has it, too"
+            fact = f"a rule drops it, but {other.version} has this field"
             yield self._found("dropped-known", fact, other, rule.at)
 
     def _constant(self, rule: ConstRule) -> Iterator[ConversionFinding]:
@@ -130,7 +130,7 @@ class Fit:
                     yield self._found("value", fact, side, path)
             for each in schema.get("enum") or ():
                 if each not in words:
-                    fact = f"values has no word for {shown(each)}"
+                    fact = f"values does not map {shown(each)}"
                     yield self._found("unmapped", fact, side, path)
 
     def _scalars(self, rule: CastRule | ScaleRule | SplitRule) -> Iterator[ConversionFinding]:
@@ -149,7 +149,7 @@ class Fit:
         schema = schema_at(side.schema, path) or {}
         said = schema.get("type") or expected
         if said != expected and (expected, said) != ("integer", "number"):
-            fact = f"{rule.name} takes it for {_a(expected)}, and the schema says {said}"
+            fact = f"{rule.name} expects {_a(expected)}, but the schema has type {said}"
             yield self._found("type", fact, side, path)
 
     def _nested(
@@ -191,13 +191,13 @@ def _shapes(rule: ConversionRule, one: Side, other: Side, kind: str) -> Iterator
     elif isinstance(rule, EachRule):
         expected = ((one, ["array", "object"]), (other, ["array", "object"]))
     if isinstance(rule, EachRule) and {_type(one), _type(other)} == {"array", "object"}:
-        fact = f"each needs a list in both versions, or a map; {other.version} has another"
+        fact = f"each needs a list in both versions, or a map in both; {other.version} differs"
         yield found("type", kind, fact, versions=(one.version,), path=show(one.at))
     for side, kinds in expected:
         said = (side.schema or {}).get("type") or kinds[0]
         if said not in kinds:
             needed = " or ".join(_a(_WORDS[each]) for each in kinds)
-            fact = f"{rule.name} needs {needed}, and the schema says {said}"
+            fact = f"{rule.name} needs {needed}, but the schema has type {said}"
             yield found("type", kind, fact, versions=(side.version,), path=show(side.at))
 
 
@@ -234,7 +234,9 @@ def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Conv
             if stop.place != place:
                 fact += f", where it is {show(stop.place)}"
             versions = (source.version, target.version)
-            yield found("type", kind, f"{fact}, and no rule", versions=versions, path=show(place))
+            yield found(
+                "type", kind, f"{fact}, without a rule", versions=versions, path=show(place)
+            )
 
 
 def fits(before: Schema, after: Schema) -> bool:

@@ -64,7 +64,7 @@ def _values(
     for value in values:
         if not is_type_of(value, here.schema or {}):
             said = (here.schema or {}).get("type")
-            fact = f"{rule.name} writes {shown(value)}, and the schema says {said}"
+            fact = f"{rule.name} writes {shown(value)}, but the schema has type {said}"
             yield _found(fit, here, fact)
 
 
@@ -79,7 +79,7 @@ def _passed_on(
     if fits(one.schema or {}, other.schema or {}) or fits(other.schema or {}, one.schema or {}):
         return
     types = [(side.schema or {}).get("type") for side in (one, other)]
-    fact = f"{rule.name} hands on {types[0]} to {show(other.at)} of {other.version}, "
+    fact = f"{rule.name} copies {types[0]} to {show(other.at)} of {other.version}, "
     yield _found(fit, one, f"{fact}which is {types[1]}")
 
 

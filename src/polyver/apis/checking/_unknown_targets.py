@@ -122,7 +122,7 @@ def _problems(ends: _Ends, block: RuleBlock, holder: Document) -> Iterator[Polyv
         missing = [*ends.missing(rule)]
         for each in missing:
             at = show((*each.end.at, *each.path))
-            fact = f"{name} writes {at}, and {each.end.version} has no such field"
+            fact = f"{name} writes {at}, but {each.end.version} has no such field"
             hint = "correct the path, or add the field to the schema"
             yield part.error(fact, *_key(part.value, each), hint=hint)
         if not missing and isinstance(rule, MoveRule | EachRule | WrapRule):

@@ -76,7 +76,7 @@ def compared(
     """Yield a finding for each change from the earlier definitions that may break their users."""
     for name, old in before.definitions.items():
         if name not in definitions:
-            yield found("kind-removed", name, f"it is defined in {against}, and not here")
+            yield found("kind-removed", name, f"it is defined in {against}, but not here")
             continue
         now = definitions[name]
         for each in compare_definitions(_comparable(old, now), crd_of(now)):
@@ -93,12 +93,12 @@ def behaving(
         converter = subject.converter
         known = before.conversions.get((converter.group, converter.kind))
         if known is not None:
-            with progress_bar(f"{subject.name}, then and now", examples) as progress:
+            with progress_bar(f"{subject.name}, before and now", examples) as progress:
                 yield from compare_behaviour(
                     subject, known, examples=examples, seed=seed, progress=progress
                 )
         elif len(_versions_then(subject, before) & {*converter.versions}) > 1:
-            text = f"{against} has no conversions of {subject.name}: only schemas were compared"
+            text = f"{against} has no conversions of {subject.name}: only schemas are compared"
             warn(text)
 
 
@@ -123,14 +123,14 @@ def _on_cluster(against: str, names: Sequence[str]) -> Earlier:
     context = against.removeprefix(CLUSTER)
     server, found = definitions_on(context, names)
     if not found:
-        warn(f"{server} has none of {listed(names)}: nothing was compared")
+        warn(f"{server} has none of {listed(names)}: nothing is compared")
         return Earlier()
     try:
         documents = documents_on(context, [_CONVERSIONS])
     except ApiError as error:
         if error.code != HTTPStatus.FORBIDDEN:
             raise
-        warn(f"{error.message}: only schemas were compared")
+        warn(f"{error.message}: only schemas are compared")
         return Earlier(found)
     documents = [each for each in documents if _name_of(each) in found]
     return Earlier(found, _conversions_in(documents, map(definition_of, found.values())))
@@ -161,7 +161,7 @@ def _conversions_in(
             key = (declared.group, declared.kind)
             converter = build_converter(declared, known.get(key))
         except PolyverError as error:
-            warn(f"nothing is compared with a Conversion of before: {error}")
+            warn(f"the earlier Conversion is not compared: {error}")
             continue
         versions = known[key].versions if key in known else ()
         schemas = {each.name: each.schema for each in versions if each.schema is not None}
@@ -174,7 +174,7 @@ def _of_revision(
     revision: str, kinds: Sequence[str], conversions: Sequence[str]
 ) -> Iterator[Earlier]:
     if revision.startswith("-"):
-        raise Misused(f"{revision} is neither a file nor a revision of git", hint=_ALSO)
+        raise Misused(f"{revision} is neither a file nor a git revision", hint=_ALSO)
     top = Path(_git("rev-parse", "--show-toplevel", revision=revision).decode().strip())
     archive = _git("archive", "--format=tar", f"{revision}^{{commit}}", revision=revision, at=top)
     with TemporaryDirectory() as folder:
@@ -221,7 +221,7 @@ def _git(*arguments: str, revision: str, at: Path | None = None) -> bytes:
         raise UnreadableInput(f"git cannot be run: {error.strerror}", at=revision) from None
     if ran.returncode:
         said = ran.stderr.decode(errors="replace").strip().splitlines()
-        fact = f"{revision} is neither a file nor a revision that git knows here"
+        fact = f"{revision} is neither a file nor a git revision"
         why = f": {said[-1].removeprefix('fatal: ')}" if said else ""
         raise UnreadableInput(f"{fact}{why}", hint=_ALSO)
     return ran.stdout

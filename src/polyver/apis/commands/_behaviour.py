@@ -72,7 +72,7 @@ def _asked(process: subprocess.Popen[str], question: Object | None, revision: st
         process.stdin.flush()
     line = process.stdout.readline()
     if not line:
-        raise UnreadableInput(f"the conversions of {revision} ended while they were compared")
+        raise UnreadableInput(f"the conversions of {revision} ended during the comparison")
     found: Object = json.loads(line)
     return found
 

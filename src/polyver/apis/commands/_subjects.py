@@ -53,7 +53,7 @@ def load_subjects(
     loaded.definitions |= {each.name: each for each in known.values()}
     loaded.subjects.sort(key=lambda each: each.name)
     if not loaded.subjects and not loaded.findings and not loaded.definitions:
-        raise UnreadableInput("no kind is there", at=", ".join([*kinds, *conversions]))
+        raise UnreadableInput("no kind was found", at=", ".join([*kinds, *conversions]))
     return loaded
 
 

@@ -42,44 +42,45 @@ def check(
     form: Annotated[_CheckFormat, Parameter(name=["-o"])] = _CheckFormat.TEXT,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Check conversions on drawn objects, rules beside schemas, and what became incompatible.
+    """Check conversions on generated objects, rules against schemas, and incompatible changes.
 
-    Prints what becomes of each field between each two versions, then every finding with the
-    smallest object that shows it. Ends with 1 if anything is breaking.
+    Prints how each field is converted between each two versions, then every finding with the
+    smallest object that reproduces it. The exit code is 1 if a finding is breaking.
 
     Example: polyver check myproject.kinds --against main
 
     Parameters
     ----------
     kinds
-        Where the kinds are: modules (myproject.kinds), .py files, files with
-        CustomResourceDefinitions, or folders of these. Without any, and without --conversions, as
-        pyproject.toml says: [tool.polyver] kinds = ["myproject.kinds"].
+        The kinds: modules (myproject.kinds), .py files, files with CustomResourceDefinitions, or
+        folders of these. Default, without --conversions: the modules that pyproject.toml lists
+        ([tool.polyver] kinds = ["myproject.kinds"]).
     conversions
-        A file or folder with Conversions, and with the CustomResourceDefinitions that they are
-        for; may be given several times.
+        A file or folder with Conversions and their CustomResourceDefinitions; repeatable.
     examples
-        How many objects of each kind are tried. 0 tries none, and does not need hypothesis.
+        The number of objects to generate for each kind. 0 generates none, and does not need
+        hypothesis.
     seed
-        What the objects are drawn from: the same seed draws the same ones. Each run prints its own.
+        The seed of the generated objects: the same seed generates the same objects. Each run
+        prints its seed.
     against
-        What was before: a file or folder with CustomResourceDefinitions and Conversions; a git
-        revision, from which the same kinds are read; or cluster: for those on the cluster of the
-        current context, cluster:CONTEXT for another one. What users of that would lose is found,
-        and every field that the conversions of now show otherwise than those of then, with the
-        smallest object. --examples 0 compares schemas alone.
+        The earlier state to compare with: a file or folder with CustomResourceDefinitions and
+        Conversions; a git revision, from which the same kinds are read; cluster: for the cluster
+        of the current context, or cluster:CONTEXT. Reports incompatible changes, and each field
+        that the conversions show differently than before, with the smallest object. With
+        --examples 0 only schemas are compared.
     strict
-        End with 1 for risky findings, too.
+        Exit with 1 for risky findings, too.
     form
-        What to print.
+        The output format.
     traceback
-        Show the traceback too when code of yours fails.
+        Also print the traceback if your code fails.
     """
     from polyver.apis.commands._subjects import load_subjects
     from polyver.apis.commands.check_output import print_text
 
     if against == "":
-        raise Misused("--against names nothing")
+        raise Misused("--against is empty")
     seed = secrets.randbelow(2**32) if seed is None else seed
     loaded = load_subjects(kinds, conversions, show_traceback=traceback)
     checked = [*_checked(loaded.subjects, examples, seed)]
@@ -158,6 +159,6 @@ def _conclude(findings: Sequence[ConversionFinding], seed: int, *, strict: bool)
     bad = [each for each in findings if strict or each.severity is FindingSeverity.BREAKING]
     if bad:
         drawn = any(each.example for each in bad)
-        hint = f"--seed {seed} tries the same objects again" if drawn else ""
+        hint = f"--seed {seed} generates the same objects again" if drawn else ""
         word = "" if strict else "breaking "
         raise ProblemsFound(f"{len(bad)} {word}finding{'s' * (len(bad) > 1)}", hint=hint)

@@ -24,8 +24,8 @@ def _limit(path: Sequence[str]) -> str:
     where = f"the annotation {ANNOTATION}" if in_annotation else f"the field {'.'.join(path)}"
     what = "all annotations" if in_annotation else "whole objects"
     return (
-        f"What is carried is in {where}: clients that write {what} anew drop it, unless polyver's "
-        "admission puts it back."
+        f"Preserved fields are stored in {where}. A client that replaces {what} removes them, "
+        "unless the admission webhook of polyver restores them."
     )
 
 
@@ -77,17 +77,17 @@ def _print_ledger(subject: CheckedKind, ledger: Ledger) -> None:
     if kept:
         print_lines(f"kept: {listed(kept)}")
     if ledger.observed:
-        print_lines("seen on the objects that were tried: functions do not say what they do")
+        print_lines("observed on the test objects, because functions do not declare their changes")
     if not ledger.complete:
-        print_lines(f"{ledger.source} has no schema: what no rule names is passed on")
+        print_lines(f"{ledger.source} has no schema: fields without a rule are copied")
     print_lines("")
 
 
 def _row(fate: FieldConversion) -> tuple[str, str, str]:
     if fate.how == "carried":
-        return fate.path, "carried", fate.why
+        return fate.path, "preserved", fate.why
     to = "" if fate.to == (fate.path,) or not fate.to else f" → {', '.join(fate.to)}"
-    rest = "" if fate.exact else fate.why or "what does not fit is carried"
+    rest = "" if fate.exact else fate.why or "other values are preserved"
     return fate.path, f"{', '.join(fate.rules) or fate.how}{to}", rest
 
 
@@ -108,7 +108,7 @@ def finding_lines(finding: ConversionFinding) -> Iterator[str]:
 def _example(example: Counterexample) -> Iterator[str]:
     yield from _yaml(example.given)
     if example.edited is not None:
-        yield from ("# and with the edit", *_yaml(example.edited))
+        yield from ("# after the edit", *_yaml(example.edited))
     if example.expected is not None and example.got is not None:
         pair = _yaml(example.expected), _yaml(example.got)
         yield from unified_diff(*pair, "expected", "found", lineterm="", n=1)

@@ -27,7 +27,7 @@ def load_converters(
     """
     found = _converters(paths, _kinds(kinds, show_traceback=show_traceback))
     if not found:
-        raise UnreadableInput("no Conversion is there", at=", ".join([*paths, *kinds]))
+        raise UnreadableInput("no Conversion was found", at=", ".join([*paths, *kinds]))
     return found
 
 
@@ -45,7 +45,7 @@ def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> ReviewHandle
     hooked = [each for each in declared if any(map(any, map(each.has_hooks, each.versions)))]
     admitted = frozenset(converters) | {(each.group, each.kind) for each in hooked}
     if not admitted:
-        fact = "no Conversion is there, and no kind with hooks"
+        fact = "no Conversion and no kind with hooks was found"
         raise UnreadableInput(fact, at=", ".join([*paths, *kinds]))
     named = {each.definition().name: each for each in hooked}
     link = ConvertedKinds(lambda kind: converters.get((kind.group, kind.kind)), named)

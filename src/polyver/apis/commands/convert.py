@@ -35,38 +35,39 @@ def convert(
     explain: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Print objects as they are in another version of their kind; nothing of them is lost.
+    """Convert objects to another version of their kind, without loss, and print them.
 
     Example: polyver convert -f crontab.yaml --conversions conversions/ --to stable.example.com/v2
 
     Parameters
     ----------
     file
-        A file or folder with the objects, or - for standard input; repeatable. Lists are taken
-        apart.
+        A file or folder with the objects, or - for standard input; repeatable. The items of lists
+        are converted one by one.
     to
-        The version to convert to: GROUP/VERSION. Objects of other groups are left as they are.
+        The version to convert to: GROUP/VERSION. Objects of other groups are not changed.
     conversions
-        A file or folder with Conversions; repeatable. CustomResourceDefinitions among them say
-        which fields each version has.
+        A file or folder with Conversions; repeatable. CustomResourceDefinitions among them define
+        the fields of each version.
     kinds
-        Where kinds are that are declared in Python, as for `polyver crds`; repeatable.
+        A module, file or folder with kinds declared in Python, as for `polyver crds`; repeatable.
     output
-        What to print.
+        The output format.
     explain
-        Say also, on standard error, what each object carries that this version cannot express.
+        Also print, on standard error, the preserved fields of each object: fields that this
+        version cannot express.
     traceback
-        Show the traceback too when code of yours fails.
+        Also print the traceback if your code fails.
     """
     group, version = _target(to)
     if not conversions and not kinds:
-        raise Misused("nothing says how to convert", hint="name --conversions or --kinds")
+        raise Misused("no conversion is given", hint="pass --conversions or --kinds")
     from polyver.apis.commands.conversions import load_converters
 
     converters = load_converters(conversions or [], kinds or [], show_traceback=traceback)
     if group not in {key[0] for key in converters}:
         known = listed(sorted({key[0] for key in converters}))
-        raise UnknownName(f"no conversion is for {group}", at="--to", hint=f"known: {known}")
+        raise UnknownName(f"no conversion for {group}", at="--to", hint=f"known: {known}")
     made = [
         _converted(document, converters, group, version)
         for document in _objects(read_manifests(file))
@@ -79,7 +80,7 @@ def convert(
 def _target(text: str) -> Key:
     group, _, version = text.rpartition("/")
     if not group or not version:
-        raise Misused(f"{text!r} is no version of a group", at="--to", hint="write GROUP/VERSION")
+        raise Misused(f"{text!r} is not GROUP/VERSION", at="--to", hint="write GROUP/VERSION")
     return group, version
 
 
@@ -88,7 +89,7 @@ def _objects(documents: Sequence[Document]) -> Iterator[Document]:
     for document in documents:
         value = document.value
         if not isinstance(value, Mapping):
-            raise document.error("this is no object")
+            raise document.error("this is not an object")
         if isinstance(value.get("items"), list) and str(value.get("kind", "")).endswith("List"):
             for number in range(len(value["items"])):
                 yield document.part("items", number)
@@ -101,7 +102,7 @@ def _converted(
 ) -> Object:
     value = document.value
     if not isinstance(value, dict):
-        raise document.error("this is no object")
+        raise document.error("this is not an object")
     own, _, _ = str(value.get("apiVersion", "")).rpartition("/")
     found = converters.get((own, str(value.get("kind", ""))))
     if own != group or found is None:
@@ -126,13 +127,13 @@ def _explain(made: Sequence[Object], converters: Mapping[Key, Converter]) -> Non
         if found and (strange := found.unknown_format(obj)):
             warn(
                 f"{name} has preserved fields that this release cannot read ({strange}); they are "
-                "kept as they are and not restored"
+                "kept unchanged and not restored"
             )
         for version, fields in (found.carried(obj) if found else {}).items():
-            warn(f"{name} carries of {version}: {listed(fields)}")
+            warn(f"{name} has preserved fields of {version}: {listed(fields)}")
     for (group, kind), converter in converters.items():
         if unknown := [each for each in converter.versions if each not in converter.schemas]:
             warn(
                 f"{kind} of {group} has no schema for {listed(unknown)}, so fields that a version "
-                "lacks cannot be told, and are passed on"
+                "lacks cannot be detected, and are copied"
             )

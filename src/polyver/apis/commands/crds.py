@@ -39,41 +39,44 @@ def crds(
     admission: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Write the CustomResourceDefinitions of kinds, the same to the byte each time.
+    """Write the CustomResourceDefinitions of kinds; the output is deterministic.
 
     Example: polyver crds myproject.kinds --output config/crds --webhook-service shop/hooks
 
     Parameters
     ----------
     kinds
-        Where the kinds are: modules (myproject.kinds), .py files, files with
-        CustomResourceDefinitions, v1beta1 ones too, or folders of these; of a folder, Python that
-        does not mention polyver is not run. Without any, as pyproject.toml says: [tool.polyver]
-        kinds = ["myproject.kinds"].
+        The kinds: modules (myproject.kinds), .py files, files with CustomResourceDefinitions (v1
+        or v1beta1), or folders of these. In a folder, Python files that do not mention polyver are
+        not run. Default: the modules that pyproject.toml lists ([tool.polyver] kinds =
+        ["myproject.kinds"]).
     form
-        What to write.
+        The output format.
     output
-        A folder for one file per kind, or a file for all; without it they are printed.
+        A folder for one file per kind, or one file for all. Default: standard output.
     check
-        Write nothing; show what differs from the files in --output, and end with 1 if anything.
+        Write nothing; show differences from the files in --output, and exit with 1 if there are
+        any.
     webhook_service
-        The service that converts kinds with several versions: NAMESPACE/NAME[:PORT].
+        The Service of the conversion webhook, for kinds with several versions:
+        NAMESPACE/NAME[:PORT].
     webhook_url
-        The URL that converts them, outside of the cluster.
+        The URL of the conversion webhook, if it is outside the cluster.
     webhook_ca
-        A file with the authorities, as PEM, that API servers trust when they ask that webhook.
+        A PEM file with the certificate authorities that API servers trust for this webhook.
     inject_ca_from
-        The certificate from which cert-manager fills in the CA: NAMESPACE/NAME.
+        The Certificate from which cert-manager injects the CA: NAMESPACE/NAME.
     admission
-        Write the MutatingWebhookConfiguration and ValidatingWebhookConfiguration as well, by which
-        API servers ask the same webhook about writes: hooks, and all that is converted.
+        Also write a MutatingWebhookConfiguration and a ValidatingWebhookConfiguration for the same
+        webhook, for hooks and for kinds that are converted.
     traceback
-        Show the traceback too when code of yours fails.
+        Also print the traceback if your code fails.
     """
     if output in [each.value for each in ManifestFormat]:
-        raise Misused(f"--output {output} names a file", hint=f"for a format write -o {output}")
+        hint = f"for a format, write -o {output}"
+        raise Misused(f"--output {output} names a file, not a format", hint=hint)
     if check and output is None:
-        raise Misused("--check has nothing to compare with", hint="say where with --output")
+        raise Misused("--check needs --output", hint="name the files with --output")
     webhook = _webhook(webhook_service, webhook_url, webhook_ca, inject_ca_from)
     asked = _admission(webhook) if admission else None
     found = load_kinds(kinds, show_traceback=traceback)
@@ -93,7 +96,7 @@ def _webhook(
     from polyver.kube.objects.webhooks import Webhook
 
     if service and url:
-        raise Misused("--webhook-service and --webhook-url cannot both be")
+        raise Misused("--webhook-service and --webhook-url exclude each other")
     if not service and not url:
         for option, given in (("--inject-ca-from", inject), ("--webhook-ca", ca)):
             if given:
@@ -118,7 +121,7 @@ def _bundle(file: Path | None) -> str:
         return ""
     from cryptography import x509
 
-    hint = "name the ca.crt that `polyver serve` tells of"
+    hint = "pass the ca.crt that `polyver serve` prints"
     try:
         content = file.read_bytes()
         x509.load_pem_x509_certificates(content)
@@ -127,7 +130,7 @@ def _bundle(file: Path | None) -> str:
         raise UnreadableInput(fact, at="--webhook-ca", hint=hint) from None
     except ValueError:
         raise UnreadableInput(
-            f"{file} holds no certificate", at="--webhook-ca", hint=hint
+            f"{file} contains no certificate", at="--webhook-ca", hint=hint
         ) from None
     return base64.b64encode(content).decode()
 
@@ -141,7 +144,7 @@ def _admission(webhook: Webhook | None) -> Webhook:
     server, _, path = webhook.url.removeprefix("https://").partition("/")
     if path not in ("", _CONVERT.removeprefix("/")):
         hint = f"write https://HOST:PORT{_CONVERT}, as `polyver serve` prints it"
-        raise Misused(f"nothing says where /{path} takes other reviews", hint=hint)
+        raise Misused(f"/{path} is not the address of the webhook", hint=hint)
     return replace(webhook, url=f"https://{server}")
 
 
@@ -161,7 +164,7 @@ def _manifests(
         found["admission"] = configurations(wanted, asked)
         if not wanted:
             del found["admission"]
-            warn("no kind has hooks or is converted, so there is no write to ask about")
+            warn("no kind has hooks or conversions, so no webhook is needed")
     return found
 
 
@@ -172,8 +175,8 @@ def _warn(kinds: Sequence[Kind], webhook: Webhook | None) -> None:
         if len(definition.versions) > 1 and not told:
             names = listed([version.name for version in definition.versions])
             warn(
-                f"nobody is said to convert {definition.kind} between {names}, so a cluster would "
-                'change its apiVersion only; say who with --webhook-service, or strategy="None"'
+                f"no webhook converts {definition.kind} between {names}, so a cluster would change "
+                'only its apiVersion; pass --webhook-service, or declare strategy="None"'
             )
 
 
@@ -216,7 +219,7 @@ def _compare(texts: dict[Path, str]) -> None:
             names = str(path) if found else "/dev/null", str(path)
             print_lines(*unified_diff(found.splitlines(), text.splitlines(), *names, lineterm=""))
     if stale:
-        fact = f"out of date: {listed(stale)}"
+        fact = f"outdated: {listed(stale)}"
         raise OutOfDate(fact, hint="run the command without --check")
 
 

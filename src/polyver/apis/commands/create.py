@@ -10,7 +10,7 @@ from polyver.cli.output import print_lines, warn
 
 app = App(
     name="create",
-    help="""Start a project of kinds, or add to one.
+    help="""Create a project with kinds, or extend one.
 
 Example: polyver create api --group stable.example.com --version v1 --kind CronTab""",
 )
@@ -28,32 +28,32 @@ def api(
     output: str | None = None,
     dry_run: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Write a kind with its controller and tests, or another version of one that is there.
+    """Create a kind with its controller and tests, or add a version to an existing kind.
 
-    The first version of a kind gets a module, a controller and tests, in a project that is made
-    if there is none. Every other version is a copy of the one that was declared last, with an edge
-    between them and a table of tests. Files that are there are only added to.
+    The first version of a kind gets a module, a controller and tests, in a project that is created
+    if needed. Every other version is a copy of the version that was declared last, with an edge
+    (a conversion) between them and a table of tests. Existing files are only extended.
 
     Example: polyver create api --group stable.example.com --version v2 --kind CronTab --storage
 
     Parameters
     ----------
     group
-        The API group, a domain.
+        The API group, a domain name.
     version
         The API version: v1, v2beta1.
     kind
         The kind, in CamelCase.
     storage
-        Store objects in this version from now on; the first version of a kind always is stored.
+        Make this version the storage version; the first version of a kind always is.
     plural
-        What many of them are called, if it does not follow from the kind.
+        The plural name, if it cannot be derived from the kind.
     scope
-        Whether objects are in namespaces or not; Namespaced if nothing is said.
+        The scope of the objects. Default: Namespaced.
     output
-        The folder of the project; without it, this one.
+        The folder of the project. Default: the current folder.
     dry_run
-        Write nothing; say what would be.
+        Write nothing; print the files that would be written.
     """
     from polyver.apis.commands.scaffold import NewApi, plan, read_project, write_all
 
@@ -68,6 +68,6 @@ def api(
     if planned.added is None:
         return
     added = planned.added
-    print_lines(f"{version} is a copy of {added.source}; {added.stored} is stored")
+    print_lines(f"{version} is a copy of {added.source}; the storage version is {added.stored}")
     if added.extend:
-        warn(f"{added.extend} converts between all versions, and does not know {version} yet")
+        warn(f"{added.extend} converts between all versions, but does not handle {version} yet")

@@ -37,7 +37,7 @@ def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Ki
         other = found.setdefault(definition.name, kind)
         if other is not kind and crd_of(other.definition()) != crd_of(definition):
             places = f"{other.place} and {kind.place}"
-            raise UnreadableInput(f"{definition.name} is there twice", at=places)
+            raise UnreadableInput(f"{definition.name} is declared twice", at=places)
     return [found[name] for name in sorted(found)]
 
 
@@ -57,16 +57,16 @@ def _project() -> tuple[Path, list[str]]:
         file = folder / "pyproject.toml"
         if file.is_file():
             return folder, _kinds_in(file)
-    raise Misused("no kinds are named", hint=_HINT)
+    raise Misused("no kinds are given", hint=_HINT)
 
 
-_HINT = "name modules, files or folders, or write [tool.polyver] kinds = […] in pyproject.toml"
+_HINT = "pass modules, files or folders, or set [tool.polyver] kinds = […] in pyproject.toml"
 
 
 def _kinds_in(file: Path) -> list[str]:
     found = kinds_said(_project_file(file), shown(file))
     if found is None:
-        raise Misused("no kinds are named", at=shown(file), hint=_HINT)
+        raise Misused("no kinds are given", at=shown(file), hint=_HINT)
     return found
 
 
@@ -122,7 +122,7 @@ def _found(name: str, folder: Path, *, show_traceback: bool) -> Iterator[Kind]:
             traceback.print_exception(failed.error)
         raise told(failed) from None
     if not kinds:
-        raise UnreadableInput(f"{shown(path) if is_path else name} holds no kind")
+        raise UnreadableInput(f"{shown(path) if is_path else name} contains no kind")
     yield from kinds
 
 

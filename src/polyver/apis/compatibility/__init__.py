@@ -6,7 +6,7 @@ Every finding is plain data: its path, its severity, the fact and the advice.
 >>> after = {"type": "object", "properties": {"size": {"type": "integer", "maximum": 9}}}
 >>> [finding] = compare_schemas(before, after)
 >>> finding.path, finding.severity.value, finding.fact
-('size', 'breaking', 'maximum is new: 9')
+('size', 'breaking', 'maximum was added: 9')
 """
 
 from polyver.apis.compatibility._definitions import compare_definitions

@@ -29,7 +29,7 @@ def compare_alternatives(place: SchemaPair) -> Iterator[CompatibilityFinding]:
         if _without(old, new) or _without(new, old):
             fits = not new or _WIDENED[name](old, new)
             rule = "alternatives-widened" if fits else "alternatives-changed"
-            fact = f"{name} {'is new' if not old else 'changed' if new else 'is gone'}"
+            fact = f"{name} {'was added' if not old else 'changed' if new else 'was removed'}"
             yield place.found(rule, fact)
 
 

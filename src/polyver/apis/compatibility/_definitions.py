@@ -41,7 +41,7 @@ def _compare(old: Definition, new: Definition) -> Iterator[CompatibilityFinding]
     yield from _compare_names(before, after)
     yield from _compare_conversion(before, after)
     if before.get("preserveUnknownFields") and not after.get("preserveUnknownFields"):
-        fact = "unknown fields were kept in every version"
+        fact = "unknown fields were kept in all versions"
         yield found("unknown-dropped", "spec.preserveUnknownFields", fact)
     versions, others = _versions(before), _versions(after)
     yield from _compare_storage(versions, others)
@@ -52,7 +52,7 @@ def _compare(old: Definition, new: Definition) -> Iterator[CompatibilityFinding]
         else:
             yield _removed(name, version, stored)
     for name in (each for each in others if each not in versions):
-        yield found("version-added", f"spec.versions[{name}]", f"{name} is new", version=name)
+        yield found("version-added", f"spec.versions[{name}]", f"{name} was added", version=name)
 
 
 def _versions(spec: Mapping[str, Any]) -> dict[str, Version]:
@@ -66,10 +66,10 @@ def _stored(definition: Definition) -> Sequence[str]:
 def _removed(name: str, version: Version, stored: set[str]) -> CompatibilityFinding:
     path = f"spec.versions[{name}]"
     if name in stored or version.get("storage"):
-        fact = f"{name} is gone, and objects are stored in it"
+        fact = f"{name} was removed, but objects are stored in it"
         return found("stored-version-removed", path, fact, version=name)
     rule = "served-version-removed" if version.get("served") else "version-removed"
-    return found(rule, path, f"{name} is gone", version=name)
+    return found(rule, path, f"{name} was removed", version=name)
 
 
 def _compare_names(
@@ -78,12 +78,12 @@ def _compare_names(
     for path in _FIXED:
         before, after = _at(old, path), _at(new, path)
         if before != after:
-            fact = f"{shown(before)} became {shown(after)}"
+            fact = f"{shown(before)} changed to {shown(after)}"
             yield found("identity-changed", f"spec.{'.'.join(path)}", fact)
     names, others = _named(old), _named(new)
     for key in ("singular", "listKind"):
         if names[key] != others[key]:
-            fact = f"{shown(names[key])} became {shown(others[key])}"
+            fact = f"{shown(names[key])} changed to {shown(others[key])}"
             yield found("names-changed", f"spec.names.{key}", fact)
     for key in ("shortNames", "categories"):
         yield from _compare_set(names[key], others[key], f"spec.names.{key}")
@@ -111,9 +111,9 @@ def _compare_set(
     old: Sequence[str], new: Sequence[str], path: str
 ) -> Iterator[CompatibilityFinding]:
     for name in (each for each in old if each not in new):
-        yield found("names-changed", path, f"{name} is gone")
+        yield found("names-changed", path, f"{name} was removed")
     for name in (each for each in new if each not in old):
-        yield found("names-added", path, f"{name} is new")
+        yield found("names-added", path, f"{name} was added")
 
 
 def _compare_conversion(
@@ -121,7 +121,9 @@ def _compare_conversion(
 ) -> Iterator[CompatibilityFinding]:
     before, after = (_at(spec, ("conversion", "strategy")) or "None" for spec in (old, new))
     if before != after:
-        yield found("conversion-changed", "spec.conversion.strategy", f"{before} became {after}")
+        yield found(
+            "conversion-changed", "spec.conversion.strategy", f"{before} changed to {after}"
+        )
 
 
 def _compare_storage(
@@ -132,7 +134,7 @@ def _compare_storage(
         for versions in (old, new)
     )
     if before and after and before != after:
-        fact = f"{', '.join(before)} was stored, and {', '.join(after)} is now"
+        fact = f"{', '.join(before)} was the storage version, {', '.join(after)} is now"
         path = f"spec.versions[{after[0]}].storage"
         yield found("storage-moved", path, fact, version=after[0])
 
@@ -157,23 +159,23 @@ def _changes(old: Version, new: Version) -> Iterator[_Change]:
     if bool(old.get("served")) is not bool(new.get("served")):
         served = bool(new.get("served"))
         rule = "version-served" if served else "version-unserved"
-        yield rule, "served", f"it is {'' if served else 'not '}served now"
+        yield rule, "served", f"it is {'now' if served else 'no longer'} served"
     if new.get("deprecated") and not old.get("deprecated"):
-        yield "version-deprecated", "deprecated", "it is deprecated now"
+        yield "version-deprecated", "deprecated", "it is now deprecated"
     yield from _subresource_changes(old.get("subresources") or {}, new.get("subresources") or {})
     yield from _selectable_changes(old, new)
     columns = "additionalPrinterColumns"
     if not same(old.get(columns) or [], new.get(columns) or []):
-        yield "columns-changed", columns, "the columns are others"
+        yield "columns-changed", columns, "the columns changed"
 
 
 def _subresource_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[_Change]:
     for name in ("status", "scale"):
         before, after = old.get(name), new.get(name)
         if before is not None and after is None:
-            yield f"{name}-removed", f"subresources.{name}", f"{name} is gone"
+            yield f"{name}-removed", f"subresources.{name}", f"{name} was removed"
         elif before is None and after is not None:
-            yield f"{name}-added", f"subresources.{name}", f"{name} is new"
+            yield f"{name}-added", f"subresources.{name}", f"{name} was added"
     scale, other = old.get("scale"), new.get("scale")
     if scale is not None and other is not None and not same(scale, other):
         fields = sorted(each for each in {*scale, *other} if scale.get(each) != other.get(each))
@@ -185,6 +187,6 @@ def _selectable_changes(old: Version, new: Version) -> Iterator[_Change]:
         [field["jsonPath"] for field in each.get("selectableFields") or ()] for each in (old, new)
     )
     for path in (each for each in before if each not in after):
-        yield "selectable-removed", "selectableFields", f"{path} is gone"
+        yield "selectable-removed", "selectableFields", f"{path} was removed"
     for path in (each for each in after if each not in before):
-        yield "selectable-added", "selectableFields", f"{path} is new"
+        yield "selectable-added", "selectableFields", f"{path} was added"

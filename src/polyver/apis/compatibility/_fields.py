@@ -29,8 +29,8 @@ class _UnknownFieldHandling(Enum):
     """Treatment of a key that has no schema."""
 
     DROPPED = "dropped"
-    KEPT = "kept as it is"
-    EMPTIED = "kept, but for what is in objects"
+    KEPT = "kept"
+    EMPTIED = "kept, except inside objects"
     REFUSED = "refused"
 
 
@@ -119,13 +119,15 @@ def _compare_fate(
         assert not isinstance(old, _UnknownFieldHandling)
         yield from _compare_lost(place, name, old, new)
     elif old not in _LOSING:
-        yield place.found("field-claimed", f"{type_name(new)} is new among unknown fields", at=path)
+        yield place.found(
+            "field-claimed", f"{type_name(new)} was added where unknown fields were kept", at=path
+        )
     else:
         yield _added(place, name, new)
 
 
 def _added(place: SchemaPair, name: str, new: Schema) -> CompatibilityFinding:
-    path, fact, rule = path_to(place.path, name), f"{type_name(new)} is new", "field-added"
+    path, fact, rule = path_to(place.path, name), f"{type_name(new)} was added", "field-added"
     if new.get("default") is not None:
         fact = f"{fact}, with the default {shown(new['default'])}"
         rule = "field-filled-in" if _is_looked_at(place) else "field-added"
@@ -151,17 +153,17 @@ def _compare_lost(
 ) -> Iterator[CompatibilityFinding]:
     path = path_to(place.path, name)
     if _keeps(fate, old):
-        yield place.found("field-freed", f"{type_name(old)} has no schema any more", at=path)
+        yield place.found("field-freed", f"{type_name(old)} no longer has a schema", at=path)
         if old.get("default") is not None:
             required = name in (place.new.get("required") or ())
             rule = "required-exposed" if required else "default-removed"
-            yield place.found(rule, f"default is gone: it was {shown(old['default'])}", at=path)
+            yield place.found(rule, f"default was removed: it was {shown(old['default'])}", at=path)
         return
     other = _renamed(place, name)
     rule = "field-renamed" if other else "field-removed"
-    more = f"; {other} is new and has the same schema" if other else ""
+    more = f"; the new field {other} has the same schema" if other else ""
     yield place.found(
-        rule, f"{type_name(old)} is gone, and {fate.value}{more}", at=path, other=other
+        rule, f"{type_name(old)} was removed; values are {fate.value}{more}", at=path, other=other
     )
 
 
@@ -179,15 +181,17 @@ def _compare_required(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     for name in (each for each in new if each not in old and not _is_always_there(place, each)):
         path = path_to(place.path, name)
         if fields.get(name, {}).get("default") is not None:
-            yield place.found("required-filled-in", "it is required now, and filled in", at=path)
+            yield place.found(
+                "required-filled-in", "it is now required, and has a default", at=path
+            )
         elif isinstance(_child(place.old, name), _UnknownFieldHandling):
-            yield place.found("required-field-added", "it is new and required", at=path)
+            yield place.found("required-field-added", "it is a new required field", at=path)
         else:
-            yield place.found("required-added", "it is required now", at=path)
+            yield place.found("required-added", "it is now required", at=path)
     for name in (each for each in old if each not in new):
         path = path_to(place.path, name)
         if not isinstance(_child(place.new, name), _UnknownFieldHandling):
-            yield place.found("required-removed", "it is not required any more", at=path)
+            yield place.found("required-removed", "it is no longer required", at=path)
 
 
 def _is_always_there(place: SchemaPair, name: str) -> bool:
@@ -206,11 +210,15 @@ def _compare_rest(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPa
             fact = f"unknown fields were {old.value}, and are now {new.value}"
             yield place.found(_FATES[old, new], fact)
     elif isinstance(old, _UnknownFieldHandling):
-        yield place.found(_claimed(old), f"{_named(new)} is new for keys that were {_named(old)}")
+        yield place.found(
+            _claimed(old), f"{_named(new)} was added for keys that were {_named(old)}"
+        )
     else:
         kept = isinstance(new, _UnknownFieldHandling) and _keeps(new, old)
         rule = "values-widened" if kept else "values-narrowed"
-        yield place.found(rule, f"{_named(old)} is gone: its keys are {_named(new)}", at=path)
+        yield place.found(
+            rule, f"{_named(old)} was removed: its keys are now {_named(new)}", at=path
+        )
 
 
 _LOSSES = {
@@ -253,7 +261,7 @@ def _compare_items(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaP
     if old is not None and new is not None:
         yield _inner(place, _spared(place.old, old), _spared(place.new, new), path)
     elif new is not None:
-        yield place.found("type-changed", f"any type became {type_name(new)}", at=path)
+        yield place.found("type-changed", f"any type changed to {type_name(new)}", at=path)
     elif old is not None:
         yield from _compare_freed(place, old, path)
 
@@ -261,7 +269,7 @@ def _compare_items(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaP
 def _compare_freed(place: SchemaPair, old: Schema, path: str) -> Iterator[CompatibilityFinding]:
     kept = place.new.get(PRESERVE) or _is_scalar(old)
     rule = "field-freed" if kept else "field-removed"
-    yield place.found(rule, f"{type_name(old)} has no schema any more", at=path)
+    yield place.found(rule, f"{type_name(old)} no longer has a schema", at=path)
 
 
 def _spared(schema: Schema, items: Schema) -> Schema:

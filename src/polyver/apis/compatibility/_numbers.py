@@ -37,10 +37,10 @@ def _compare_size(place: SchemaPair, keyword: str, sign: int) -> Iterator[Compat
 def _told(place: SchemaPair, keyword: str, old: Any, new: Any, rule: str) -> CompatibilityFinding:
     """Return a finding about a keyword; without an old value, the limit is new."""
     if old is None:
-        return place.found("limit-added", f"{keyword} is new: {shown(new)}")
+        return place.found("limit-added", f"{keyword} was added: {shown(new)}")
     if new is None:
-        return place.found("limit-widened", f"{keyword} is gone: it was {shown(old)}")
-    return place.found(rule, f"{keyword} {shown(old)} became {shown(new)}")
+        return place.found("limit-widened", f"{keyword} was removed: it was {shown(old)}")
+    return place.found(rule, f"{keyword} {shown(old)} changed to {shown(new)}")
 
 
 def _compare_bound(place: SchemaPair, keyword: str, sign: int) -> Iterator[CompatibilityFinding]:
@@ -56,7 +56,7 @@ def _compare_bound(place: SchemaPair, keyword: str, sign: int) -> Iterator[Compa
         yield _told(place, keyword, old, new, rule)
     elif before is not after:
         rule = "limit-tightened" if after else "limit-widened"
-        yield place.found(rule, f"{keyword} {shown(new)} itself is {'not ' * after}right now")
+        yield place.found(rule, f"{keyword} {shown(new)} itself is now {'not ' * after}allowed")
 
 
 def _tighter(place: SchemaPair, old: tuple[float, bool], new: tuple[float, bool]) -> bool | None:

@@ -46,12 +46,12 @@ _KEPT_AROUND = "from Kubernetes 1.30 on, updates still pass if nothing beside or
 _BREAKING = {
     "field-removed": (
         "a field was removed; API servers silently drop its data from objects",
-        "Keep it, say in its description that it is deprecated, and leave it out of a new version "
-        "that is converted to and from this one",
+        "Keep it, mark it as deprecated in its description, and remove it in a new version with a "
+        "conversion",
     ),
     "field-renamed": (
         "a field was removed, and a new one beside it has the same schema",
-        "If it became {other}, keep this one and rename it in a new version, with a conversion "
+        "If it was renamed to {other}, keep it, and rename it in a new version with a conversion "
         "that moves the value; no conversion moves it within one version",
     ),
     "type-changed": (
@@ -65,7 +65,7 @@ _BREAKING = {
     ),
     "enum-narrowed": (
         "values were removed from an enum",
-        f"Keep them, deprecate them first, or leave them out of a new version; {_KEPT}",
+        f"Keep them, deprecate them first, or remove them in a new version; {_KEPT}",
     ),
     "required-field-added": (
         "a new field is required and has no default",
@@ -144,15 +144,15 @@ _BREAKING = {
     ),
     "status-removed": (
         "the status subresource was removed: clients that write it get 404",
-        "Keep it, and leave it out of a new version",
+        "Keep it, and remove it in a new version",
     ),
     "scale-removed": (
         "the scale subresource was removed, so autoscalers and kubectl scale fail",
-        "Keep it, and leave it out of a new version",
+        "Keep it, and remove it in a new version",
     ),
     "selectable-removed": (
         "a field was removed from selectableFields, and requests that select by it are refused",
-        "Keep it among selectableFields, and leave it out of a new version",
+        "Keep it in selectableFields, and remove it in a new version",
     ),
 }
 

@@ -32,7 +32,7 @@ def compare_schemas(
     >>> before = {"type": "object", "properties": {"cron": {"type": "string"}}}
     >>> after = {"type": "object", "properties": {"schedule": {"type": "string"}}}
     >>> [finding.fact for finding in compare_schemas(before, after)]
-    ['string is gone, and dropped; schedule is new and has the same schema']
+    ['string was removed; values are dropped; the new field schedule has the same schema']
     """
     # The root is always a complete object, but its schema does not state it.
     whole = SchemaPair({**old, EMBEDDED: True}, {**new, EMBEDDED: True})

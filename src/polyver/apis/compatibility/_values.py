@@ -38,7 +38,7 @@ def compare_type(place: SchemaPair) -> CompatibilityFinding | None:
         return None
     near = new | {"integer"} if "number" in new else new
     wider = not new or (bool(old) and old <= near)
-    fact = f"{type_name(place.old)} became {type_name(place.new)}"
+    fact = f"{type_name(place.old)} changed to {type_name(place.new)}"
     return place.found("type-widened" if wider else "type-changed", fact)
 
 
@@ -60,9 +60,9 @@ def _compare_enum(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.old.get("enum") or [], place.new.get("enum") or []
     gone, more = _without(old, new), _without(new, old)
     if new and not old:
-        yield place.found("enum-added", f"enum is new: {_listed(new)}")
+        yield place.found("enum-added", f"enum was added: {_listed(new)}")
     elif old and not new:
-        yield place.found("enum-widened", f"enum is gone: it was {_listed(old)}")
+        yield place.found("enum-widened", f"enum was removed: it was {_listed(old)}")
     elif gone:
         yield place.found("enum-narrowed", f"enum no longer has {_listed(gone)}")
     elif more:
@@ -80,24 +80,24 @@ def _listed(values: list[Any]) -> str:
 def _compare_pattern(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.changed("pattern")
     if new and not old:
-        yield place.found("pattern-changed", f"pattern is new: {new}")
+        yield place.found("pattern-changed", f"pattern was added: {new}")
     elif old and not new:
-        yield place.found("pattern-removed", f"pattern is gone: it was {old}")
+        yield place.found("pattern-removed", f"pattern was removed: it was {old}")
     elif old != new:
-        yield place.found("pattern-changed", f"pattern {old} became {new}")
+        yield place.found("pattern-changed", f"pattern {old} changed to {new}")
 
 
 def _compare_format(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = place.changed("format")
     if old == new:
         if new and _means_more(place):
-            yield place.found("format-changed", f"format {new} is for another type now")
+            yield place.found("format-changed", f"format {new} now applies to another type")
     elif not new:
-        yield place.found("format-widened", f"format is gone: it was {old}")
+        yield place.found("format-widened", f"format was removed: it was {old}")
     else:
         full = not old and (type_name(place.new), new) in _FULL_FORMATS
         rule = "format-widened" if full or (old, new) in _WIDER_FORMATS else "format-changed"
-        fact = f"format {old} became {new}" if old else f"format is new: {new}"
+        fact = f"format {old} changed to {new}" if old else f"format was added: {new}"
         yield place.found(rule, fact)
 
 
@@ -113,11 +113,11 @@ def _compare_default(place: SchemaPair) -> Iterator[CompatibilityFinding]:
         return
     if new is None:
         rule = "required-exposed" if place.required else "default-removed"
-        yield place.found(rule, f"default is gone: it was {shown(old)}")
+        yield place.found(rule, f"default was removed: it was {shown(old)}")
     elif old is None:
-        yield place.found("default-added", f"default is new: {shown(new)}")
+        yield place.found("default-added", f"default was added: {shown(new)}")
     else:
-        yield place.found("default-changed", f"default {shown(old)} became {shown(new)}")
+        yield place.found("default-changed", f"default {shown(old)} changed to {shown(new)}")
 
 
 _FLAGS = {
@@ -131,26 +131,28 @@ def _compare_null(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     if new and not old:
         # Until now null was dropped or replaced before validation.
         noticed = place.limited or place.new.get("enum") or place.new.get("default") is not None
-        yield place.found("null-kept" if noticed else "nullable-added", "nullable is new")
+        yield place.found("null-kept" if noticed else "nullable-added", "nullable was added")
     elif old and not new:
-        yield place.found("nullable-removed", "nullable is gone")
+        yield place.found("nullable-removed", "nullable was removed")
 
 
 def _compare_flags(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     for keyword, (added, removed) in _FLAGS.items():
         old, new = place.changed(keyword)
         if old != new:
-            yield place.found(added if new else removed, f"{keyword} is {'new' if new else 'gone'}")
+            yield place.found(
+                added if new else removed, f"{keyword} was {'added' if new else 'removed'}"
+            )
 
 
 def _compare_merging(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = _list_type(place.old), _list_type(place.new)
     if old != new:
         rule = "list-merged" if new == "atomic" else "list-keyed"
-        yield place.found(rule, f"list-type {old} became {new}")
+        yield place.found(rule, f"list-type {old} changed to {new}")
     before, after = (each.get(_MAP) or "granular" for each in (place.old, place.new))
     if before != after:
-        yield place.found("map-merged", f"map-type {before} became {after}")
+        yield place.found("map-merged", f"map-type {before} changed to {after}")
 
 
 def _list_type(schema: Schema) -> str:
@@ -162,9 +164,9 @@ def _list_type(schema: Schema) -> str:
 def _compare_rules(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = _rules(place.old), _rules(place.new)
     for rule, _ in _without(new, old):
-        yield place.found("rule-added", f"rule is new: {rule}")
+        yield place.found("rule-added", f"rule was added: {rule}")
     for rule, _ in _without(old, new):
-        yield place.found("rule-removed", f"rule is gone: {rule}")
+        yield place.found("rule-removed", f"rule was removed: {rule}")
 
 
 def _rules(schema: Schema) -> list[tuple[str, bool]]:

@@ -189,7 +189,9 @@ class ConversionController(Controller[str]):
         if problem:
             await self._tell(conversion, "False", "DoesNotFit", problem)
         else:
-            await self._tell(conversion, "True", "Served", "objects are converted by this")
+            await self._tell(
+                conversion, "True", "Served", "objects are converted by this Conversion"
+            )
 
     def _serve(self, key: str, conversion: Object, crd: Object | None) -> _Published:
         """Build the converter of a Conversion if needed, and publish it."""
@@ -200,7 +202,7 @@ class ConversionController(Controller[str]):
             converter, problem = _made(conversion, crd)
             if known is not None and (less := _missing(known.converter, converter, crd)):
                 # The write bypassed admission: without these versions, objects could not be read.
-                problem = f"{problem}; {listed(less)} converted as before until a restart"
+                problem = f"{problem}; {listed(less)} converted as before until polyver restarts"
                 converter = known.converter
             self._publish(key, converter)
             known = self._published[key] = _Published(made_from, problem, since, converter)
@@ -208,7 +210,7 @@ class ConversionController(Controller[str]):
 
     def _rest(self, key: str) -> str:
         """Return the end of the message about a Conversion that was valid and is not any more."""
-        return "; objects are converted as before" if key in self._published else ""
+        return "; objects are still converted as before" if key in self._published else ""
 
     def _withdraw(self, key: str) -> None:
         if self._published.pop(key, None) is not None:
@@ -288,13 +290,15 @@ def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
     except PolyverError as error:
         if crd is None:
             raise
-        rest = "versions that both know are converted, and what has no field is carried"
+        rest = (
+            "versions that both have are converted, and fields that a version lacks are preserved"
+        )
         return converter_left(conversion, crd), f"{_told(error)}; {rest}"
 
 
 def _log_orphan(key: str, used: Sequence[str]) -> None:
     Log().warning(
-        "a Conversion is gone that its kind needs; this process converts by it until it ends",
+        "a Conversion that its kind needs was deleted; this process uses it until it ends",
         definition=key,
         versions=listed(used),
     )

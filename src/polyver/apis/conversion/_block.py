@@ -298,7 +298,7 @@ def _clash(
         return InvalidRules(f"the rule {rules[number].name} {verb} {where} twice", rule=number)
     inside = "" if path == other else f", and this one {verb} {where}"
     fact = f"rule {first + 1} ({rules[first].name}) {verb} {show_path(other)} already{inside}"
-    hint = "name each field in one rule; fields inside of a moved object go into its own rules"
+    hint = "name each field in one rule; fields inside a moved object belong to its own rules"
     return InvalidRules(fact, rule=number, hint=hint)
 
 

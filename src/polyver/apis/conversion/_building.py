@@ -71,7 +71,7 @@ class Rules:
         for kind in kinds:
             _check_type(kind)
         if absent is not None and separator in absent:
-            raise InvalidRule("what stands for an absent part cannot contain the separator")
+            raise InvalidRule("the value for an absent part cannot contain the separator")
         targets = tuple(self._path(each) for each in into)
         self._add(SplitRule(self._path(source), targets, separator, kinds, absent))
 
@@ -85,13 +85,13 @@ class Rules:
             raise InvalidRule("values needs at least one pair")
         for each in (*words, *words.values()):
             if type(each) not in (str, int, bool):
-                raise InvalidRule(f"values can map texts, whole numbers and booleans, not {each!r}")
+                raise InvalidRule(f"values can map strings, integers and booleans, not {each!r}")
         seen = Counter((type(each), each) for each in words.values())
         for value in words.values():
             if seen[type(value), value] > 1:
                 sources = [repr(key) for key, each in words.items() if same(each, value)]
-                fact = f"values maps {' and '.join(sources)} to {value!r}, so there is no way back"
-                raise InvalidRule(fact)
+                fact = f"values maps {' and '.join(sources)} to {value!r}"
+                raise InvalidRule(f"{fact}, so it cannot be converted back")
         self._add(ValuesRule(self._path(at), self._path(to or at), dict(words)))
 
     def cast(self, at: str, source: Type, target: Type, *, to: str = "") -> None:
@@ -112,19 +112,21 @@ class Rules:
         try:
             exact = Fraction(repr(factor) if isinstance(factor, float) else factor)
         except (ValueError, ZeroDivisionError, TypeError):
-            raise InvalidRule(f"{factor!r} is no factor", hint="write 1000, or 1/1000") from None
+            raise InvalidRule(f"{factor!r} is not a factor", hint="write 1000, or 1/1000") from None
         if exact <= 0:
-            raise InvalidRule(f"scale by {factor} has no way back", hint="use a positive factor")
+            raise InvalidRule(
+                f"scale by {factor} cannot be converted back", hint="use a positive factor"
+            )
         if len(types) != 2 or not {*types} <= {"integer", "number"}:
-            raise InvalidRule("the types of scale are two of integer and number")
+            raise InvalidRule("the types of scale must be integer or number")
         self._add(ScaleRule(self._path(source), self._path(target), exact, types[0], types[1]))
 
     def keyed(self, source: str, target: str, *, key: str, value: str = "") -> None:
         """Add a list whose items have a key, which is a map by that key in the second version."""
         if not key:
-            raise InvalidRule("keyed needs the field that is the key")
+            raise InvalidRule("keyed needs the name of the key field")
         if key == value:
-            raise InvalidRule(f"keyed has {key} as its key and as its value")
+            raise InvalidRule(f"keyed uses {key} as key and as value")
         self._add(KeyedRule(self._path(source), self._path(target), RuleBlock(), key, value))
 
     def drop(self, at: str) -> None:
@@ -167,12 +169,13 @@ class Rules:
         if not self._root:
             return path
         if path[0] in ("apiVersion", "kind"):
-            raise InvalidRule(f"{text} is not a field that rules may touch")
+            raise InvalidRule(f"{text} is not a field that rules may change")
         allowed = len(path) == 3 and path[1] in ("labels", "annotations")
         if path[0] == "metadata" and not allowed:
             hint = 'name one of them: metadata.annotations["ex.io/mode"]'
             raise InvalidRule(
-                f"{text} may not be converted: of metadata only labels and annotations", hint=hint
+                f"{text} cannot be converted: of metadata, only labels and annotations can",
+                hint=hint,
             )
         if allowed and path[0] == "metadata":
             _check_key(path[2], path[1])
@@ -203,11 +206,11 @@ def _renamed(keys: Sequence[str], block: RuleBlock) -> tuple[str, ...]:
 def _check_key(key: str, place: str) -> None:
     """Refuse a key of a label or annotation that an API server would refuse in every object."""
     if key in (ANNOTATION, BESIDE):
-        raise InvalidRule(f"{key} is where conversion keeps what is lost")
+        raise InvalidRule(f"{key} is reserved for preserved fields")
     if problems := label_key_problems(key.lower() if place == "annotations" else key):
         raise InvalidRule(f"{key!r} cannot be one of {place}: {problems[0]}")
 
 
 def _check_type(kind: str) -> None:
     if kind not in TYPES:
-        raise InvalidRule(f"{kind!r} is no type", hint=f"known: {listed(TYPES)}")
+        raise InvalidRule(f"{kind!r} is not a type", hint=f"known: {listed(TYPES)}")

@@ -31,9 +31,9 @@ class CarryTooLarge(PolyverError):
         }
         largest = sorted(sizes, key=lambda name: -sizes[name])
         super().__init__(
-            f"what other versions cannot express takes {size} bytes, and at most {room} fit: "
+            f"preserved fields take {size} bytes, and at most {room} are allowed: "
             f"{listed(largest, most=5)}",
-            hint="make these fields smaller, or give the other versions fields for them",
+            hint="make these fields smaller, or add fields for them to the other versions",
         )
 
 
@@ -111,7 +111,7 @@ def format_of(text: str) -> str:
     try:
         found = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return "no JSON"
+        return "not JSON"
     number = found.get("format") if isinstance(found, dict) else None
     if type(number) is not int:
         return "no format number"

@@ -104,7 +104,7 @@ class Converter:
         except RecursionError:
             if self.calls_functions:  # the error may come from a user's function
                 raise
-            raise NotConvertible("it has too many levels inside of each other") from None
+            raise NotConvertible("it is nested too deeply") from None
         return {"apiVersion": "", **made} | {"apiVersion": f"{self.group}/{version}"}
 
     def versions_between(self, source: str, target: str) -> list[str]:
@@ -184,7 +184,7 @@ class Converter:
         found, kind = obj.get("apiVersion"), obj.get("kind")
         group, _, version = found.rpartition("/") if isinstance(found, str) else ("", "", "")
         if (group, kind) != (self.group, self.kind):
-            fact = f"{kind} of {found} is no {self.kind} of {self.group}"
+            fact = f"{kind} of {found} is not a {self.kind} of {self.group}"
             raise NotConvertible(fact, at="apiVersion")
         self._check(version)
         return version
@@ -263,18 +263,18 @@ def _top(raw: bytes | Raw) -> Object:
     try:
         return open_object(raw)
     except (MsgspecError, UnicodeError, RecursionError) as error:
-        raise NotConvertible(f"this is no object: {error}") from None
+        raise NotConvertible(f"this is not an object: {error}") from None
 
 
 def _whole(raw: bytes | Raw) -> Any:
     try:
         return _plain(raw)
     except (MsgspecError, UnicodeError) as error:
-        raise NotConvertible(f"it holds a value that cannot be read: {error}") from None
+        raise NotConvertible(f"it contains a value that cannot be read: {error}") from None
 
 
 def _value(found: Any) -> Any:
     try:
         return _plain(found) if type(found) is Raw else found
     except (MsgspecError, UnicodeError) as error:
-        raise NotConvertible(f"this is no object: {error}") from None
+        raise NotConvertible(f"this is not an object: {error}") from None

@@ -29,7 +29,7 @@ class InvalidFieldPath(PolyverError):
 
     def __init__(self, text: str) -> None:
         hint = 'write it as spec.schedule, or metadata.annotations["ex.io/mode"]'
-        super().__init__(f"{text!r} names no field", hint=hint)
+        super().__init__(f"{text!r} is not the path of a field", hint=hint)
 
 
 @lru_cache(maxsize=4096)

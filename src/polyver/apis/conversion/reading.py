@@ -92,11 +92,11 @@ def read_conversion(document: Document) -> DeclaredConversion:
     if not spec.versions:
         raise document.error("no version is declared", "spec", "versions")
     if not spec.group:
-        raise document.error("a kind that is converted has a group", "spec", "group")
+        raise document.error("a kind with conversions needs a group", "spec", "group")
     plural, _, group = found.metadata.name.partition(".")
     if found.metadata.name and not (plural and group == spec.group):
         raise document.error(
-            f"{found.metadata.name} is no name of a CRD of {spec.group}",
+            f"{found.metadata.name} is not the name of a CRD of {spec.group}",
             "metadata",
             "name",
             hint=f"use the CRD's name, PLURAL.{spec.group}",
@@ -151,7 +151,7 @@ def read_rules(holder: Document, rules: Rules) -> None:
         [name] = rule
         if name not in _READERS:
             raise part.error(
-                f"{name!r} is no rule", str(name), hint=f"known: {listed(sorted(_READERS))}"
+                f"{name!r} is not a rule", str(name), hint=f"known: {listed(sorted(_READERS))}"
             )
         try:
             _READERS[name](part.part(name), rules)
@@ -252,7 +252,7 @@ def _values(part: Document, rules: Rules) -> None:
     found = part.read(_Values)
     for key in found.words:
         if not part.key_was_text("map", key):
-            raise part.error(f"{key} is no text here", "map", key, hint="put it in quotes")
+            raise part.error(f"{key} is not a string", "map", key, hint="put it in quotes")
     rules.values(found.at, found.words, to=found.target)
 
 

@@ -34,7 +34,7 @@ def complete(kind: Kind, declared: Sequence[DeclaredVersion]) -> Definition:
     hubs = [each for each in declared if each.hub]
     if len(hubs) > 1:
         names = listed([_shown(each) for each in hubs])
-        raise _wrong(kind, f"has two hubs, {names}", hint="leave hub=True at one of them")
+        raise _wrong(kind, f"has two hubs, {names}", hint="write hub=True at only one of them")
     versions = [
         replace(
             each.version,
@@ -57,8 +57,8 @@ def complete(kind: Kind, declared: Sequence[DeclaredVersion]) -> Definition:
 def _check_carry(kind: Kind) -> None:
     taken = kind.carry in ("apiVersion", "kind", "metadata", "spec", "status")
     if taken or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", kind.carry):
-        fact = f'keeps what is carried in "{kind.carry}", which cannot be a field beside spec'
-        raise _wrong(kind, fact, hint="name one such as carry")
+        fact = f'preserves fields in "{kind.carry}", which cannot be a field next to spec'
+        raise _wrong(kind, fact, hint="choose a name such as carry")
 
 
 def _with_carry(kind: Kind, declared: DeclaredVersion) -> Mapping[str, Any] | None:
@@ -68,13 +68,15 @@ def _with_carry(kind: Kind, declared: DeclaredVersion) -> Mapping[str, Any] | No
         return schema
     fields = schema.get("properties", {})
     if kind.carry in fields:
-        fact = f"keeps what is carried in {kind.carry}, which {_shown(declared)} has for itself"
-        raise _wrong(kind, fact, hint="name a field that no version has")
+        fact = (
+            f"preserves fields in {kind.carry}, which {_shown(declared)} declares as its own field"
+        )
+        raise _wrong(kind, fact, hint="choose a name that no version uses")
     field = {"type": "string", "description": _CARRY}
     return {**schema, "properties": {**fields, kind.carry: field}}
 
 
-_CARRY = "What other versions of this object have and this one lacks. Conversion keeps it here."
+_CARRY = "Preserved fields: fields of other versions that this version lacks. Set by conversion."
 
 
 def check_hooks(kind: str, hooks: Iterable[KindHook], classes: Mapping[str, type | None]) -> None:
@@ -85,7 +87,7 @@ def check_hooks(kind: str, hooks: Iterable[KindHook], classes: Mapping[str, type
             raise InvalidKind(fact, hint=f"known: {listed([*classes])}")
         if hook.cls is not None and hook.cls is not classes[hook.version]:
             fact = f"{hook.name} is for {kind} {hook.version}, and takes {shown_name(hook.cls)}"
-            raise InvalidKind(fact, hint="have it take the class of that version, or a dict")
+            raise InvalidKind(fact, hint="use the class of that version, or dict, as its type")
 
 
 def _shown(declared: DeclaredVersion) -> str:
@@ -104,7 +106,7 @@ def _stored(kind: Kind, declared: Sequence[DeclaredVersion]) -> DeclaredVersion:
         return found[0]
     if found:
         names = listed([_shown(each) for each in found])
-        raise _wrong(kind, f"is stored in two versions, {names}", hint="one must be enough")
+        raise _wrong(kind, f"has two storage versions, {names}", hint="keep one")
     names = listed([_shown(each) for each in declared])
     raise _wrong(kind, f"has no storage version among {names}", hint="write storage=True at one")
 
@@ -113,7 +115,7 @@ def _check_names(kind: Kind) -> None:
     names = kind.names
     problems = dns_subdomain_problems(kind.group)
     if problems or "." not in kind.group:
-        fact = f'has a group "{kind.group}" that is not a domain with a dot'
+        fact = f'has a group "{kind.group}" that is not a domain name with a dot'
         raise _wrong(kind, fact, hint="write one such as stable.example.com")
     given = [("kind", names.kind.lower()), ("plural", names.plural), ("singular", names.singular)]
     given += [("list kind", names.list_kind.lower())]
@@ -121,13 +123,13 @@ def _check_names(kind: Kind) -> None:
     given += [("category", name) for name in names.categories]
     for what, name in given:
         if problems := dns_1035_label_problems(name):
-            raise _wrong(kind, f'has a {what} "{name}" that cannot be one: {problems[0]}')
+            raise _wrong(kind, f'has a {what} "{name}" that is invalid: {problems[0]}')
     if names.kind == names.list_kind:
-        raise _wrong(kind, "is called as its lists are")
+        raise _wrong(kind, "has the same name as its lists")
     if kind.scope not in ("Namespaced", "Cluster"):
-        raise _wrong(kind, f"has the scope {kind.scope}", hint="it is Namespaced or Cluster")
+        raise _wrong(kind, f"has the scope {kind.scope}", hint="use Namespaced or Cluster")
     if kind.strategy not in (None, "None"):
-        raise _wrong(kind, f"has the strategy {kind.strategy}", hint='there is "None", or none')
+        raise _wrong(kind, f"has the strategy {kind.strategy}", hint='use "None", or omit it')
 
 
 def _check_version(declared: DeclaredVersion) -> None:
@@ -153,7 +155,7 @@ def _causes(version: DefinedVersion) -> Iterator[Cause]:
     selected = [{"jsonPath": path} for path in version.selectable]
     yield from check_selectable(selected, version.schema, ".selectable")
     if version.warning == "" or (version.warning and not version.warning.isprintable()):
-        yield Cause(".deprecated", "the warning must be printable text in one line")
+        yield Cause(".deprecated", "the warning must be one line of printable characters")
 
 
 def _field(path: str) -> str:

@@ -39,8 +39,8 @@ class ClassReader:
             assert issubclass(cls, DeclaredObject)
             return FieldSchema(dict(cls.__schema__), cls, at)
         if cls in self._open:
-            fact = f"{shown_name(cls)} contains itself, and a schema cannot"
-            raise InvalidKind(fact, at=at, hint="use apis.Anything where it does")
+            fact = f"{shown_name(cls)} contains itself, which a schema cannot express"
+            raise InvalidKind(fact, at=at, hint="use apis.Anything for that field")
         if cls not in self._read:
             self._check(cls, at)
             place = self._typed_dict(cls) if flavour(cls) == "typed dict" else self.part(cls)
@@ -53,7 +53,7 @@ class ClassReader:
         if flavour(cls) != "plain" or any(cls in values for values in around):
             return
         fact = f"{shown_name(cls)} is not a type for a field"
-        hint = "if it is a class of yours, put @apis.part above it" if _is_ours(cls) else ""
+        hint = "if it is your class, decorate it with @apis.part" if _is_ours(cls) else ""
         raise InvalidKind(fact, at=at, hint=hint)
 
     def part(self, cls: type) -> FieldSchema:
@@ -76,8 +76,8 @@ class ClassReader:
         for name, wanted in _ROOT.items():
             found = places.pop(name, None)
             if found and (found.schema.get("type") != wanted["type"] or is_part(found.python)):
-                hint = "leave it out, or write dict[str, Any]" if name == "metadata" else ""
-                raise found.wrong(f"{name} is the same in all kinds", hint)
+                hint = "omit it, or write dict[str, Any]" if name == "metadata" else ""
+                raise found.wrong(f"{name} has the same type in all kinds", hint)
         if status is not False and "status" in places:
             # Servers drop it from objects that clients create, so it cannot be required.
             places["status"].optional = True
@@ -87,7 +87,7 @@ class ClassReader:
 
     def _places(self, cls: type) -> dict[str, FieldSchema]:
         if "__init__" in vars(cls) and flavour(cls) == "plain":
-            fact = "a class of objects is made with keywords, and cannot have an __init__"
+            fact = "a class of objects cannot define __init__: objects are created with keywords"
             raise InvalidKind(fact, at=shown_name(cls))
         self._open.append(cls)
         places = {each.name: self._place(each, cls) for each in fields_of(cls, self._names)}
@@ -95,7 +95,7 @@ class ClassReader:
         keys = [place.name for place in places.values()]
         for name, place in places.items():
             if keys.count(place.name) > 1:
-                raise InvalidKind(f"two fields are called {place.name}", at=place.at)
+                raise InvalidKind(f"two fields have the name {place.name}", at=place.at)
             if name in ("__schema__", "__declared__"):
                 raise InvalidKind(f"{name} cannot be a field", at=place.at)
         return places
@@ -184,5 +184,5 @@ def _data(place: FieldSchema) -> Any:
             return data
     except (TypeError, NotImplementedError, ValueError):
         pass
-    fact = f"the default {place.default!r} is not plain data"
-    raise place.wrong(fact, "it must be what JSON can hold")
+    fact = f"the default {place.default!r} is not JSON data"
+    raise place.wrong(fact, "use a value that JSON can express")

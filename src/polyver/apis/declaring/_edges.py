@@ -60,7 +60,7 @@ class Edges:
     ) -> None:
         if (source, target) in self.functions:
             first = self.functions[source, target].hook.name
-            fact = f"{source} to {target} is converted by {first} already"
+            fact = f"{source} to {target} is already converted by {first}"
             raise InvalidKind(fact, at=shown_name(function))
         hook = make_hook(source, function, names, most=1)
         there = _plain(hook, f"{self.group}/{source}", f"{self.group}/{target}")
@@ -68,7 +68,7 @@ class Edges:
 
     def add_whole(self, function: Callable[[Object, str], Object]) -> None:
         if self.whole is not None:
-            fact = f"all versions are converted by {shown_name(self.whole)} already"
+            fact = f"all versions are already converted by {shown_name(self.whole)}"
             raise InvalidKind(fact, at=shown_name(function))
         self.whole = function
 
@@ -113,12 +113,14 @@ class Edges:
         for (source, target), way in self.functions.items():
             back = self.functions.get((target, source))
             if back is None:
-                fact = f"{way.hook.name} converts {source} to {target}, and nothing converts back"
+                fact = (
+                    f"{way.hook.name} converts {source} to {target}, but no function converts back"
+                )
                 raise InvalidKind(fact, hint=f'write @….converts("{target}", "{source}")')
             taken = way.hook.cls
             if taken is not None and taken is not classes.get(source):
                 fact = f"{way.hook.name} converts {source} to {target}, and takes "
-                hint = "have it take the class of that version, or a dict"
+                hint = "use the class of that version, or dict, as its type"
                 raise InvalidKind(f"{fact}{shown_name(taken)}", hint=hint)
             if (target, source) not in seen:
                 yield FunctionEdge(source, target, way.convert, back.convert)
@@ -154,7 +156,7 @@ def _data(made: Any, name: str, version: str, source: Object) -> Object:
         return made
     if not is_part(type(made)) or getattr(made, "apiVersion", None) != version:
         found = "None" if made is None else f"an object of {type(made).__name__}"
-        raise TypeError(f"{name} returned {found}, not one of {version}")
+        raise TypeError(f"{name} returned {found}, not an object of {version}")
     needed = {*type(made).__schema__.get("required", ())} - source.keys()
     plain = to_object(made)
     return PrunedObject(
@@ -263,7 +265,7 @@ def _check_carry(definition: Definition, edges: Iterable[AnyEdge], carry: str) -
         rules = edge.block.rules if isinstance(edge, DeclaredEdge) else ()
         paths = [path for rule in rules for path in (*rule.sources, *rule.targets)]
         if carry and any(path[0] == carry for path in paths):
-            fact = f"{carry} is where conversion keeps what is lost, and a rule between "
+            fact = f"{carry} is reserved for preserved fields, and a rule between "
             raise InvalidKind(
                 f"{fact}{edge.source} and {edge.target} names it", at=definition.place
             )
@@ -275,12 +277,12 @@ def _by_methods(definition: Definition, classes: Mapping[str, type]) -> Iterator
         if not methods:
             continue
         if name == definition.hub:
-            fact = f"{shown_name(cls)} is the hub, and converts to nothing"
-            hint = "convert_to and convert_from belong to the spokes"
+            fact = f"{shown_name(cls)} is the hub, and needs no conversion methods"
+            hint = "define convert_to and convert_from on the other versions"
             raise InvalidKind(fact, at=definition.place, hint=hint)
         if len(methods) == 1:
             lacks = "convert_from" if methods == ["convert_to"] else "convert_to"
-            fact = f"{shown_name(cls)} has no {lacks}, so there is only one way"
+            fact = f"{shown_name(cls)} has no {lacks}, so conversion has only one direction"
             raise InvalidKind(fact, at=definition.place)
         hub = classes[definition.hub]
         yield FunctionEdge(name, definition.hub, _method_to(cls, hub), _method_from(cls, hub))
@@ -318,15 +320,15 @@ def _empty(cls: Any, obj: Object) -> Any:
 def check_strategy(definition: Definition) -> None:
     """Refuse edges of a kind whose versions differ only in apiVersion."""
     if definition.strategy == "None":
-        fact = f'{definition.kind} says strategy="None", and how versions are converted'
-        raise InvalidKind(fact, at=definition.place, hint="leave one of them out")
+        fact = f'{definition.kind} has strategy="None", but also conversions'
+        raise InvalidKind(fact, at=definition.place, hint="remove one of them")
 
 
 def edges_missing(definition: Definition) -> InvalidKind:
     """Return the error for several versions that nothing connects."""
     names = listed([version.name for version in definition.versions])
     return InvalidKind(
-        f"{definition.kind} has several versions, {names}, and nothing converts between them",
+        f"{definition.kind} has several versions, {names}, but no conversion between them",
         at=definition.place,
-        hint='connect them with @….edge, or say strategy="None" if only apiVersion differs',
+        hint='connect them with @….edge, or set strategy="None" if only apiVersion differs',
     )

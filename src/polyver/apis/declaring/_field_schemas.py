@@ -120,7 +120,7 @@ def _of_type(place: FieldSchema, mark: object, *types: str) -> None:
     found = place.schema.get("type", "")
     if found not in types:
         wanted = " or ".join(_PLURALS[each] for each in types)
-        raise place.wrong(f"{mark!r} is for {wanted}, and this is {_WORDS[found]}")
+        raise place.wrong(f"{mark!r} applies to {wanted}, but this is {_WORDS[found]}")
 
 
 _OURS: dict[type, Callable[[FieldSchema, Any], None]] = {
@@ -136,15 +136,20 @@ _OURS: dict[type, Callable[[FieldSchema, Any], None]] = {
 }
 
 _WORDS = {
-    "": "something that may have several types",
+    "": "of several types",
     "array": "a list",
-    "boolean": "true or false",
-    "integer": "a whole number",
+    "boolean": "a boolean",
+    "integer": "an integer",
     "number": "a number",
     "object": "a map",
-    "string": "text",
+    "string": "a string",
 }
-_PLURALS = {"array": "lists", "object": "maps and classes", "string": "texts", "number": "numbers"}
+_PLURALS = {
+    "array": "lists",
+    "object": "maps and classes",
+    "string": "strings",
+    "number": "numbers",
+}
 
 
 # Limits, of any class with the usual attribute names.
@@ -173,7 +178,7 @@ def _limit(place: FieldSchema, name: str, value: Any) -> None:
     if name in _TEXTS:
         _text(place, name, value)
     elif not math.isfinite(value):
-        raise place.wrong(f"{name} is {value}, and no number in JSON")
+        raise place.wrong(f"{name} is {value}, which JSON cannot express")
     elif name in _NUMBERS:
         if place.schema.get("type") not in ("integer", "number"):
             raise _misplaced(place, name, "numbers")
@@ -184,7 +189,7 @@ def _limit(place: FieldSchema, name: str, value: Any) -> None:
     elif value > 0 or name == "max_length":  # a minimum of 0 is no limit
         length = _LENGTHS.get(place.schema.get("type", ""))
         if length is None:
-            raise _misplaced(place, name, "texts, lists and maps")
+            raise _misplaced(place, name, "strings, lists and maps")
         _set(place, f"{name[:3]}{length}", value)
 
 
@@ -194,7 +199,7 @@ def _text(place: FieldSchema, name: str, value: str) -> None:
         return
     is_text = place.schema.get("type") == "string" or "x-kubernetes-int-or-string" in place.schema
     if name == "pattern" and not is_text:
-        raise _misplaced(place, name, "texts")
+        raise _misplaced(place, name, "strings")
     _set(place, name, value)
 
 
@@ -206,4 +211,4 @@ def _set(place: FieldSchema, keyword: str, value: Any) -> None:
 
 def _misplaced(place: FieldSchema, name: str, wanted: str) -> InvalidKind:
     found = _WORDS[place.schema.get("type", "")]
-    return place.wrong(f"{name} is for {wanted}, and this is {found}")
+    return place.wrong(f"{name} applies to {wanted}, but this is {found}")

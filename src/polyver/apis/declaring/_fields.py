@@ -79,10 +79,10 @@ def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(holder, around, around, include_extras=True)
     except NameError as error:
-        fact = f"{error.name} is not known where {shown_name(cls)} is declared"
+        fact = f"{error.name} is not defined where {shown_name(cls)} is declared"
         raise InvalidKind(fact, hint=f"declare {error.name} before it") from None
     except (TypeError, SyntaxError) as error:
-        raise InvalidKind(f"a type is wrong: {error}", at=shown_name(cls)) from None
+        raise InvalidKind(f"invalid type: {error}", at=shown_name(cls)) from None
 
 
 def _key(name: str) -> str:

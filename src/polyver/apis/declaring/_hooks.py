@@ -80,7 +80,7 @@ def make_hook(
     try:
         signature = inspect.signature(function, eval_str=True, globals=known, locals=dict(names))
     except NameError as error:
-        fact = f"{error.name} is not known where {shown_name(function)} is declared"
+        fact = f"{error.name} is not defined where {shown_name(function)} is declared"
         raise InvalidKind(fact, hint=f"declare {error.name} before it") from None
     given = [each for each in signature.parameters.values() if each.kind in _POSITIONAL]
     if not 1 <= len(given) <= most:

@@ -188,7 +188,7 @@ class Kind:
 
     def _check_new(self, name: str, cls: type) -> None:
         if self._given is not None:
-            fact = f"{self.kind} was read from {self.place}, and has the versions that it has there"
+            fact = f"{self.kind} was read from {self.place}, so versions cannot be added"
             raise InvalidKind(fact, at=shown_name(cls))
         if name in self._declared:
             other = shown_name(self._declared[name].cls)
@@ -225,8 +225,8 @@ class Kind:
     def from_object(self, obj: Mapping[str, Any]) -> Any:
         """Return plain data as an object of the class of its version."""
         if self._given is not None:
-            fact = f"{self.kind} was read from {self.place}, and has no classes"
-            raise NotAsDeclared(fact, hint="its objects are plain data")
+            fact = f"{self.kind} was read from {self.place}, so it has no classes"
+            raise NotAsDeclared(fact, hint="its objects are dicts")
         group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
         declared = self._declared.get(version) if group == self.group else None
         if declared is None or obj.get("kind") != self.kind:
@@ -319,7 +319,7 @@ class Kind:
     def reconcile(self, function: F) -> F:
         """Register the controller: a function that is called when an object may need changes."""
         if self._reconcile is not None:
-            fact = f"{self.kind} has a controller already, {self._reconcile.__qualname__}"
+            fact = f"{self.kind} already has a controller, {self._reconcile.__qualname__}"
             raise InvalidKind(fact, at=function.__qualname__, hint="one kind has one controller")
         names = _around(sys._getframe(1))
         hook = _hooks.make_hook("", function, names, most=1)

@@ -142,8 +142,8 @@ class _ClassMark:
 
     def __call__(self, cls: type[T]) -> type[T]:
         if _is_made(cls):
-            fact = f"{self!r} comes too late for {cls.__name__}"
-            raise InvalidKind(fact, hint="put it under the decorator that reads the class")
+            fact = f"{self!r} is applied too late to {cls.__name__}"
+            raise InvalidKind(fact, hint="put it below the decorator that reads the class")
         setattr(cls, _MARKS, (self, *marks_of(cls)))
         return cls
 

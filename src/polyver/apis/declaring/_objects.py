@@ -167,7 +167,7 @@ def _read(kind: type, value: Any) -> Any:
     if kind is Time and isinstance(value, str):
         return Time.read(value)
     if kind is Time:
-        raise ValueError("expected text that is a time")
+        raise ValueError("expected a time as a string")
     raise NotImplementedError
 
 

@@ -94,8 +94,8 @@ def _union(hint: Any, at: str, classes: Classes) -> FieldSchema:
     elif len(members) == 1:
         place = read_hint(members[0], at, classes)
     else:
-        fact = f"{_shown(hint)} is more than one type"
-        raise InvalidKind(fact, at=at, hint="only int | str may be, or apis.Anything")
+        fact = f"{_shown(hint)} has several types"
+        raise InvalidKind(fact, at=at, hint="only int | str is allowed, or apis.Anything")
     place.optional = place.optional or len(members) < len(given)
     return place
 
@@ -111,7 +111,7 @@ def _literal(hint: Any, at: str, _: Classes) -> FieldSchema:
 def _choice(values: Sequence[Any], python: Any, at: str) -> FieldSchema:
     kinds = {type(value) for value in values}
     if len(kinds) != 1 or not kinds <= {str, int, bool}:
-        fact = "the values to choose from must all be texts, or all whole numbers"
+        fact = "the values to choose from must all be strings, or all integers"
         raise InvalidKind(fact, at=at)
     schema = {**_SCALARS[kinds.pop()][0], "enum": list(values)}
     return FieldSchema(schema, python, at)
@@ -127,7 +127,7 @@ def _list(hint: Any, at: str, classes: Classes) -> FieldSchema:
 def _map(hint: Any, at: str, classes: Classes) -> FieldSchema:
     key, value = get_args(hint)
     if key is not str:
-        raise InvalidKind(f"the keys of {_shown(hint)} are not texts", at=at)
+        raise InvalidKind(f"the keys of {_shown(hint)} are not strings", at=at)
     if value is Any:
         return read_hint(dict, at, classes)
     inside = _inside(value, f"{at}{{}}", classes)
@@ -138,7 +138,7 @@ def _map(hint: Any, at: str, classes: Classes) -> FieldSchema:
 def _inside(hint: Any, at: str, classes: Classes) -> FieldSchema:
     place = read_hint(hint, at, classes)
     if place.optional:
-        raise place.wrong("what is in a list or map cannot be left out", "write apis.Nullable[…]")
+        raise place.wrong("an item of a list or map cannot be absent", "write apis.Nullable[…]")
     if place.name or place.default is not ABSENT:
         raise place.wrong("only a field has a name and a default")
     return place

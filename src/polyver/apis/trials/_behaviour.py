@@ -174,10 +174,12 @@ class _Run:
             more = len(self.ways[key]) - 1
             where = f"stored in {way.stored} before, " if way.stored else ""
             was, now = shown_value(change.was), shown_value(change.now)
-            fact = f"{where}in {way.target} it was {was}, and is {now}"
+            fact = f"{where}in {way.target} it was {was}, and is now {now}"
             if not change.path:
-                fact = f"{where}it could be read in {way.target}, and cannot: {change.now}"
-            also = f" (and on {more} more way{'s' * (more > 1)})" if more else ""
+                fact = (
+                    f"{where}it could be read in {way.target} before, and now fails: {change.now}"
+                )
+            also = f" (and on {more} more path{'s' * (more > 1)})" if more else ""
             yield ConversionFinding(
                 self.subject.name,
                 rule.name,

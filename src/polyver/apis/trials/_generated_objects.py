@@ -35,8 +35,8 @@ class MissingHypothesis(PolyverError):
     """Hypothesis is not installed, so no objects can be generated."""
 
     def __init__(self) -> None:
-        hint = "pip install hypothesis, or draw none (--examples 0)"
-        super().__init__("drawing objects needs hypothesis, which is not installed", hint=hint)
+        hint = "pip install hypothesis, or use --examples 0"
+        super().__init__("generating objects needs hypothesis, which is not installed", hint=hint)
 
 
 def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object]:
@@ -66,7 +66,7 @@ def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object
     try:
         draw()
     except hypothesis.errors.Unsatisfiable:
-        fact = f"no object was found that the schema of {head['apiVersion']} allows"
+        fact = f"no object could be generated for the schema of {head['apiVersion']}"
         raise PolyverError(fact) from None
     return found
 

@@ -247,7 +247,7 @@ class _Run:
             first = min(several, key=lambda each: (len(each.way), len(str(each.example.given))))
             known = RULES[rule]
             more = len({each.way for each in several}) - 1
-            ways = f" (and on {more} more way{'s' * (more > 1)})" if more else ""
+            ways = f" (and on {more} more path{'s' * (more > 1)})" if more else ""
             yield ConversionFinding(
                 self.subject.name,
                 rule,

@@ -128,7 +128,7 @@ def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
             "law",
             trial.way,
             Counterexample(before, before, obj),
-            "what is given is changed:",
+            "the conversion changes its input:",
         )
     wrong = _identity(converter, obj, made, target)
     if wrong is not None:
@@ -139,7 +139,7 @@ def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
     kept = fresh(said)
     pruned = schema.prune(kept) if schema is not None else []
     if pruned:
-        fact = f"{target} has no such field, and an API server drops it"
+        fact = f"{target} has no such field, so an API server drops it"
         return TrialFailure(
             "pruned", trial.way, pruned[0], fact, Counterexample(before, kept, said)
         )
@@ -161,7 +161,7 @@ def _identity(
     expected = {"apiVersion": f"{converter.group}/{target}", "kind": converter.kind}
     for name, value in expected.items():
         if made.get(name) != value:
-            return name, f"it is {shown(made.get(name))} and not {value}"
+            return name, f"it is {shown(made.get(name))}, not {value}"
     metadata: Mapping[str, Any] = obj.get("metadata") or {}
     try:
         check_identity(obj, made)
@@ -194,10 +194,8 @@ def _law(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
     got = tries.after(*trial.way)
     if same(expected, got):
         return None
-    said = f"by way of {stop}" if source != target else f"after a stop in {stop}"
-    return _different(
-        tries.converter, "law", trial.way, Counterexample(tries.obj, expected, got), said
-    )
+    said, example = f"converted through {stop}", Counterexample(tries.obj, expected, got)
+    return _different(tries.converter, "law", trial.way, example, said)
 
 
 def _different(
@@ -206,7 +204,7 @@ def _different(
     path, one, other = _difference(example.expected, example.got, ())
     fact = f"{said} it is {shown_value(other)}, and should be {shown_value(one)}"
     if path == converter.keeping.path:
-        fact = f"{said} something else is carried"
+        fact = f"{said} other fields are preserved"
     return TrialFailure(rule, way, show_path(path), fact, example)
 
 
@@ -287,7 +285,7 @@ def _unseen(
     )
     if same(_filled(expected), _filled(found)):
         return None
-    said = f"{other} still says that it is {shown_value(found)}, and not {shown_value(expected)}"
+    said = f"{other} still has the value {shown_value(found)}, not {shown_value(expected)}"
     example = Counterexample(tries.obj, visible(plain), visible(there), given)
     return TrialFailure(
         "edit-lost", trial.way, show_path(edit.path), f"{_edit_of(trial)} {said}", example
@@ -321,7 +319,7 @@ def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
         raise _Failed(error, (source, target, source)) from error
     if same(expected, got):
         return None
-    said = f"after going back to {source} and forth again, with nothing carried,"
+    said = f"after a round trip through {source} without preserved fields,"
     return _different(
         tries.converter,
         "unstable",

@@ -79,13 +79,13 @@ class Installer:
         other = installed_in(self._found[ObjectName("ClusterRoleBinding", NAME)])
         if other and other != installation.namespace:
             fact = f"polyver is installed in namespace {other}"
-            hint = f"nothing was applied; `polyver uninstall --namespace {other}` comes first"
+            hint = f"nothing was applied; run `polyver uninstall --namespace {other}` first"
             raise RequestRefused(fact, at=self.place, hint=hint)
 
     def _refuse_going(self) -> None:
         for name, obj in self._found.items():
             if obj is not None and "deletionTimestamp" in obj["metadata"]:
-                hint = "nothing was applied; try again when it is gone"
+                hint = "nothing was applied; try again when it is deleted"
                 raise RequestRefused(f"{name} is being deleted", at=self.place, hint=hint)
 
     async def _taken(self, installation: Installation) -> list[Object]:
@@ -154,7 +154,7 @@ class Installer:
         name = named(content)
         before = self._found[name]
         if self._is_used(name):
-            self.tell(f"{name} is used as it is")
+            self.tell(f"{name} is used unchanged")
             return
         try:
             after = await self._applied(content, name)
@@ -194,10 +194,10 @@ class Installer:
 
         if await is_done():
             return
-        self.tell(f"{name}: waiting for replicas that know the new versions")
+        self.tell(f"{name}: waiting for replicas that support the new versions")
         if not await until(is_done, self.patience):
             fact = f"{name} is not up to date after {self.patience:.0f} s"
-            hint = "definitions with new versions are as before; look at its pods and try again"
+            hint = "definitions with new versions are unchanged; check the pods and try again"
             raise UnreadableInput(fact, at=self.place, hint=hint)
 
     async def _prune(self, installation: Installation, wanted: set[ObjectName]) -> None:
@@ -205,7 +205,7 @@ class Installer:
             if name in wanted:
                 continue
             if name.kind == CRDS:
-                self.tell(f"{name} of an earlier installation is left, with its objects")
+                self.tell(f"{name} of an earlier installation is kept, with its objects")
                 continue
             await self._remove(name, obj["metadata"]["uid"])
             self.tell(f"{name} removed")
@@ -215,7 +215,7 @@ class Installer:
             await self.client.delete(name.resource, name.name, name.namespace, uid=uid)
         except ApiError as error:
             if error.code not in (404, 409):  # gone, or another one by now
-                raise self._failure(name, "removed", error, "all else is done") from None
+                raise self._failure(name, "removed", error, "everything else is done") from None
 
     def _failure(self, name: ObjectName, act: str, error: ApiError, hint: str) -> UnreadableInput:
         at = error.at or self.place

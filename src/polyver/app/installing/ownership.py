@@ -27,7 +27,7 @@ def managers(obj: Mapping[str, Any]) -> list[str]:
     """Return the field managers of an object, except those that write only its status."""
     entries = obj["metadata"].get("managedFields") or ()
     wrote = [each for each in entries if not each.get("subresource")]
-    return list(dict.fromkeys(str(each.get("manager") or "somebody") for each in wrote))
+    return list(dict.fromkeys(str(each.get("manager") or "unknown") for each in wrote))
 
 
 def is_installed(obj: Mapping[str, Any]) -> bool:
@@ -51,7 +51,7 @@ def conflicts(error: ApiError) -> dict[str, list[str]] | None:
         if cause.get("reason") != "FieldManagerConflict":
             return None
         owner = re.match(r'conflict with "([^"]*)"', str(cause.get("message")))
-        found.setdefault(owner[1] if owner else "somebody", []).append(str(cause.get("field")))
+        found.setdefault(owner[1] if owner else "unknown", []).append(str(cause.get("field")))
     return found
 
 
@@ -79,7 +79,7 @@ def refusal(
     """Return the error for objects of others, and for fields that others have changed."""
     facts = []
     if strange:
-        each = [f"{named(obj)} by {listed(managers(obj)) or 'somebody'}" for obj in strange]
+        each = [f"{named(obj)} by {listed(managers(obj)) or 'unknown'}" for obj in strange]
         facts.append(f"managed by others: {listed(each)}")
     if owned:
         each = [f"{name} {_owned(fields)}" for name, fields in owned.items()]
@@ -87,7 +87,7 @@ def refusal(
     if not facts:
         return None
     return RequestRefused(
-        "; ".join(facts), at=at, hint="nothing was applied; --adopt takes them over"
+        "; ".join(facts), at=at, hint="nothing was applied; use --adopt to take them over"
     )
 
 

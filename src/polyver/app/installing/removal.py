@@ -115,21 +115,23 @@ class Remover:
     def _refuse(self, found: _ExistingInstallation, *, force: bool) -> None:
         if not found.parts and not found.crds:
             fact = f"polyver is not installed in namespace {self.namespace}"
-            raise RequestRefused(fact, at=self.place, hint="--namespace names another")
+            raise RequestRefused(
+                fact, at=self.place, hint="pass another namespace with --namespace"
+            )
         if found.converted and not force:
             kinds = listed(found.converted, most=len(found.converted))
             fact = f"kinds that are converted by this installation need attention first: {kinds}"
             hint = (
-                "nothing was removed, and they work as before; have each serve and store one "
-                "version and delete its Conversion, or have its CustomResourceDefinition name "
-                "another webhook; with --force only the stored version of each can be read"
+                "nothing was removed; make each kind serve and store only one version and delete "
+                "its Conversion, or name another webhook in its CustomResourceDefinition; with "
+                "--force only the stored version of each can be read"
             )
             raise RequestRefused(fact, at=self.place, hint=hint)
 
     async def _ask(self, crds: Sequence[Part]) -> None:
         told = [f"{await self._count(crd)} of {name.name}" for crd, name in crds]
         fact = f"objects would be deleted with their definitions: {listed(told)}"
-        raise RequestRefused(fact, at=self.place, hint="nothing was removed; --yes does it")
+        raise RequestRefused(fact, at=self.place, hint="nothing was removed; use --yes to confirm")
 
     async def _count(self, crd: Object) -> int:
         count, more = 0, ""
@@ -191,8 +193,8 @@ class Remover:
             return False
 
         if not await until(is_gone, self.patience):
-            fact = f"{name} is still there after {self.patience:.0f} s, waiting for {reported}"
-            hint = "the rest was not removed; the same command goes on from here"
+            fact = f"{name} still exists after {self.patience:.0f} s, waiting for {reported}"
+            hint = "the rest was not removed; run the same command again to continue"
             raise UnreadableInput(fact, at=self.place, hint=hint)
 
     async def _left(self, obj: Object, name: ObjectName) -> str:
@@ -239,13 +241,13 @@ class Remover:
 
     async def _tell_what_stays(self, found: _ExistingInstallation, *, with_objects: bool) -> None:
         for name in found.strange:
-            self.tell(f"{name} is left: it is somebody else's")
+            self.tell(f"{name} is kept: it has another owner")
         if not with_objects:
             for _, name in found.crds:
-                self.tell(f"{name} is left, with its objects")
+                self.tell(f"{name} is kept, with its objects")
         place = ObjectName("Namespace", self.namespace)
         if await find(self.client, place.resource, place.name) is not None:
-            self.tell(f"{place} is left")
+            self.tell(f"{place} is kept")
 
 
 def _in_order(parts: Sequence[Part], kinds: Sequence[str]) -> list[Part]:

@@ -107,14 +107,14 @@ def find_access(
     looked = named or _default(home)
     files = [path for path in looked if _is_there(path)]
     if kubeconfig is not None and not files:
-        raise NoAccess(f"{kubeconfig} is not there", hint="name a kubeconfig that is")
+        raise NoAccess(f"{kubeconfig} does not exist", hint="pass an existing kubeconfig")
     merged = _merged(map(_read, files))
     if merged.contexts or context:
         return merged.access(context)
     inside = _of_pod(account, environ)
     if inside is None:
         places = listed([*map(str, looked), f"the service account in {account}"])
-        hint = "name a kubeconfig in KUBECONFIG; `polyver up` writes one"
+        hint = "set KUBECONFIG; `polyver up` writes a kubeconfig"
         raise NoAccess("no cluster is configured", at=places, hint=hint)
     return inside
 
@@ -218,10 +218,10 @@ def _read(path: Path) -> tuple[Path, _Config]:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise NoAccess(f"{path} cannot be read: {reason}") from None
     if len(content) > _LARGEST:
-        raise NoAccess(f"{path} is no kubeconfig: it has more than {_LARGEST >> 20} MiB")
+        raise NoAccess(f"{path} is not a kubeconfig: it has more than {_LARGEST >> 20} MiB")
     documents = load_manifests(text, str(path))
     if len(documents) > 1:
-        raise NoAccess(f"{path} is no kubeconfig: it has {len(documents)} documents")
+        raise NoAccess(f"{path} is not a kubeconfig: it has {len(documents)} documents")
     return path, documents[0].without_nulls().read(_Config) if documents else _Config()
 
 
@@ -270,10 +270,10 @@ def _check(access: ClusterAccess) -> None:
     """Raise an error for settings that are wrong regardless of the server."""
     cluster, user = access.cluster, access.user
     if not _is_url(cluster.server):
-        fact = f"the server {cluster.server!r} is no URL"
+        fact = f"the server {cluster.server!r} is not a URL"
         raise NoAccess(fact, at=access.place, hint="write https://HOST:PORT")
     if cluster.insecure and (cluster.certificate_auth or cluster.certificate_auth_data):
-        fact = "a certificate authority is named, and insecure-skip-tls-verify as well"
+        fact = "a certificate authority and insecure-skip-tls-verify are both set"
         raise NoAccess(fact, at=access.place, hint="remove one of them")
     if user.auth_provider and not (user.token or user.token_file or user.exec):
         fact = "auth-provider is not supported, as in kubectl since 1.26"
@@ -281,8 +281,8 @@ def _check(access: ClusterAccess) -> None:
     if bool(user.client_cert or user.client_cert_data) != bool(
         user.client_key or user.client_key_data
     ):
-        fact = "of client certificate and key only one is named"
-        raise NoAccess(fact, at=access.place, hint="name both, or none")
+        fact = "only one of client certificate and key is set"
+        raise NoAccess(fact, at=access.place, hint="set both, or none")
     _check_encoded(access)
 
 

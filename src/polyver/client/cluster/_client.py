@@ -145,7 +145,7 @@ class ClusterClient(Client):
                 if response.status_code != 101:
                     raise self._refused(ask, await self._whole(ask, response))
                 if response.headers.get("sec-websocket-accept") != accepted(key):
-                    raise BadAnswer("what answers speaks no WebSocket", at=str(ask))
+                    raise BadAnswer("the server does not support WebSocket", at=str(ask))
                 stream = response.extensions["network_stream"]
                 return await executed(stream, Channels(str(ask), limit))
         except httpx2.HTTPError as error:
@@ -171,7 +171,7 @@ class ClusterClient(Client):
         refused = super()._refused(ask, answer)
         if refused.code != 401:
             return refused
-        hint = "log in again, or renew the token or certificate that is named there"
+        hint = "log in again, or renew the token or certificate in the kubeconfig"
         return Unauthorized(refused, place=self._place, hint=hint)
 
     @property
@@ -299,7 +299,7 @@ class ClusterClient(Client):
             pieces.append(piece)
             size += len(piece)
             if size > self._limits.answer:
-                fact = f"the answer has more than {self._limits.answer} bytes"
+                fact = f"the response has more than {self._limits.answer} bytes"
                 raise BadAnswer(fact, at=str(ask))
         headers = {name: response.headers[name] for name in response.headers}
         return ClientResponse(response.status_code, b"".join(pieces), headers)
@@ -314,19 +314,19 @@ class ClusterClient(Client):
         cause = _cause(error)
         if isinstance(cause, ssl.SSLCertVerificationError):
             fact = f"the certificate of the server is not trusted: {cause.verify_message}"
-            hint = "compare certificate-authority-data there with the cluster's own"
+            hint = "compare certificate-authority-data with the CA of the cluster"
             return Untrusted(fact, at=self._place, hint=hint)
         match error:
             case httpx2.PoolTimeout():
                 fact, hint = f"{ask}: all connections are in use", "watch fewer kinds at once"
             case httpx2.ReadTimeout():
-                fact, hint = f"{ask}: the server has fallen silent", ""
+                fact, hint = f"{ask}: the server does not answer any more", ""
             case httpx2.DecodingError():
-                fact, hint = f"{ask}: the answer cannot be unpacked: {error}", ""
+                fact, hint = f"{ask}: the response cannot be decompressed: {error}", ""
             case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError():
                 reason = _reason(cause, error)
                 fact = f"the server cannot be reached: {reason}"
-                hint = "check that it runs, and that the address is right"
+                hint = "check that it runs, and check the address"
             case _:
                 fact, hint = f"{ask}: the connection was lost: {_reason(cause, error)}", ""
         return Unreachable(fact, at=self._place, hint=hint)
@@ -365,7 +365,7 @@ def _cause(error: BaseException) -> BaseException:
 
 def _reason(cause: BaseException, error: httpx2.HTTPError) -> str:
     if isinstance(error, httpx2.TimeoutException):
-        return "it takes too long"
+        return "it timed out"
     if isinstance(cause, ConnectionError) and cause.errno:
         return os.strerror(cause.errno)  # asyncio adds the address, which the message has already
     said = cause.strerror if isinstance(cause, OSError) else ""

@@ -44,13 +44,13 @@ class Channels:
             self._both += content
             if len(self._both) > self.limit:
                 fact = f"the command prints more than {self.limit >> 20} MiB"
-                raise BadAnswer(fact, at=self.what, hint="let it write to a file")
+                raise BadAnswer(fact, at=self.what, hint="write the output to a file")
 
     def _code(self, content: bytes) -> int:
         try:
             status: Any = msgspec.json.decode(content)
         except msgspec.MsgspecError:
-            raise BadAnswer("how the command ended cannot be read", at=self.what) from None
+            raise BadAnswer("the exit status of the command cannot be read", at=self.what) from None
         if status.get("status") == "Success":
             return 0
         causes = (status.get("details") or {}).get("causes") or ()

@@ -149,5 +149,7 @@ class CredentialProvider:
 
 def _header(token: str, named: str, access: ClusterAccess) -> str:
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise NoAccess(f"{named} holds characters that no token has", at=access.place)
+        raise NoAccess(
+            f"{named} contains characters that are not allowed in a token", at=access.place
+        )
     return token

@@ -60,14 +60,14 @@ async def run_plugin(access: ClusterAccess, clock: Clock, *, within: float) -> E
     assert program is not None
     place = f"exec {program.command} in {access.place}"
     if program.apiVersion not in _VERSIONS:
-        raise NoAccess(f"the exec API {program.apiVersion} is not known", at=place)
+        raise NoAccess(f"the exec API {program.apiVersion} is not supported", at=place)
     if program.interactive == "Always" and not sys.stdin.isatty():
-        raise NoAccess("it wants to ask someone, and nobody is there", at=place)
+        raise NoAccess("it needs an interactive terminal", at=place)
     output = await _run(program, access, place, within)
     try:
         told = _credential.decode(output)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise NoAccess(f"what it printed is no ExecCredential: {error}", at=place) from None
+        raise NoAccess(f"its output is not an ExecCredential: {error}", at=place) from None
     return _told(told, program, place, clock)
 
 
@@ -79,12 +79,12 @@ def _told(found: _Credential, program: KubeconfigExec, place: str, clock: Clock)
         )
     status = found.status or _Status()
     if not status.token and not (status.client_certificate_data and status.client_key_data):
-        raise NoAccess("it told neither a token nor a certificate with its key", at=place)
+        raise NoAccess("it returned neither a token nor a certificate with its key", at=place)
     until = status.expiration_timestamp
     if until is not None and until.tzinfo is None:
         until = until.replace(tzinfo=UTC)
     if until is not None and until <= clock.now():
-        raise NoAccess(f"what it told has expired at {until:%Y-%m-%dT%H:%M:%SZ}", at=place)
+        raise NoAccess(f"its credential expired at {until:%Y-%m-%dT%H:%M:%SZ}", at=place)
     pair = status.client_certificate_data.encode(), status.client_key_data.encode()
     return ExecCredential(status.token, *pair, until)
 
@@ -108,7 +108,7 @@ async def _run(program: KubeconfigExec, access: ClusterAccess, place: str, withi
         async with asyncio.timeout(within):
             output, said = await process.communicate()
     except TimeoutError:
-        raise NoAccess(f"it did not end within {within:g} s", at=place) from None
+        raise NoAccess(f"it did not finish within {within:g} s", at=place) from None
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):
@@ -117,7 +117,7 @@ async def _run(program: KubeconfigExec, access: ClusterAccess, place: str, withi
     if process.returncode or len(output) > _LARGEST:
         last = said.decode(errors="replace").strip().splitlines()[-1:]
         told = f": {last[0][:300]}" if last else ""
-        raise NoAccess(f"it ended with {process.returncode}{told}", at=place)
+        raise NoAccess(f"it exited with code {process.returncode}{told}", at=place)
     return output
 
 

@@ -32,6 +32,6 @@ class Unauthorized(ApiError):
             headers=refused.headers,
             metadata=refused.metadata,
         )
-        self._fact = f"the server does not accept who asks: {refused.message}"
+        self._fact = f"the server does not accept the credentials: {refused.message}"
         self._at = place
         self._hint = hint

@@ -77,7 +77,7 @@ class Frames:
 
     def _joined(self, is_last: bool, opcode: int, payload: bytes) -> bytes | None:
         if (opcode == _MORE) != (self._begun is not None):
-            raise BadFrame("fragments of messages come in disorder")
+            raise BadFrame("fragments of messages arrive out of order")
         begun = (self._begun or bytearray()) + payload
         if len(begun) > self.largest:
             raise BadFrame(f"a message has more than {self.largest} bytes")
@@ -90,7 +90,7 @@ class Frames:
             return None
         opcode, masked, size, start = held[0] & 0x0F, held[1] & 0x80, held[1] & 0x7F, 2
         if held[0] & 0x70 or masked or opcode not in _KNOWN:
-            raise BadFrame("what came is no frame of a server")
+            raise BadFrame("a received frame is invalid")
         if size >= 126:
             start = 4 if size == 126 else 10
             if len(held) < start:

@@ -144,7 +144,7 @@ class CompositeDefinitionChecks(_Checks):
     async def _check_removal(self, review: AdmissionRequest, old: Object) -> None:
         crd = await self._composed.crd(review.name)
         if crd is not None and is_owned(crd, old):
-            _refuse_use(review, await self._composed.composites(crd), "with it would go {}")
+            _refuse_use(review, await self._composed.composites(crd), "this would also delete {}")
 
 
 class CompositionChecks(_Checks):
@@ -205,7 +205,7 @@ def _refuse(review: AdmissionRequest, refusals: Sequence[PolyverError]) -> None:
 
 def _refuse_use(review: AdmissionRequest, users: Iterable[str], how: str) -> None:
     if users := sorted(users):
-        hint = f"the annotation {DELETED_BY_FORCE}=true deletes it all the same"
+        hint = f"the annotation {DELETED_BY_FORCE}=true deletes it anyway"
         problem = f"{how.format(listed(users))}; {hint}"
         raise forbidden(review.kind, review.name, problem)
 

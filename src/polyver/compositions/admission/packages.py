@@ -114,8 +114,8 @@ class PackageChecks:
         if review.kind.plural == FUNCTIONS.names.plural:
             review.warnings += ignored_fields(new)
         else:
-            fact = f"a {review.kind.kind} is checked and kept, and nothing is installed"
-            review.warnings.append(f"{fact}: only functions are")
+            fact = f"a {review.kind.kind} is validated and stored, but not installed"
+            review.warnings.append(f"{fact}: only functions are installed")
 
     async def _check_removal(self, review: AdmissionRequest) -> None:
         if review.kind.plural == FUNCTIONS.names.plural:

@@ -119,5 +119,7 @@ def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
             return exhausted(details)
         case Code.UNIMPLEMENTED:
             said = f"neither v1 nor v1beta1: {short(details)}"
-            return Meaning(CallFailure.BROKEN, f"does not speak the function protocol, {said}")
-    return Meaning(CallFailure.FAILED, f"failed: {code.name}: {short(details) or 'without a word'}")
+            return Meaning(CallFailure.BROKEN, f"does not support the function protocol, {said}")
+    return Meaning(
+        CallFailure.FAILED, f"failed: {code.name}: {short(details) or 'without a message'}"
+    )

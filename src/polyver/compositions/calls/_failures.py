@@ -16,9 +16,9 @@ _VERIFY = re.compile(r"CERTIFICATE_VERIFY_FAILED: (.*?)(?:: OK)?$")
 _LARGER = re.compile(r"message larger than max \((\d+) vs\. (\d+)\)", re.IGNORECASE)
 _CONNECTING = "failed to connect to all addresses"
 _CLOSED = {
-    True: "closes each connection after the TLS handshake: it does not believe the caller's "
-    "certificate, or is just ending",
-    False: "closes each connection at once: it speaks TLS alone, or is just ending",
+    True: "closes each connection after the TLS handshake: it does not trust the certificate "
+    "of the caller, or is shutting down",
+    False: "closes each connection at once: it accepts only TLS, or is shutting down",
 }
 _ENDED_AT_ONCE = (": Socket closed", ": Unwrap failed (TSI_DATA_CORRUPTED)")
 """Endings of messages after the server ended the connection during or after the TLS handshake: the
@@ -43,7 +43,7 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
 
     >>> meaning = unavailable("… CERTIFICATE_VERIFY_FAILED: expired: OK", secure=True)
     >>> print(meaning.failure, "|", meaning.fact)
-    Refused | shows a certificate that is not believed: expired
+    Refused | has an untrusted certificate: expired
     """
     if found := _refused(details):
         return Meaning(CallFailure.REFUSED, found)
@@ -53,7 +53,7 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
     if details.endswith(_ENDED_AT_ONCE):
         return Meaning(CallFailure.REFUSED, _CLOSED[secure], tries=3)
     if "Connection refused" in details:
-        fact = "is not there: nobody listens at its address"
+        fact = "is not reachable: nothing listens at its address"
         return Meaning(CallFailure.UNREACHABLE, fact, tries=3)
     return Meaning(CallFailure.UNREACHABLE, f"cannot be reached: {short(details)}", tries=3)
 
@@ -61,18 +61,18 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
 def _refused(details: str) -> str:
     """Return the reason why the TLS handshake failed; empty if that is not the cause."""
     if found := _VERIFY.search(details):
-        return f"shows a certificate that is not believed: {found[1]}"
+        return f"has an untrusted certificate: {found[1]}"
     if "Hostname Verification Check failed" in details:
-        return "shows a certificate for another name"
+        return "has a certificate for another name"
     return "does not speak TLS" if "WRONG_VERSION_NUMBER" in details else ""
 
 
 def exhausted(details: str) -> Meaning:
     """Return the meaning of RESOURCE_EXHAUSTED, which gRPC uses for both sides' size limits."""
     if found := _LARGER.search(details):
-        what = "the answer" if "CLIENT: Received" in details else "the request"
+        what = "the response" if "CLIENT: Received" in details else "the request"
         size, most = f"{int(found[1]):,}", f"{int(found[2]):,}"
-        fact = f"was called in vain: {what} has {size} bytes, and {most} are allowed"
+        fact = f"could not be called: {what} has {size} bytes, and {most} are allowed"
         return Meaning(CallFailure.TOO_LARGE, fact)
     return Meaning(CallFailure.FAILED, f"failed: RESOURCE_EXHAUSTED: {short(details)}")
 

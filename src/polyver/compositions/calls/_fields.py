@@ -108,7 +108,7 @@ class StringContent:
         try:
             return value.encode()
         except UnicodeEncodeError:
-            raise UnwritableMessage("half of a surrogate pair has no form in UTF-8") from None
+            raise UnwritableMessage("half of a surrogate pair cannot be encoded as UTF-8") from None
 
     def load(self, data: bytes) -> str:
         return text(data)

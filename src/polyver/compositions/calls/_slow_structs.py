@@ -58,7 +58,7 @@ def text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise UnreadableMessage("a text is not UTF-8") from None
+        raise UnreadableMessage("a string is not UTF-8") from None
 
 
 def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _scalar(field: WireField) -> Any:
 
 def _finite(double: float) -> int | float:
     if not math.isfinite(double):
-        raise UnreadableMessage(f"{double} has no form in JSON")
+        raise UnreadableMessage(f"{double} cannot be expressed in JSON")
     return number(double)
 
 

@@ -112,7 +112,7 @@ def _dumped_scalar(value: Any) -> bytes:
             return _tagged_double(b"\x11", value)
         case float():
             if not math.isfinite(value):
-                raise UnwritableMessage(f"{value} has no form in JSON")
+                raise UnwritableMessage(f"{value} cannot be expressed in JSON")
             return _tagged_double(b"\x11", value)
     return _dumped_value(_plain(value))
 
@@ -123,7 +123,7 @@ def _plain(value: Any) -> Any:
     for kind in kinds:
         if isinstance(value, kind):
             return kind(value)
-    raise UnwritableMessage(f"a {type(value).__name__} has no form in JSON")
+    raise UnwritableMessage(f"a {type(value).__name__} cannot be expressed in JSON")
 
 
 def _check_integer(value: int) -> None:
@@ -140,7 +140,7 @@ def _check_integer(value: int) -> None:
 
 def _key(key: object) -> bytes:
     if not isinstance(key, str):
-        raise UnwritableMessage(f"a {type(key).__name__} is no key in JSON")
+        raise UnwritableMessage(f"a {type(key).__name__} cannot be a key in JSON")
     content = _encoded(key)
     written = _head(_FIELD, len(content)) + content
     if len(content) <= _LONGEST_KEY and len(_keys) < _MOST_KEYS:
@@ -152,7 +152,7 @@ def _encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise UnwritableMessage("half of a surrogate pair has no form in UTF-8") from None
+        raise UnwritableMessage("half of a surrogate pair cannot be encoded as UTF-8") from None
 
 
 def _head(tag: int, size: int) -> bytes:

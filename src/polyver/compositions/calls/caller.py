@@ -119,10 +119,10 @@ class Caller:
         try:
             content = encode_request(request)
         except UnwritableMessage as error:
-            fact = f"cannot be asked: {error.problem}, at {error.at}"
+            fact = f"cannot be called: {error.problem}, at {error.at}"
             raise _failed(endpoint, CallFailure.UNSENDABLE, fact) from None
         if (size := len(content)) > (most := self._limits.most_sent):
-            fact = f"cannot be asked: the request has {size:,} bytes, and {most:,} are allowed"
+            fact = f"cannot be called: the request has {size:,} bytes, and {most:,} are allowed"
             raise _failed(endpoint, CallFailure.TOO_LARGE, fact)
         return content
 
@@ -154,15 +154,15 @@ class _Line:
     async def turn(self, endpoint: Endpoint, deadline: _Deadline) -> AsyncIterator[None]:
         """Wait until the concurrency limit allows another call."""
         if self._turns.locked() and self._waiting >= self._limits.waiting:
-            fact = f"is busy: {self._waiting:,} calls wait for their turn already"
+            fact = f"is busy: {self._waiting:,} calls are already waiting"
             raise _failed(endpoint, CallFailure.BUSY, fact)
         self._waiting += 1
         try:
             async with asyncio.timeout_at(deadline.at):
                 await self._turns.acquire()
         except TimeoutError:
-            others = f"{self._limits.concurrent:,} other calls are under way"
-            fact = f"could not be asked within {deadline.within:g}s: {others}"
+            others = f"{self._limits.concurrent:,} other calls are in progress"
+            fact = f"could not be called within {deadline.within:g}s: {others}"
             raise _failed(endpoint, CallFailure.DEADLINE, fact) from None
         finally:
             self._waiting -= 1
@@ -247,12 +247,12 @@ async def _decoded(endpoint: Endpoint, answer: bytes) -> Response:
         return decode_response(answer)
     except UnreadableMessage as error:
         place = f", at {error.at}" if error.at else ""
-        fact = f"answers something else than the protocol says: {error.problem}{place}"
+        fact = f"violates the protocol: {error.problem}{place}"
         raise _failed(endpoint, CallFailure.BROKEN, fact) from None
 
 
 def _closed(endpoint: Endpoint) -> FunctionFailed:
-    fact = "could not answer: the caller has closed the connection"
+    fact = "could not answer: the caller closed the connection"
     return _failed(endpoint, CallFailure.UNREACHABLE, fact)
 
 

@@ -145,7 +145,7 @@ class CertificateFolder:
             return Authorities.decode(self._file.read_bytes())
         except ValueError:
             hint = "move it away: functions then get certificates of a new authority"
-            raise FolderFailed(f"{self._file} is not what was written there", hint=hint) from None
+            raise FolderFailed(f"{self._file} has unexpected content", hint=hint) from None
 
     def _write(self, revision: str, issued: IssuedCertificate) -> Path:
         home = self._revisions / revision

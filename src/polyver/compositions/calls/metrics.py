@@ -88,13 +88,13 @@ def _collector(metrics: CallMetrics) -> Collector:
 
         def collect(self) -> Iterator[Metric]:
             total = CounterMetricFamily(
-                "polyver_function_calls", "Calls that ended.", labels=("revision", "result")
+                "polyver_function_calls", "Calls that have ended.", labels=("revision", "result")
             )
             times = HistogramMetricFamily(
-                "polyver_function_call_seconds", "How long calls took.", labels=("revision",)
+                "polyver_function_call_seconds", "Duration of calls.", labels=("revision",)
             )
             going = GaugeMetricFamily(
-                "polyver_function_calls_in_flight", "Calls under way.", labels=("revision",)
+                "polyver_function_calls_in_flight", "Calls in progress.", labels=("revision",)
             )
             for revision, counts in metrics:
                 for result, count in counts.results.items():

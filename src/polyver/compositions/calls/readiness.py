@@ -42,10 +42,12 @@ def _check(answer: bytes, endpoint: Endpoint) -> None:
         states = [each.integer("status") for each in fields(answer, "") if each.number == 1]
     except MalformedError as error:
         raise _failed(
-            endpoint, CallFailure.BROKEN, f"answers something else than its health: {error}"
+            endpoint,
+            CallFailure.BROKEN,
+            f"answers the health check with an invalid message: {error}",
         ) from None
     if states[-1:] != [_SERVING]:
-        raise _failed(endpoint, CallFailure.UNREACHABLE, "says that it is not ready")
+        raise _failed(endpoint, CallFailure.UNREACHABLE, "reports that it is not ready")
 
 
 def _failed(endpoint: Endpoint, failure: CallFailure, fact: str) -> FunctionFailed:

@@ -146,7 +146,7 @@ async def _named(
             f"xr/NAME, or KIND/NAME with {known}" if known else "no composite resource is defined"
         )
         hint = f"write actionset/NAME, app/NAME, package/NAME, {told}"
-        raise Misused(f"{kind}/{name} is nothing to ask about", hint=hint)
+        raise Misused(f"{kind}/{name} is not an object that this command explains", hint=hint)
     found = []
     for each in wanted:
         obj = await find(
@@ -158,7 +158,7 @@ async def _named(
         place = f" in the namespace {namespace}" if any(each.namespaced for each in wanted) else ""
         kinds = listed([each.kind for each in wanted])
         raise UnknownName(
-            f"there is no composite resource {name}{place}", hint=f"looked for {kinds}"
+            f"there is no composite resource {name}{place}", hint=f"searched kinds: {kinds}"
         )
     if len(found) > 1:
         names = listed([f"{each.plural}.{each.group}/{name}" for each, _ in found])
@@ -182,10 +182,10 @@ def _print(found: CompositeExplanation, *, explain: bool) -> None:
             print_lines(f"{told}: {each['message']}" if each.get("message") else told)
     print_lines("")
     rows = [
-        (each.part, each.asks or "nothing", each.has or "nothing", each.gets or "nothing", each.why)
+        (each.part, each.asks or "default", each.has or "none", each.gets or "unresolved", each.why)
         for each in _rows(found)
     ]
-    print_table(("WHAT", "ASKS FOR", "HAS", "WOULD GET NOW", "WHY"), rows)
+    print_table(("PART", "REQUESTS", "USES", "WOULD USE NOW", "WHY"), rows)
     for warning in found.warnings:
         warn(warning)
     for row in _rows(found) if explain else ():
@@ -237,7 +237,7 @@ def _rows(found: CompositeExplanation) -> Iterator[_Row]:
     has = composite.composition
     yield _Row("composition", found.asks_composition, has, found.composition)
     if found.revision is not None:
-        yield _Row("its revision", found.asks_revision, composite.revision, found.revision)
+        yield _Row("revision", found.asks_revision, composite.revision, found.revision)
     for step in found.steps:
         yield _step_row(step)
 
@@ -298,7 +298,7 @@ def impact_rows(explained: Iterable[CompositeExplanation], function: str) -> lis
 
 def print_composites(rows: Sequence[ImpactRow]) -> None:
     """Print the composite resources, and which release each of them uses."""
-    columns = ("WHO", "PLACE", "HAS", "WOULD GET NOW", "WHY")
+    columns = ("USED BY", "REFERENCE", "USES", "WOULD USE NOW", "WHY")
     print_table(columns, [(each.who, each.place, each.has, each.gets, each.why) for each in rows])
 
 
@@ -333,7 +333,7 @@ def impact_of_composition(text: str, context: str, output: OutputFormat) -> None
     elif rows:
         print_composites(rows)
     else:
-        print_lines("nobody uses it")
+        print_lines("not used")
 
 
 def _has(explained: CompositeExplanation, composition: str) -> bool:

@@ -137,7 +137,7 @@ def on_cluster(context: str, ask: Callable[[Client], Awaitable[T]]) -> T:
             except ApiError as error:
                 if error.code != 404 or error.details:
                     raise
-                fact = "functions cannot be read: they are not served there"
+                fact = "functions cannot be read: the server does not serve them"
                 hint = "polyver up --capabilities apis,compositions serves them"
                 raise UnreadableInput(fact, at=access.server, hint=hint) from None
 
@@ -177,7 +177,9 @@ def named(text: str) -> tuple[str, str]:
     kind, slash, rest = text.partition("/")
     name, at, revision = (rest if slash and kind.lower() in PACKAGE_NAMES else text).partition("@")
     if not name or "/" in name or (at and not revision):
-        raise Misused(f"{text!r} is no function", hint="write NAME, or NAME@REVISION")
+        raise Misused(
+            f"{text!r} is not the name of a function", hint="write NAME, or NAME@REVISION"
+        )
     return name, revision
 
 
@@ -251,7 +253,7 @@ def impact_of_package(text: str, context: str, output: OutputFormat) -> None:
         emit({"uses": uses, "composites": [each.data for each in rows]}, output)
         return
     if not answers and not rows:
-        print_lines("nobody uses it")
+        print_lines("not used")
         return
     if answers:
         _print(answers, output, explain=False)
@@ -273,10 +275,10 @@ def _print(
         emit({"uses": [_data(*each, explain=explain) for each in answers]}, output)
         return
     rows = [
-        (use.dependent.name, use.dependent.at, str(use.selector) or "nothing", *_told(answer))
+        (use.dependent.name, use.dependent.at, str(use.selector) or "default", *_told(answer))
         for use, answer in answers
     ]
-    print_table(("WHO", "PLACE", "ASKS FOR", "GETS", "WHY"), rows)
+    print_table(("USED BY", "REFERENCE", "REQUESTS", "USES", "WHY"), rows)
     for use, answer in answers if explain else ():
         rejected = [(each.release.name, each.why) for each in answer.rejected]
         if rejected:
@@ -287,7 +289,7 @@ def _print(
 def _told(answer: _Answer) -> tuple[str, str]:
     if isinstance(answer, Resolution):
         return answer.release.name, answer.reason
-    return "nothing", answer.fact
+    return "unresolved", answer.fact
 
 
 def _data(use: StepFunctionUse, answer: _Answer, *, explain: bool) -> Object:

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 app = App(
     name="packages",
-    help="""See the functions that compositions call, and activate and deactivate their revisions.
+    help="""List the functions that compositions call, and activate or deactivate their revisions.
 
 Example: polyver packages list""",
 )
 
-Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="What to print.")]
+Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
 Context = Annotated[
-    str, Parameter(help="The context of the kubeconfig: by default the current one.")
+    str, Parameter(help="The context of the kubeconfig. Default: the current context.")
 ]
 Force = Annotated[
     bool,
     Parameter(
         negative=(),
-        help="Take it away from those who select it all the same; the revision notes that.",
+        help="Deactivate it even if it is selected; this is recorded on the revision.",
     ),
 ]
 _EVERY = 0.2
@@ -44,7 +44,7 @@ State = Literal["Active", "Inactive"]
 
 @app.command(name="list")
 def list_packages(*, context: Context = "", output: Output = OutputFormat.TABLE) -> None:
-    """List every function, and how it does.
+    """List all functions with their state.
 
     Example: polyver packages list -o json
     """
@@ -77,14 +77,14 @@ def _condition(found: dict[str, Any], kind: str) -> dict[str, Any]:
 
 @app.command
 def show(name: str, /, *, context: Context = "", output: Output = OutputFormat.TABLE) -> None:
-    """Show a function: its revisions, where they answer, and who selects them.
+    """Show a function: its revisions, their endpoints, and the steps that select them.
 
     Example: polyver packages show function-patch-and-transform
 
     Parameters
     ----------
     name
-        The function, NAME, or one revision of it, NAME@REVISION.
+        The function (NAME), or one revision of it (NAME@REVISION).
     """
     from polyver.compositions.commands.functions_on_cluster import named, revision_in
 
@@ -132,28 +132,28 @@ def _installed(context: str, name: str) -> InstalledFunction:
 
 @app.command
 def activate(name: str, /, *, context: Context = "") -> None:
-    """Have a revision served, where users decide that.
+    """Activate a revision of a function with manual activation.
 
     Example: polyver packages activate function-patch-and-transform@3
 
     Parameters
     ----------
     name
-        The revision, NAME@REVISION: by its number, its name, or the digits at the name's end.
+        The revision, NAME@REVISION, by its number, its name or the last digits of its name.
     """
     _set(name, "Active", context, force=False)
 
 
 @app.command
 def deactivate(name: str, /, *, context: Context = "", force: Force = False) -> None:
-    """Have a revision served no longer, where users decide that and nobody selects it.
+    """Deactivate a revision, if no step selects it, of a function with manual activation.
 
     Example: polyver packages deactivate function-patch-and-transform@2
 
     Parameters
     ----------
     name
-        The revision, NAME@REVISION: by its number, its name, or the digits at the name's end.
+        The revision, NAME@REVISION, by its number, its name or the last digits of its name.
     """
     _set(name, "Inactive", context, force=force)
 
@@ -168,18 +168,18 @@ def _set(text: str, state: State, context: str, *, force: bool) -> None:
 
     name, revision = named(text)
     if not revision:
-        raise Misused(f"{text!r} names no revision", hint="write NAME@REVISION")
+        raise Misused(f"{text!r} is not a revision", hint="write NAME@REVISION")
 
     async def write(client: Client) -> str:
         installed = await installed_on(client, name)
         wanted = revision_in(installed, revision).name
         change = _change(installed, wanted, state, force=force)
         if change is None:
-            return f"{wanted} is {state.lower()} already"
+            return f"{wanted} is already {state.lower()}"
         from polyver.compositions.controllers.packages import FUNCTION_REVISIONS
 
         await client.patch(FUNCTION_REVISIONS, wanted, change=change, manager=POLYVER)
-        return f"{wanted} is to be {state.lower()}"
+        return f"{wanted} is now set to {state.lower()}"
 
     print_lines(on_cluster(context, write))
 
@@ -198,15 +198,15 @@ def _change(
         return None
     function = read_function(installed.function)
     if function.automatic:
-        fact = f"{function.name} activates its revisions by their numbers"
-        raise RequestRefused(fact, hint="set revisionActivationPolicy: Manual, and do it again")
+        fact = f"{function.name} activates its revisions automatically"
+        raise RequestRefused(fact, hint="set revisionActivationPolicy: Manual, and try again")
     users = installed.users.get(name, ()) if state == "Inactive" and function.strict else ()
     if users and not force:
         fact = f"{name} is selected by {listed(users)}"
-        raise RequestRefused(fact, hint="have them select another one, or say --force")
+        raise RequestRefused(fact, hint="make them select another revision, or use --force")
     known = {"resourceVersion": obj["metadata"]["resourceVersion"]}
     if users:
-        warn(f"{listed(users)} will be without {name}")
+        warn(f"{listed(users)} can no longer use {name}")
         annotations = {FORCED: f"{state} {timestamp(SystemClock())}"}
         return {"metadata": {**known, "annotations": annotations}, "spec": {"desiredState": state}}
     return {"metadata": known, "spec": {"desiredState": state}}
@@ -221,20 +221,20 @@ def logs(
     data: Path | None = None,
     context: Context = "",
 ) -> None:
-    """Print what the process of a revision has printed, as far as it is kept.
+    """Print the log of the process of a revision, as far as it is kept.
 
-    It is read from the folder of `polyver up`, so that this works on its machine alone.
+    The log is read from the data folder of `polyver up`, so this works only on the same machine.
 
     Example: polyver packages logs function-patch-and-transform --follow
 
     Parameters
     ----------
     name
-        The function, NAME, whose current revision is meant, or a revision, NAME@REVISION.
+        The function (NAME) for its current revision, or a revision (NAME@REVISION).
     follow
-        Go on with what comes, until interrupted.
+        Continue with new output, until interrupted.
     data
-        The folder of `polyver up`: by default `polyver` in the user's data folder.
+        The data folder of `polyver up`. Default: `polyver` in the user's data folder.
     """
     folder = logs_folder(data or data_folder())
     file = folder / f"{_revision(name, folder, context)}.log"
@@ -242,8 +242,8 @@ def logs(
     _copy(older, _Seen())
     seen = _copy(file, _Seen())
     if not seen.file and not follow:
-        hint = "--data names the folder of the control plane, if it has another"
-        raise UnknownName(f"nothing is kept of {file.stem}", at=str(folder), hint=hint)
+        hint = "pass the data folder of the control plane with --data"
+        raise UnknownName(f"there is no log of {file.stem}", at=str(folder), hint=hint)
     while follow:
         time.sleep(_EVERY)
         if _is(older, seen):

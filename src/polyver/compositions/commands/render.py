@@ -71,65 +71,66 @@ def render(
     timeout: str = "1m",
     output: Annotated[ManifestFormat, Parameter(name=["--output", "-o"])] = ManifestFormat.YAML,
 ) -> None:
-    """Print what a composite resource would become, without any cluster: it, then its resources.
+    """Render a composite resource without a cluster: print it, then its composed resources.
 
-    The pipeline of its composition is run here as the controller runs it. Functions are run as
-    processes, if their packages are allowed, or called where they run already: the annotation
-    `polyver.dev/endpoint` says where, or `render.crossplane.io/runtime: Development`.
+    The pipeline of its composition runs here in the same way as in the controller. Functions run
+    as processes, if their packages are allowed, or are called at an existing endpoint: the
+    annotation `polyver.dev/endpoint`, or `render.crossplane.io/runtime: Development`.
 
     Example: polyver render xr.yaml composition.yaml functions.yaml --packages packages.yaml
 
     Parameters
     ----------
     xr
-        A file with the composite resource, or - for standard input, here and elsewhere.
+        A file with the composite resource; - is standard input, here and for other files.
     composition
-        A file or a folder with its Composition or CompositionRevision. Of several the one is taken
-        that the composite resource asks for.
+        A file or folder with its Composition or CompositionRevision. If there are several, the one
+        that the composite resource requests is used.
     functions
-        A file or a folder with the Functions that are called, and FunctionRevisions. A Function
-        that is there several times, with other packages, has as many revisions.
+        A file or folder with the Functions that are called, and FunctionRevisions. A Function that
+        occurs several times with different packages has one revision for each.
     revision
-        FUNCTION=REVISION: which revision of a function is called, by its name, its number or the
-        digits at the name's end, whatever the steps ask for; repeatable.
+        FUNCTION=REVISION: the revision of a function to call, by its name, its number or the last
+        digits of its name, instead of the one that the steps request; repeatable.
     xrd
-        A file with the CompositeResourceDefinition: its defaults are filled in, and the composite
-        resource is held against its schema.
+        A file with the CompositeResourceDefinition: its defaults are set, and the composite
+        resource is validated against its schema.
     observed_resources
-        A file or a folder with resources that are there; the annotation
+        A file or folder with existing resources; the annotation
         `crossplane.io/composition-resource-name` is their name in the pipeline.
     required_resources
-        A file or a folder with resources that functions may ask for; repeatable.
+        A file or folder with resources that functions may request; repeatable.
     extra_resources
-        The same, by its older name.
+        The former name of --required-resources.
     function_credentials
-        A file or a folder with the Secrets that steps name.
+        A file or folder with the Secrets that steps name.
     context_files
-        KEY=FILE: what the context holds under a key at first, in JSON or YAML; repeatable.
+        KEY=FILE: the initial value of a key of the context, in JSON or YAML; repeatable.
     context_values
-        KEY=JSON: the same without a file; repeatable.
+        KEY=JSON: the initial value of a key of the context; repeatable.
     function_annotations
-        KEY=VALUE: an annotation of all Functions, whatever they have; repeatable.
+        KEY=VALUE: an annotation to set on all Functions; repeatable.
     include_function_results
-        Print also what functions tell, as objects of kind Result.
+        Also print the results of functions, as objects of kind Result.
     include_full_xr
-        Print also the metadata and the spec of the composite resource.
+        Also print the metadata and the spec of the composite resource.
     include_context
-        Print also the context after the last step, as an object of kind Context.
+        Also print the context after the last step, as an object of kind Context.
     packages
-        A file that says which packages may be run, and where they are: a mapping from references
-        to folders, wheels and requirements such as NAME==1.2.3.
+        A file that lists the allowed packages: a mapping from references to folders, wheels and
+        requirements such as NAME==1.2.3.
     allow_packages
-        Run packages that it does not name, too, if their references begin with file: or pypi:.
+        Also allow packages that the file does not list, if their references begin with file: or
+        pypi:.
     package_memory
-        How much memory the process of one function may take: 512Mi, 2Gi, 0 for any amount.
+        The memory limit for the process of one function: 512Mi, 2Gi, 0 for no limit.
     data
-        The folder in which what functions run in is kept for the next time: by default that of
-        `polyver up`, `polyver` in the user's data folder.
+        The folder that keeps the environments of functions for the next run. Default: the data
+        folder of `polyver up`, `polyver` in the user's data folder.
     timeout
-        How long the functions may take to answer, all together, once they run: 90s, 1m30s.
+        The timeout for all function calls together, after the functions have started: 90s, 1m30s.
     output
-        How to print.
+        The output format.
     """
     from polyver.compositions.commands.rendering.output import Included
 
@@ -174,7 +175,7 @@ class _Files:
         """Raise Misused if standard input is named more than once."""
         several = (self.xr, self.composition, self.functions, self.xrd, self.observed)
         if (*several, *self.required, self.credentials).count("-") > 1:
-            raise Misused("standard input is named twice", hint="name files instead")
+            raise Misused("standard input is used twice", hint="pass files instead")
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +315,7 @@ def _tell(read: _Read, run: PipelineRun, outcome: PipelineOutcome, included: Inc
         for warning in (each for step in run.steps for each in step.warnings):
             warn(warning)
         for each in outcome.remove:
-            warn(f'"{each.name}" is not wanted any more: {shown(each.obj)} would be deleted')
+            warn(f'"{each.name}" is no longer desired: {shown(each.obj)} would be deleted')
         try:
             check_distinct(read.composite.obj, outcome.apply)
         except Refusal as refusal:
@@ -325,5 +326,5 @@ def _tell(read: _Read, run: PipelineRun, outcome: PipelineOutcome, included: Inc
             warn(event.message)
     place = min(run.place, len(run.steps) - 1)
     at = read.revision.document.place("spec", "pipeline", place)
-    hint = "start it with --insecure, or see where it listens"
+    hint = "start it with --insecure, or check its address"
     raise RunFailed(failure.message, at=at, hint=hint if failure.reason == "Unreachable" else "")

@@ -59,7 +59,7 @@ def check_step(step: ReadOnlyObject, at: str, *, several: bool) -> Iterator[Refu
     yield from _check_labels(step, f"{at}.functionRevisionSelector.matchLabels")
     for place, each in enumerate(step.get("credentials") or ()):
         if each["source"] == "Secret" and not each.get("secretRef"):
-            fact = f'it is not said which secret "{each["name"]}" are'
+            fact = f'the secret of the credentials "{each["name"]}" is missing'
             place_of = f"{at}.credentials[{place}].secretRef"
             yield Refusal("InvalidPipeline", fact, at=place_of)
     required = mapping(step.get("requirements")).get("requiredResources") or ()
@@ -74,10 +74,10 @@ def _check_labels(step: ReadOnlyObject, at: str) -> Iterator[Refusal]:
     wanted = labels_in(step.get("functionRevisionSelector"))
     for key, value in wanted.items():
         for problem in (*label_key_problems(key), *label_value_problems(value)):
-            yield Refusal("InvalidSelector", f"{key}={value} is no label: {problem}", at=at)
+            yield Refusal("InvalidSelector", f"{key}={value} is not a label: {problem}", at=at)
     function = named(step.get("functionRef"))
     if wanted.get(PACKAGE, function) != function:
-        fact = f"{PACKAGE}={wanted[PACKAGE]} asks for revisions of another function"
+        fact = f"{PACKAGE}={wanted[PACKAGE]} selects revisions of another function"
         yield Refusal("InvalidSelector", fact, at=at, hint=f"the step calls {function}")
 
 
@@ -85,7 +85,7 @@ def composition_warnings(obj: ReadOnlyObject) -> list[str]:
     """Return warnings about valid but probably unintended fields."""
     return [
         f"spec.pipeline[{place}]: functionRevisionRef and functionRevisionSelector are both "
-        "there; the ref wins"
+        "set; functionRevisionRef is used"
         for place, step in enumerate(obj["spec"].get("pipeline") or ())
         if all(step.get(name) is not None for name in REVISION_FIELDS)
     ]

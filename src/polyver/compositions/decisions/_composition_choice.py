@@ -140,7 +140,7 @@ def choose_composition(
         return _enforced(composite, defined, there)
     if composite.composition:
         _check_fits(composite.composition, defined, there, place)
-        return ChosenComposition(composite.composition, "exactly what was asked for")
+        return ChosenComposition(composite.composition, "named in compositionRef")
     fitting = sorted(each.name for each in there.values() if each.fits(defined))
     if composite.composition_labels is not None:
         return _selected(composite, defined, [there[name] for name in fitting])
@@ -163,7 +163,7 @@ def _enforced(
     asked = composite.composition
     warnings: tuple[str, ...] = ()
     if asked not in ("", defined.enforced):
-        told = f"{composite.at}.compositionRef asks for {asked}"
+        told = f"{composite.at}.compositionRef requests {asked}"
         warnings = (f"{told}; {defined.name} enforces {defined.enforced}",)
     return ChosenComposition(defined.enforced, f"enforced by {defined.name}", warnings)
 
@@ -253,7 +253,7 @@ def _check_target(composite: Composite, revision: ReadOnlyObject) -> None:
 
 def _foreign(composite: Composite, composition: str, other: str) -> Refusal:
     fact = f"{composite.revision} is a revision of {other}, not of {composition}"
-    hint = f"name a revision of {composition}, or leave it out to get the newest"
+    hint = f"name a revision of {composition}, or omit it to use the newest"
     at = f"{composite.at}.compositionRevisionRef"
     return Refusal("OtherCompositionsRevision", fact, at=at, hint=hint)
 

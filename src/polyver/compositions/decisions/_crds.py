@@ -74,7 +74,7 @@ def check_crd(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[Refusal]:
     """Return a refusal if an existing CustomResourceDefinition has another owner."""
     if crd is None or is_ours(crd, obj):
         return []
-    fact = f"there is a CustomResourceDefinition {crd['metadata']['name']} of somebody else"
+    fact = f"there is a CustomResourceDefinition {crd['metadata']['name']} with another owner"
     hint = "delete it, or give the kind another name"
     return [Refusal("NotOurs", fact, at="metadata.name", hint=hint)]
 
@@ -94,7 +94,7 @@ def check_stored(
     if not dropped or not composites:
         return []
     fact = f"objects may be stored as {listed(dropped)}: {listed(composites, most=3)}"
-    hint = "keep it with served: false, until all were written again"
+    hint = "keep it with served: false until all objects are rewritten"
     return [Refusal("VersionStored", fact, at="spec.versions", hint=hint)]
 
 
@@ -248,7 +248,7 @@ def _established(crd: ReadOnlyObject | None) -> DesiredCondition:
     if names is not None and names["status"] == "False":
         message = names.get("message") or ""
         return DesiredCondition(
-            "Established", "False", "NamesNotAccepted", f"its names are taken: {message}"
+            "Established", "False", "NamesNotAccepted", f"its names are in use: {message}"
         )
     said = find_condition(crd, "Established")
     if said is None or said["status"] != "True":
@@ -268,13 +268,13 @@ def _applied(obj: ReadOnlyObject, refusals: Sequence[Refusal]) -> Iterable[Desir
 
 def _offered(obj: ReadOnlyObject) -> Iterable[DesiredCondition]:
     if obj["spec"].get("claimNames"):
-        told = "no claims are offered: use composite resources themselves"
+        told = "claims are not supported: use composite resources"
         yield DesiredCondition("Offered", "False", "ClaimsUnsupported", told)
 
 
 def _postponed(waits_for: Sequence[str]) -> Iterable[DesiredCondition]:
     if waits_for:
-        told = f"it goes when these are gone: {listed(waits_for, most=3)}"
+        told = f"it is deleted after these: {listed(waits_for, most=3)}"
         yield DesiredCondition("Postponed", "True", "InUse", told)
 
 

@@ -111,8 +111,8 @@ def _check_names(obj: ReadOnlyObject) -> Iterator[Refusal]:
     spec: ReadOnlyObject = obj["spec"]
     name, wanted = obj["metadata"].get("name", ""), f"{spec['names']['plural']}.{spec['group']}"
     if name != wanted:
-        fact = f'it is called "{name}", not "{wanted}"'
-        hint = "a definition is called after the plural and the group of its kind"
+        fact = f'its name is "{name}", not "{wanted}"'
+        hint = "the name of a definition is the plural and the group of its kind"
         yield Refusal("InvalidName", fact, at="metadata.name", hint=hint)
 
 
@@ -121,9 +121,9 @@ def _check_versions(versions: Sequence[ReadOnlyObject]) -> Iterator[Refusal]:
     for number, name in enumerate(names):
         at = f"spec.versions[{number}].name"
         if problems := dns_1035_label_problems(name):
-            yield Refusal("InvalidVersion", f'"{name}" is no version: {problems[0]}', at=at)
+            yield Refusal("InvalidVersion", f'"{name}" is not a version: {problems[0]}', at=at)
         if name in names[:number]:
-            yield Refusal("InvalidVersion", f"{name} is there twice", at=at)
+            yield Refusal("InvalidVersion", f"{name} is listed twice", at=at)
     chosen = [each["name"] for each in versions if each["referenceable"]]
     if len(chosen) != 1:
         fact = f"{listed(chosen)} are referenceable" if chosen else "no version is referenceable"
@@ -131,7 +131,7 @@ def _check_versions(versions: Sequence[ReadOnlyObject]) -> Iterator[Refusal]:
         yield Refusal("InvalidVersion", fact, at="spec.versions", hint=hint)
     for number, each in enumerate(versions):
         if each["referenceable"] and not each["served"]:
-            fact = f"{each['name']} is referenceable and not served"
+            fact = f"{each['name']} is referenceable but not served"
             yield Refusal("InvalidVersion", fact, at=f"spec.versions[{number}].served")
 
 
@@ -141,7 +141,7 @@ def _check_conversion(spec: ReadOnlyObject) -> Iterator[Refusal]:
         return
     client = mapping(mapping(conversion.get("webhook")).get("clientConfig"))
     if not client.get("url") and not client.get("service"):
-        fact = "it is not said where the webhook is, by a service or a url"
+        fact = "the webhook has neither a service nor a url"
         yield Refusal("InvalidConversion", fact, at=_WEBHOOK)
 
 
@@ -154,7 +154,7 @@ def _check_schema(spec: ReadOnlyObject, number: int, version: ReadOnlyObject) ->
         return
     taken = RESERVED in _properties(given, "status")
     if taken:
-        fact = f"status.{RESERVED} is where the function revisions of a pipeline are recorded"
+        fact = f"status.{RESERVED} is reserved for the function revisions of a pipeline"
         place = f"{at}.properties.status.properties.{RESERVED}"
         yield Refusal("InvalidSchema", fact, at=place, hint="give the field another name")
     for cause in check_schema(_schema(spec, given), at, status=True):
@@ -186,11 +186,10 @@ def unheeded_fields(obj: ReadOnlyObject) -> list[str]:
     found = []
     if spec.get("claimNames"):
         found.append(
-            "spec.claimNames has no effect: no claims are offered; "
-            "use composite resources themselves"
+            "spec.claimNames has no effect: claims are not supported; use composite resources"
         )
     if spec.get("defaultCompositeDeletePolicy"):
-        found.append("spec.defaultCompositeDeletePolicy has no effect: there are no claims")
+        found.append("spec.defaultCompositeDeletePolicy has no effect: claims are not supported")
     for number, version in enumerate(spec["versions"]):
         at = f"spec.versions[{number}].schema.openAPIV3Schema"
         given, whole = _given_schema(version), _schema(spec, _given_schema(version))

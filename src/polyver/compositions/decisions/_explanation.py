@@ -47,7 +47,7 @@ class CompositeExplanation:
     def asks_revision(self) -> str:
         labels = self.composite.revision_labels
         asked = [str(Labels.of(labels))] if labels else []
-        return ", ".join([*asked, "to keep what it has"] if self.composite.manual else asked)
+        return ", ".join([*asked, "keep the current one"] if self.composite.manual else asked)
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:

@@ -167,7 +167,7 @@ def _check_taken(
     there = before.get(name)
     if there is not None and there.content != content:
         fact = f"{name} is the revision of other content ({there.content}, not {content})"
-        hint = "add a label, or change any of them, so that the content gets another name"
+        hint = "add or change a label, so that the content gets another name"
         yield Refusal("NameTaken", fact, at="spec", hint=hint)
     for each in before.values():
         if each.owner not in ("", uid) and not each.deleting:
@@ -252,7 +252,7 @@ def check_composition_revision(
     if old is not None:
         return [*_check_change(obj, old, others)]
     if not composition_of(obj):
-        fact = "it does not say to which composition it belongs"
+        fact = "it has no label that names its composition"
         return [Refusal("NoComposition", fact, at=f"metadata.labels[{COMPOSITION}]")]
     found = [] if several else check_pipeline(obj)
     return [*found, *check_number(obj["spec"]["revision"], others)]

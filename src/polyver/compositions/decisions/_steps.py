@@ -165,7 +165,7 @@ class StepResolution:
             return ()
         asks_twice = self.step.get("functionRevisionSelector") is not None
         both = isinstance(self.selector, Exact) and asks_twice
-        told = f"{self.at}.functionRevisionSelector has no effect: functionRevisionRef wins"
+        told = f"{self.at}.functionRevisionSelector has no effect: functionRevisionRef is used"
         return (*((told,) if both else ()), *self.answer.warnings)
 
 
@@ -237,7 +237,10 @@ def _refusal(error: NoMatch, installed: FunctionLineages, at: str) -> Refusal:
     """Return a refusal that says why a step cannot be resolved."""
     lineage, selector = error.lineage, error.selector
     if not len(lineage) and not isinstance(selector, Exact):
-        fact, hint = f"function {lineage.name} has no revisions", "install it, or wait until it is"
+        fact, hint = (
+            f"function {lineage.name} has no revisions",
+            "install it, or wait until it is installed",
+        )
         return Refusal("FunctionNotInstalled", fact, at=f"{at}.functionRef", hint=hint)
     if isinstance(selector, Exact):
         return _named_refusal(error, str(selector), installed, f"{at}.functionRevisionRef")

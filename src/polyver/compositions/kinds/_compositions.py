@@ -40,7 +40,7 @@ Same = Rule("self == oldSelf", message="it cannot be changed")
 
 @part
 class NamedReference:
-    """Names an object."""
+    """A reference to an object."""
 
     name: Name
     """Its name."""
@@ -48,10 +48,10 @@ class NamedReference:
 
 @part
 class LabelsSelector:
-    """Chooses by labels."""
+    """A label selector."""
 
     matchLabels: dict[str, str]
-    """The labels that it must have, all of them."""
+    """The labels that must all match."""
 
 
 # Definitions of composite resources.
@@ -59,7 +59,7 @@ class LabelsSelector:
 
 @part
 class KindNames:
-    """What a kind is called."""
+    """The names of a kind."""
 
     kind: Name
     plural: Name
@@ -71,7 +71,7 @@ class KindNames:
 
 @part
 class WebhookService:
-    """A service of the cluster."""
+    """A reference to a Service."""
 
     namespace: str
     name: str
@@ -81,7 +81,7 @@ class WebhookService:
 
 @part
 class WebhookClient:
-    """Where a webhook is."""
+    """The address of a webhook."""
 
     url: str | None
     service: WebhookService | None
@@ -90,7 +90,7 @@ class WebhookClient:
 
 @part
 class ConversionWebhook:
-    """Who converts."""
+    """The conversion webhook."""
 
     clientConfig: WebhookClient | None
     conversionReviewVersions: list[str]
@@ -98,10 +98,10 @@ class ConversionWebhook:
 
 @part
 class KindConversion:
-    """How objects get from one version to another."""
+    """The conversion between versions."""
 
     strategy: Literal["None", "Webhook"]
-    """`None` changes apiVersion alone. A Conversion for the kind is served whatever this says."""
+    """`None` changes only apiVersion. A Conversion object for the kind has precedence."""
     webhook: ConversionWebhook | None
 
 
@@ -110,12 +110,12 @@ class VersionSchema:
     """The schema of a version."""
 
     openAPIV3Schema: dict[str, Any] | None
-    """Of `spec` and `status`; what every composite resource has is put in."""
+    """The schema of `spec` and `status`; the fields of every composite resource are added."""
 
 
 @part
 class VersionColumn:
-    """A column of what `kubectl get` prints."""
+    """A column of `kubectl get`."""
 
     name: str
     type: str
@@ -131,22 +131,22 @@ class DefinedKindVersion:
 
     name: Name
     referenceable: bool
-    """Whether compositions compose this version; it is the one that is stored."""
+    """Compositions use this version; it is the storage version."""
     served: bool
-    """Whether it can be used."""
+    """The version is served."""
     deprecated: bool | None
-    """Whether whoever uses it is warned."""
+    """Clients that use the version are warned."""
     deprecationWarning: Annotated[str, MaxLength(256)] | None
-    """What they are told."""
+    """The text of the warning."""
     schema: VersionSchema | None
     """Its fields."""
     additionalPrinterColumns: list[VersionColumn] | None
-    """What `kubectl get` prints before the columns that all composite resources have."""
+    """Columns of `kubectl get`, before the columns of all composite resources."""
 
 
 @part
 class KindMetadata:
-    """What the CustomResourceDefinition gets."""
+    """Metadata for the CustomResourceDefinition."""
 
     labels: dict[str, str] | None
     annotations: dict[str, str] | None
@@ -158,23 +158,23 @@ class _Defining:
     group: Annotated[str, Same]
     """Its API group."""
     names: Annotated[KindNames, Same]
-    """What it is called."""
+    """The names of the kind."""
     claimNames: KindNames | None
-    """No claims are offered; a warning and the condition Offered say so."""
+    """Not supported; a warning and the condition Offered report it."""
     connectionSecretKeys: list[str] | None
-    """Which connection details are published; all if there are none."""
+    """The connection details to publish; all if empty."""
     defaultCompositeDeletePolicy: Literal["Background", "Foreground"] | None
-    """For claims, which are not there."""
+    """Not supported, because there are no claims."""
     defaultCompositionRef: NamedReference | None
-    """The Composition of those that ask for none."""
+    """The Composition for composite resources that request none."""
     enforcedCompositionRef: NamedReference | None
-    """The Composition of all, whatever they ask for."""
+    """The Composition for all composite resources, whatever they request."""
     defaultCompositionUpdatePolicy: Literal["Automatic", "Manual"] = "Automatic"
-    """Whether those that do not say get new revisions of their Composition by themselves."""
+    """The default update policy: use new revisions of the Composition automatically or manually."""
     versions: list[DefinedKindVersion]
     """All versions of the kind."""
     conversion: KindConversion | None
-    """How objects get from one version to another."""
+    """The conversion between versions."""
     metadata: KindMetadata | None
     """Labels and annotations of the CustomResourceDefinition."""
 
@@ -200,7 +200,7 @@ class CompositeDefinitionSpecV2(_Defining):
 
 @part
 class TypeReference:
-    """Names a version of a kind."""
+    """A reference to a version of a kind."""
 
     apiVersion: Name
     kind: Name
@@ -208,15 +208,15 @@ class TypeReference:
 
 @part
 class CompositeDefinitionControllers:
-    """What is composed."""
+    """The kind that is composed."""
 
     compositeResourceType: TypeReference | None
-    """The version in which composite resources are looked at."""
+    """The version in which composite resources are read."""
 
 
 @part
 class CompositeDefinitionStatus:
-    """What has become of the definition."""
+    """The observed state."""
 
     conditions: Conditions | None
     """Established, Applied, of those with claimNames Offered, and Postponed while it waits."""
@@ -228,7 +228,7 @@ class CompositeDefinitionStatus:
 
 @part
 class SecretReference:
-    """Names a secret."""
+    """A reference to a Secret."""
 
     name: Name
     namespace: Name
@@ -239,17 +239,17 @@ class StepCredentials:
     """Credentials that a function gets."""
 
     name: Name
-    """What the function calls them."""
+    """Their name in the function."""
     source: Literal["None", "Secret"]
     secretRef: SecretReference | None
 
 
 @part
 class RequiredResource:
-    """A resource that a function is to see: one by its name, or all with some labels."""
+    """A resource for the function: one by name, or all with some labels."""
 
     requirementName: Name
-    """What the function calls it."""
+    """Its name in the function."""
     apiVersion: Name
     kind: Name
     name: str | None
@@ -259,7 +259,7 @@ class RequiredResource:
 
 @part
 class StepRequirements:
-    """What a function is to see from the start."""
+    """The resources that a function receives with the first call."""
 
     requiredResources: Annotated[list[RequiredResource], ListMap("requirementName")] | None
 
@@ -269,15 +269,15 @@ class PipelineStep:
     """One call of a function."""
 
     step: Name
-    """Its name, which no other step has."""
+    """The name of the step, which must be unique."""
     functionRef: NamedReference
     """The Function."""
     functionRevisionRef: NamedReference | None
-    """The FunctionRevision; it must be one of the Function's, and active."""
+    """The FunctionRevision; it must belong to the Function, and be active."""
     functionRevisionSelector: LabelsSelector | None
-    """Or the highest-numbered active one of those with some labels."""
+    """Or the labels of the FunctionRevision; the highest-numbered active one is used."""
     input: EmbeddedResource | None
-    """What the function is told."""
+    """The input of the function."""
     credentials: Annotated[list[StepCredentials], ListMap("name")] | None
     requirements: StepRequirements | None
 
@@ -286,31 +286,31 @@ class _Composed:
     """Fields that Compositions and their revisions share."""
 
     compositeTypeRef: Annotated[TypeReference, Same]
-    """The kind that it is for, in its referenceable version."""
+    """The kind that it composes, in its referenceable version."""
     mode: Literal["Pipeline"] = "Pipeline"
-    """Functions compose; the older mode Resources is not there."""
+    """The mode; only Pipeline is supported."""
     pipeline: Annotated[list[PipelineStep], ListMap("step"), MaxLength(99)]
     """The functions, in the order in which they are called."""
     writeConnectionSecretsToNamespace: str | None
-    """Where composite resources that do not say have their connection details published."""
+    """The default namespace for connection details of composite resources."""
 
 
 @part
 class CompositionSpec(_Composed):
-    """How resources of a kind are composed."""
+    """The pipeline for a kind of composite resource."""
 
 
 @part
 class CompositionRevisionSpec(_Composed):
-    """A Composition as it was, which never changes, and its number."""
+    """The content of a Composition at one point in time, and its number; immutable."""
 
     revision: Annotated[Number, Ge(1)]
-    """The number that it was given: the highest yet, also when its content comes back."""
+    """The serial number; the highest so far, also if the content is the same as before."""
 
 
 @part
 class CompositionStatus:
-    """What has become of the newest revisions."""
+    """The observed state."""
 
     conditions: Conditions | None
     """Adopted."""
@@ -318,7 +318,7 @@ class CompositionStatus:
 
 @part
 class CompositionRevisionStatus:
-    """What is true of the revision."""
+    """The observed state."""
 
     conditions: Conditions | None
 
@@ -375,7 +375,7 @@ class CompositeResourceDefinitionV2:
 
 @COMPOSITIONS.version(COMPOSITION_STORED, columns=_COMPOSED)
 class Composition:
-    """How a composite resource is made of others: a pipeline of functions."""
+    """A pipeline of functions that composes resources for a composite resource."""
 
     spec: CompositionSpec
     status: CompositionStatus | None
@@ -385,7 +385,7 @@ class Composition:
     COMPOSITION_STORED, columns=(Column("REVISION", ".spec.revision"), *_COMPOSED)
 )
 class CompositionRevision:
-    """One content of a Composition."""
+    """One revision of a Composition."""
 
     spec: CompositionRevisionSpec
     status: CompositionRevisionStatus | None

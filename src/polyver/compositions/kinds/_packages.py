@@ -33,7 +33,7 @@ Time = Annotated[str, Format("date-time")]
 
 @part
 class PullSecret:
-    """Names a secret."""
+    """A reference to a Secret."""
 
     name: str | None
     """Its name."""
@@ -41,7 +41,7 @@ class PullSecret:
 
 @part
 class RuntimeConfigReference:
-    """Names how a package is to be run, where Deployments run it."""
+    """A reference to the runtime configuration of a package."""
 
     apiVersion: str = "pkg.crossplane.io/v1beta1"
     """Its API version."""
@@ -53,7 +53,7 @@ class RuntimeConfigReference:
 
 @part
 class ControllerConfigReference:
-    """Names how a package is to be run, in an older way."""
+    """A reference to the runtime configuration of a package, in the old format."""
 
     name: str
     """Its name."""
@@ -61,7 +61,7 @@ class ControllerConfigReference:
 
 @part
 class PackageCondition:
-    """One fact, and since when."""
+    """A condition."""
 
     type: str
     status: str
@@ -78,24 +78,24 @@ class _Pulled:
     """Fields that packages and their revisions share."""
 
     packagePullPolicy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
-    """When to look whether the content of the package is another one by now."""
+    """When to check the content of the package for changes."""
     packagePullSecrets: list[PullSecret] | None
     """Secrets for private registries."""
     ignoreCrossplaneConstraints: bool = False
-    """Whether to install what is meant for another release of Crossplane."""
+    """Ignore the version constraints for Crossplane."""
     skipDependencyResolution: bool = False
-    """Whether to leave packages alone that this one depends on."""
+    """Do not install dependencies."""
     commonLabels: dict[str, str] | None
-    """Labels for everything that is made for the package."""
+    """Labels for all objects of the package."""
 
 
 class _Run:
     """Fields of packages that are run."""
 
     runtimeConfigRef: RuntimeConfigReference | None
-    """How it is to be run, where Deployments run it."""
+    """The runtime configuration."""
     controllerConfigRef: ControllerConfigReference | None
-    """The same in an older way."""
+    """The runtime configuration, in the old format."""
 
 
 class _Package(_Pulled):
@@ -104,19 +104,19 @@ class _Package(_Pulled):
     package: Annotated[str, MinLength(1)]
     """The reference of the package."""
     revisionActivationPolicy: Literal["Automatic", "Manual"] = "Automatic"
-    """Whether revisions are activated and deactivated by number, or by users."""
+    """Automatic activates the revisions with the highest numbers; Manual leaves it to users."""
     revisionHistoryLimit: Annotated[Number, Ge(0)] = 1
-    """How many revisions are kept, active ones included, which are never collected; 0 for all."""
+    """The number of revisions to keep, including active ones (never deleted); 0 for all."""
     activeRevisionLimit: Annotated[Number, Ge(1)] = 1
-    """How many of them are active at once, unless users decide that; 1 for all but functions."""
+    """The number of active revisions with Automatic activation; 1 except for functions."""
 
 
 @part
 class FunctionSpec(_Package, _Run):
-    """The package, and how its revisions come and go."""
+    """The package, and the policy for its revisions."""
 
     strictReferences: bool = True
-    """Whether a revision that compositions select stays until they do not."""
+    """Keep a revision as long as compositions select it."""
 
 
 @part
@@ -131,52 +131,52 @@ class ConfigurationSpec(_Package):
 
 @part
 class FunctionRevisionSpec(_Pulled, _Run):
-    """The package as it was, which never changes, its number and its state."""
+    """One content of the package, immutable, with its number and desired state."""
 
     desiredState: Literal["Active", "Inactive"]
-    """Whether it is to be served."""
+    """The desired state."""
     image: Annotated[str, MinLength(1)]
     """The reference of the package."""
     revision: Annotated[Number, Ge(1)]
-    """The number that it was given: the highest yet, also when its content comes back."""
+    """The serial number; the highest so far, also if the content is the same as before."""
     digest: str | None
-    """Of the content of the package."""
+    """The digest of the content of the package."""
     tlsServerSecretName: str | None
-    """The secret with the certificate that it shows."""
+    """The Secret with its server certificate."""
     tlsClientSecretName: str | None
-    """The secret with the certificate that it calls others with."""
+    """The Secret with its client certificate."""
 
 
 @part
 class PackageStatus:
-    """What has become of the package."""
+    """The observed state."""
 
     conditions: Conditions | None
     """Installed, Healthy, and of functions Postponed."""
     currentRevision: str | None
-    """The revision of the package that is asked for now, active or not."""
+    """The revision of the requested package, active or not."""
     currentIdentifier: str | None
-    """The reference whose content that is."""
+    """The reference of that content."""
     resolvedPackage: str | None
-    """The reference that was looked up."""
+    """The resolved reference."""
 
 
 @part
 class FunctionRevisionStatus:
-    """What has become of the revision."""
+    """The observed state."""
 
     conditions: Conditions | None
-    """Healthy, and RuntimeHealthy with what its runtime says."""
+    """Healthy, and RuntimeHealthy with the state of its runtime."""
     endpoint: str | None
-    """Where it answers: HOST:PORT."""
+    """The endpoint: HOST:PORT."""
     foundDependencies: Number | None
-    """Packages that it depends on, which are not looked for."""
+    """Packages that it depends on; always empty."""
     installedDependencies: Number | None
-    """Those of them that are installed."""
+    """Installed dependencies; always empty."""
     invalidDependencies: Number | None
-    """Those of them that are not as they should be."""
+    """Invalid dependencies; always empty."""
     resolvedImage: str | None
-    """The reference that was looked up."""
+    """The resolved reference."""
 
 
 _HEALTHY = Column("HEALTHY", ".status.conditions[?(@.type=='Healthy')].status")
@@ -216,7 +216,7 @@ PACKAGES: Final = (FUNCTIONS, PROVIDERS, CONFIGURATIONS)
 
 @FUNCTIONS.version(STORED, storage=True, columns=_COLUMNS)
 class CompositionFunction:
-    """A function that compositions call, in several revisions."""
+    """A function that compositions call, with its revisions."""
 
     spec: FunctionSpec
     status: PackageStatus | None
@@ -224,7 +224,7 @@ class CompositionFunction:
 
 @FUNCTION_REVISIONS.version(STORED, storage=True, columns=_REVISION_COLUMNS)
 class FunctionRevision:
-    """One content of a function's package."""
+    """One revision of the package of a function."""
 
     spec: FunctionRevisionSpec
     status: FunctionRevisionStatus | None
@@ -232,7 +232,7 @@ class FunctionRevision:
 
 @FUNCTIONS.version(OLDER, columns=_COLUMNS)
 class FunctionV1Beta1:
-    """A function that compositions call, in several revisions."""
+    """A function that compositions call, with its revisions."""
 
     spec: FunctionSpec
     status: PackageStatus | None
@@ -240,7 +240,7 @@ class FunctionV1Beta1:
 
 @FUNCTION_REVISIONS.version(OLDER, columns=_REVISION_COLUMNS)
 class FunctionRevisionV1Beta1:
-    """One content of a function's package."""
+    """One revision of the package of a function."""
 
     spec: FunctionRevisionSpec
     status: FunctionRevisionStatus | None
@@ -250,13 +250,19 @@ def _checked(kind: Kind, about: str, spec: Any) -> None:
     described: Any = Annotated
     fields = {
         "spec": described[spec, Description("The package.")],
-        "status": described[PackageStatus | None, Description("What has become of it.")],
+        "status": described[PackageStatus | None, Description("The observed state.")],
     }
     made = {"__doc__": about, "__annotations__": fields, "__module__": __name__}
     kind.version(STORED, columns=_COLUMNS)(type(kind.kind, (), made))
 
 
 _checked(
-    PROVIDERS, "A package of kinds and their controllers; it is checked, no more.", ProviderSpec
+    PROVIDERS,
+    "A package of kinds and their controllers; it is validated, but not installed.",
+    ProviderSpec,
 )
-_checked(CONFIGURATIONS, "A package of compositions; it is checked, no more.", ConfigurationSpec)
+_checked(
+    CONFIGURATIONS,
+    "A package of compositions; it is validated, but not installed.",
+    ConfigurationSpec,
+)

@@ -26,7 +26,7 @@ from polyver.core import listed
 __all__ = ["FunctionPlan", "Postponed", "decide", "results_of", "users_of"]
 
 Selected = Mapping[str, tuple[str, ...]]
-_UNKNOWN = ("whoever cannot be asked at the moment",)
+_UNKNOWN = ("users that cannot be listed at the moment",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def _taken(
     if there.digest == digest:
         return None
     fact = f"{there.name} is the revision of other content ({there.digest}, not {digest})"
-    return Refusal("NameTaken", fact, at="spec.package", hint="build the package anew")
+    return Refusal("NameTaken", fact, at="spec.package", hint="rebuild the package")
 
 
 def _distinct(known: Sequence[KnownFunctionRevision]) -> dict[str, KnownFunctionRevision]:

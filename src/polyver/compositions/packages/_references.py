@@ -26,7 +26,7 @@ def check_reference(text: str, *, at: str = _AT) -> list[Refusal]:
     >>> check_reference("xpkg.example.org/functions/resize:v0.2.0")
     []
     >>> print(check_reference("pypi:resize")[0])
-    "resize" does not say which version (spec.package); pin it: pypi:NAME==VERSION
+    "resize" has no version (spec.package); pin it: pypi:NAME==VERSION
     """
     if len(text) > _LONGEST:
         return [Refusal("InvalidPackage", f"the reference has {len(text)} characters", at=at)]
@@ -36,7 +36,7 @@ def check_reference(text: str, *, at: str = _AT) -> list[Refusal]:
     if colon and scheme == "pypi":
         if _REQUIREMENT.fullmatch(rest):
             return []
-        fact = f'"{rest}" does not say which version'
+        fact = f'"{rest}" has no version'
         return [Refusal("InvalidPackage", fact, at=at, hint="pin it: pypi:NAME==VERSION")]
     if _IMAGE.fullmatch(text):
         return []
@@ -44,4 +44,4 @@ def check_reference(text: str, *, at: str = _AT) -> list[Refusal]:
 
 
 def _refusal(text: str, at: str, hint: str) -> Refusal:
-    return Refusal("InvalidPackage", f'"{text}" is no reference of a package', at=at, hint=hint)
+    return Refusal("InvalidPackage", f'"{text}" is not a package reference', at=at, hint=hint)

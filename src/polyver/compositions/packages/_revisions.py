@@ -182,12 +182,12 @@ def check_revision(
         return [*_check_change(obj, old, others)]
     function, name = function_of(obj), obj["metadata"].get("name", "")
     if not function:
-        fact = "it does not say to which function it belongs"
+        fact = "it has no label that names its function"
         return [Refusal("NoPackage", fact, at=f"metadata.labels[{PACKAGE}]")]
     digits = name.removeprefix(f"{function}-")
     found = check_reference(obj["spec"]["image"], at="spec.image")
     if name != revision_name(function, digits):
-        fact = f"a revision of {function} is called {function}- and 12 digits of its digest"
+        fact = f"the name of a revision of {function} is {function}- and 12 digits of its digest"
         found.append(Refusal("InvalidName", fact, at="metadata.name"))
     return [*found, *check_number(obj["spec"]["revision"], others)]
 

@@ -18,10 +18,10 @@ __all__ = ["DesiredFunction", "PullPolicy", "check_package", "ignored_fields", "
 PullPolicy = Literal["IfNotPresent", "Always", "Never"]
 _LIMIT = "spec.activeRevisionLimit"
 _IGNORED = {
-    "runtimeConfigRef": "it is run as its runtime runs everything",
-    "controllerConfigRef": "it is run as its runtime runs everything",
-    "packagePullSecrets": "packages are fetched with what the runtime has",
-    "commonLabels": "what is made for a package gets no further labels",
+    "runtimeConfigRef": "the runtime decides how it is run",
+    "controllerConfigRef": "the runtime decides how it is run",
+    "packagePullSecrets": "packages are fetched with the credentials of the runtime",
+    "commonLabels": "objects of a package get no additional labels",
 }
 
 
@@ -88,8 +88,8 @@ def _check_limits(kind: str, active: int, history: int, *, several: bool) -> Ite
         fact = f"a {kind} has one active revision, not {active}"
         yield Refusal("InvalidLimit", fact, at=_LIMIT, hint="only functions may have several")
     elif not several:
-        fact = f"{active} active revisions need the feature FunctionRevisions, which is off"
-        yield Refusal("FeatureOff", fact, at=_LIMIT, hint="leave it at 1, or switch it on")
+        fact = f"{active} active revisions need the feature FunctionRevisions, which is disabled"
+        yield Refusal("FeatureOff", fact, at=_LIMIT, hint="keep 1, or enable the feature")
     elif history and active > history:
         fact = f"{active} active revisions are more than revisionHistoryLimit keeps, {history}"
         hint = f"raise revisionHistoryLimit to {active}, or to 0 to keep all"
@@ -103,5 +103,5 @@ def ignored_fields(obj: ReadOnlyObject) -> list[str]:
         f"spec.{name} has no effect: {why}" for name, why in _IGNORED.items() if spec.get(name)
     ]
     if spec.get("packagePullPolicy") == "Never":
-        found.append("spec.packagePullPolicy: Never is taken for IfNotPresent")
+        found.append("spec.packagePullPolicy: Never is treated as IfNotPresent")
     return found

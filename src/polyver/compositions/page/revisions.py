@@ -290,7 +290,7 @@ def _problem(obj: Object, *types: str) -> str:
 def _shown(
     where: LineageKey, function: _Function | None, revisions: dict[str, _Revision]
 ) -> PageLineage:
-    problem = function.problem if function else "the function is gone, and revisions are left"
+    problem = function.problem if function else "the function was deleted, but revisions exist"
     try:
         lineage = Lineage(where.path, [each.release for each in revisions.values()])
     except PolyverError as error:

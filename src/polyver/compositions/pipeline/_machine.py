@@ -139,7 +139,7 @@ def answered(run: PipelineRun, number: int, response: Response) -> PipelineRun:
     if response.requirements == run.asked:
         return _finished(run, response)
     if run.rounds == MOST_ROUNDS:
-        message = f"its requirements are others each time it is called, {MOST_ROUNDS + 1} times now"
+        message = f"its requirements did not stabilize after {MOST_ROUNDS + 1} calls"
         return failed(run, number, "UnstableRequirements", message)
     return replace(
         run,
@@ -195,7 +195,7 @@ def _event(step: ResolvedStep, result: Result) -> PipelineEvent:
 
 
 def _taken(step: ResolvedStep, kind: str) -> PipelineEvent:
-    message = f'pipeline step "{step.name}": the condition {kind} is not for functions'
+    message = f'pipeline step "{step.name}": functions cannot set the condition {kind}'
     return PipelineEvent("Warning", REASON, message)
 
 

@@ -66,7 +66,7 @@ def _role(obj: ReadOnlyObject) -> Role:
 def would_delete(release: str, lost: Iterable[ReadOnlyObject]) -> FailedCompositeMove:
     """Return the failure of a move that would delete objects."""
     names = listed([shown(each) for each in lost], most=_FEW)
-    fact = f"it would delete {names}, with nothing in their place"
+    fact = f"it would delete {names} without replacement"
     hint = f'annotate the revision with {ALLOW_DELETION}: "true" to allow it'
     return FailedCompositeMove(release, WOULD_DELETE, f"{fact}; {hint}")
 
@@ -82,9 +82,9 @@ def updated_fact(
 ) -> DesiredCondition | None:
     """Return the condition `Updated`; None for a composite resource that never failed to move."""
     if failed is not None:
-        message = f"{failed.release} cannot be taken: {failed.message}"
+        message = f"{failed.release} cannot be used: {failed.message}"
         return DesiredCondition("Updated", "False", failed.reason, message)
     known = mapping(composite.get("status")).get("conditions") or ()
     if any(each["type"] == "Updated" for each in known):
-        return DesiredCondition("Updated", "True", "Updated", "it uses what it asks for")
+        return DesiredCondition("Updated", "True", "Updated", "it uses the requested release")
     return None

@@ -179,7 +179,7 @@ def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[Desir
 
 def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[DesiredCondition]:
     """Yield the conditions that functions set before, as Unknown, because the pipeline failed."""
-    message = "the pipeline failed before anybody told"
+    message = "the pipeline failed before this condition was set"
     for each in mapping(composite.get("status")).get("conditions") or ():
         if each["type"] not in SYSTEM | told:
             yield DesiredCondition(each["type"], "Unknown", "FatalError", message)
@@ -194,7 +194,7 @@ def stayed_conditions(
 
 def paused_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, Any]]:
     """Return the conditions of a composite resource that is paused by an annotation."""
-    message = f"the annotation {PAUSED} says that nothing is to be done"
+    message = f"the annotation {PAUSED} pauses reconciliation"
     return set_conditions(
         composite, [DesiredCondition("Synced", "False", "ReconcilePaused", message)], now=now
     )

@@ -77,8 +77,8 @@ def observe(
             continue
         name = mapping(obj["metadata"].get("annotations")).get(RESOURCE)
         if not name:
-            fact = f"{shown(obj)} does not say what it is called in the pipeline"
-            hint = f"put the annotation {RESOURCE} back, or delete the object"
+            fact = f"{shown(obj)} has no name in the pipeline"
+            hint = f"restore the annotation {RESOURCE}, or delete the object"
             raise Refusal("AnonymousResource", fact, at="spec.resourceRefs", hint=hint)
         found[name] = Resource(dict(obj), details)
     return found
@@ -163,24 +163,24 @@ def _check(name: str, obj: ReadOnlyObject) -> None:
             raise _wrong(name, f"it has no {field}", field)
     metadata = {} if obj.get("metadata") is None else obj["metadata"]
     if not isinstance(metadata, Mapping):
-        raise _wrong(name, "it is no mapping", "metadata")
+        raise _wrong(name, "it is not a mapping", "metadata")
     _check_metadata(name, metadata)
 
 
 def _check_metadata(name: str, metadata: ReadOnlyObject) -> None:
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field) or {}, Mapping):
-            raise _wrong(name, "it is no mapping", f"metadata.{field}")
+            raise _wrong(name, "it is not a mapping", f"metadata.{field}")
     for field in ("name", "namespace"):
         if not isinstance(metadata.get(field) or "", str):
-            raise _wrong(name, "it is no text", f"metadata.{field}")
+            raise _wrong(name, "it is not a string", f"metadata.{field}")
     owners = metadata.get("ownerReferences") or []
     if not isinstance(owners, list) or not all(isinstance(each, Mapping) for each in owners):
-        raise _wrong(name, "it is no list of mappings", "metadata.ownerReferences")
+        raise _wrong(name, "it is not a list of mappings", "metadata.ownerReferences")
 
 
 def _wrong(name: str, fact: str, at: str) -> Refusal:
-    told = f'the desired resource "{name}" is no object: {fact}'
+    told = f'the desired resource "{name}" is invalid: {fact}'
     return Refusal("InvalidDesired", told, at=at)
 
 

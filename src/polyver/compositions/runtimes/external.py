@@ -47,7 +47,7 @@ def read_address(text: str) -> FunctionAddress:
     right = port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536
     if not named or not right or any(each in target for each in "/@?# \t\n"):
         hint = "write HOST:PORT, or http://HOST:PORT for a function without TLS"
-        raise InvalidAddress(f'"{text}" is no address of a function', at=ENDPOINT, hint=hint)
+        raise InvalidAddress(f'"{text}" is not the address of a function', at=ENDPOINT, hint=hint)
     return FunctionAddress(target, secure)
 
 

@@ -33,11 +33,13 @@ def collector(figures: Callable[[], Iterable[Figures]]) -> Collector:
 
         def collect(self) -> Iterator[Metric]:
             up = GaugeMetricFamily(
-                "polyver_function_up", "Whether a revision can be called.", labels=("revision",)
+                "polyver_function_up",
+                "1 if a revision can be called, else 0.",
+                labels=("revision",),
             )
             restarts = CounterMetricFamily(
                 "polyver_function_restarts",
-                "Starts of a process after one that had ended by itself.",
+                "Restarts of a process that had exited.",
                 labels=("revision",),
             )
             for each in figures():

@@ -27,7 +27,7 @@ class AlreadyOwned(PolyverError):
     """An object has another controller."""
 
     def __init__(self, controller: str) -> None:
-        hint = "give it another name, or delete what is there"
+        hint = "give it another name, or delete the existing object"
         super().__init__(f"{controller} controls it", hint=hint)
         self.controller = controller
         """Its kind and name."""
@@ -112,4 +112,4 @@ async def delete_owned(
             there = await find(client, resource, name, namespace)
         else:
             return
-    raise ApiError(409, "Conflict", f"{found['metadata']['name']} changes again and again")
+    raise ApiError(409, "Conflict", f"{found['metadata']['name']} is changed again and again")

@@ -20,8 +20,8 @@ def lock_in(file: str) -> Lock:
     """Read the lock in a file."""
     documents = read_manifests([file])
     if len(documents) != 1:
-        fact = f"{file} holds {len(documents)} documents, and a lock is one"
-        raise UnreadableInput(fact, hint="polyver lock writes it")
+        fact = f"{file} contains {len(documents)} documents, but a lock is one document"
+        raise UnreadableInput(fact, hint="create it with polyver lock")
     return read_lock(documents[0])
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 app = App(
     name="app",
-    help="""See what an application has been, return to it, and lock what it uses.
+    help="""Show the history of an application, roll it back, and lock its versions.
 
 Example: polyver app rollback shop --to 3""",
 )
@@ -59,9 +59,11 @@ Example: polyver app rollback shop --to 3""",
 _TRIES = 5
 Inside = Annotated[
     str,
-    Parameter(name=["--namespace", "-n"], help="Its namespace: by default that of the context."),
+    Parameter(
+        name=["--namespace", "-n"], help="The namespace. Default: the namespace of the context."
+    ),
 ]
-Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="What to print.")]
+Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
 
 
 @app.command
@@ -73,7 +75,7 @@ def history(
     context: Context = "",
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """List what an application has been: its revisions, and the versions that each of them used.
+    """List the revisions of an application, and the versions that each of them used.
 
     Example: polyver app history shop -n default
 
@@ -95,7 +97,7 @@ def history(
     rows = [
         (str(each.number), each.name, each.made, _versions(each), _same(each)) for each in found
     ]
-    print_table(("REVISION", "NAME", "MADE", "VERSIONS", "SAME AS"), rows)
+    print_table(("REVISION", "NAME", "CREATED", "VERSIONS", "SAME AS"), rows)
 
 
 def _versions(each: RecordedRevision) -> str:
@@ -126,8 +128,8 @@ def rollback(
 ) -> None:
     """Return an application to an earlier revision: its spec, and the versions that it used.
 
-    It is locked to these versions, since a series would move again at once, until `polyver app
-    unlock` takes the lock away. What it becomes is recorded as a new revision.
+    The application is locked to these versions until `polyver app unlock` removes the lock,
+    because a series would move again at once. The result is recorded as a new revision.
 
     Example: polyver app rollback shop --to 3
 
@@ -136,9 +138,9 @@ def rollback(
     name
         The application.
     to
-        The revision, by its number or its name: by default the last that was different.
+        The number or the name of the revision. Default: the last revision that differs.
     dry_run
-        Change nothing, and say what would be done.
+        Change nothing, and print what would be done.
     """
 
     async def roll(client: Client, access: ClusterAccess) -> RecordedRevision:
@@ -164,7 +166,7 @@ def rollback(
     said = "would have" if dry_run else "has"
     print_lines(f"{name} {said} the spec and the versions of {target.name}: {_versions(target)}")
     if not dry_run:
-        print_lines(f"it is locked to them until: polyver app unlock {name}")
+        print_lines(f"it is locked to them; to unlock: polyver app unlock {name}")
 
 
 def _target(name: str, history: Sequence[RecordedRevision], to: str) -> RecordedRevision:
@@ -184,7 +186,7 @@ async def _check(client: Client, wanted: Object, target: RecordedRevision) -> No
         raise RequestRefused(f"{name} cannot return to {target.name}: {told}")
     used = [used_of(each) for each in (wanted.get("status") or {}).get("resolutions") or ()]
     if is_held(wanted) and [*target.resolutions] != used:
-        fact = f"{name} is published as {target.published} already, as {target.name} was"
+        fact = f"{name} is already published as {target.published}, like {target.name}"
         raise RequestRefused(fact, hint=f"change {PUBLISH_VERSION} first")
 
 
@@ -210,9 +212,9 @@ def lock_(
     context: Context = "",
     output: Annotated[ManifestFormat, Parameter(name=["--output", "-o"])] = ManifestFormat.YAML,
 ) -> None:
-    """Have an application carry a lock: it gets what is locked there, or nothing.
+    """Lock an application to versions: it uses exactly these, or fails.
 
-    With -f nothing is changed on any cluster: the applications are printed with their locks, for
+    With -f no cluster is changed: the applications are printed with their locks, for
     kubectl apply -f -.
 
     Example: polyver app lock -f shop.yaml --lock platform.lock.yaml | kubectl apply -f -
@@ -222,15 +224,15 @@ def lock_(
     name
         The application on a cluster.
     lock
-        The file that `polyver lock` wrote. Without one, what the application on the cluster uses
-        now is locked.
+        The file that `polyver lock` wrote. Default: lock the versions that the application on the
+        cluster uses now.
     file
         A file, a folder, or - for standard input, with applications; repeatable. It needs --lock.
     output
-        How to print applications of files.
+        The output format for applications of files.
     """
     if bool(name) is bool(file):
-        raise Misused("either an application or files can be locked", hint="name one of them")
+        raise Misused("pass either an application or files")
     if file:
         _print_locked(file, lock, namespace, output)
         return
@@ -271,7 +273,7 @@ async def _in_use(client: Client, application: Object) -> tuple[Locked, ...]:
 
 def _print_locked(files: list[str], lock: str, namespace: str, output: ManifestFormat) -> None:
     if not lock:
-        raise Misused("files need a lock", hint="--lock FILE")
+        raise Misused("files need a lock", hint="pass --lock FILE")
     found = applications_in(read_manifests(files), namespace or "default")
     if not found:
         raise UnknownName("there is no application in the files")
@@ -292,7 +294,7 @@ async def _annotate(client: Client, application: Object, text: str | None) -> No
 
 @app.command
 def unlock(name: str, /, *, namespace: Inside = "", context: Context = "") -> None:
-    """Take the lock of an application away: it gets what it asks for again.
+    """Remove the lock of an application: it uses the versions that it requests again.
 
     Example: polyver app unlock shop
 
@@ -310,4 +312,4 @@ def unlock(name: str, /, *, namespace: Inside = "", context: Context = "") -> No
         return True
 
     taken = on_cluster(context, take)
-    print_lines(f"{name} is {'locked no longer' if taken else 'not locked'}")
+    print_lines(f"{name} is {'no longer locked' if taken else 'not locked'}")

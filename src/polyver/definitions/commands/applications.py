@@ -57,7 +57,7 @@ def _print(chosen: list[ChosenVersion], *, explain: bool) -> None:
         for each in chosen
     ]
     if rows:
-        print_table(["PLACE", "ASKED FOR", "VERSION", "REASON"], rows)
+        print_table(["REFERENCE", "REQUESTS", "VERSION", "REASON"], rows)
     for each in chosen:
         for warning in each.resolution.warnings:
             warn(warning)

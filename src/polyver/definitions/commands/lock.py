@@ -27,14 +27,14 @@ def lock(
     skip_unresolved: Annotated[bool, Parameter(negative=())] = False,
     output: Annotated[str, Parameter(name=["--output", "-o"])] = "-",
 ) -> None:
-    """Write a lock: the version and the digest that each place of each application has.
+    """Write a lock: the version and digest of each reference of each application.
 
-    The same result is the same text to the byte, on any cluster. What asks for an exact version
-    or a series has the same result wherever the same versions are published; the newest at
-    creation has not.
+    The output is deterministic: the same versions give the same bytes on any cluster. A request
+    for an exact version or a series resolves equally wherever the same versions are published; a
+    request without a version depends on the time of creation.
 
-    An application that does not resolve cannot be locked. All of them are listed with all reasons
-    on standard error, and nothing is written, unless --skip-unresolved leaves them out.
+    An application that cannot be resolved cannot be locked. Such applications are listed with all
+    reasons on standard error, and nothing is written unless --skip-unresolved is given.
 
     Example: polyver lock --context staging -o platform.lock.yaml
 
@@ -42,13 +42,13 @@ def lock(
     ----------
     file
         A file, a folder, or - for standard input, with applications and definitions; repeatable.
-        Without any, those of a cluster.
+        Default: the applications and definitions of the cluster.
     namespace
-        Only the applications of this namespace: by default those of all.
+        Only lock the applications of this namespace. Default: all namespaces.
     skip_unresolved
-        Write the lock without the applications that do not resolve, and list these.
+        Write the lock without the applications that cannot be resolved, and list them.
     output
-        The file to write: by default, or with -, standard output.
+        The file to write. Default, or with -: standard output.
     """
     found = read_state(file, namespace, context)
     report = warn if skip_unresolved else complain
@@ -56,8 +56,8 @@ def lock(
         report(f"Application {name} cannot be locked: {reason}")
     if found.failures and not skip_unresolved:
         count, left = len(found.failures), len(found.lock.applications)
-        fact = f"nothing was written: {count} of {count + left} applications do not resolve"
-        raise ProblemsFound(fact, hint="repair them, or leave them out with --skip-unresolved")
+        fact = f"nothing was written: {count} of {count + left} applications are unresolved"
+        raise ProblemsFound(fact, hint="fix them, or skip them with --skip-unresolved")
     write_lock(lock_data(found.lock), output)
 
 

@@ -49,12 +49,11 @@ def plan(
     everything: Annotated[bool, Parameter(name="--all", negative=())] = False,
     output: Annotated[OutputFormat, Parameter(name=["--output", "-o"])] = OutputFormat.TABLE,
 ) -> None:
-    """Show what would happen if definitions or applications were applied; nothing is written.
+    """Show the effects of applying definitions or applications; nothing is written.
 
-    The first line counts the applications that would be rendered anew: unchanged, changed, would
-    lose objects, would fail. Then come refusals, moves, failures grouped by message and changes
-    grouped by shape, each group with one example and the applications that it is about. Data of
-    Secrets are never shown.
+    The first line counts the affected applications: unchanged, changed, would lose objects, would
+    fail. Then follow refusals, moves, failures grouped by message and changes grouped by shape,
+    each group with one example and its applications. Data of Secrets is never shown.
 
     The exit code is 1 if anything would be refused, would fail or would lose objects.
 
@@ -65,16 +64,16 @@ def plan(
     file
         A file, a folder, or - for standard input, with definitions and applications; repeatable.
     namespace
-        Where those are that name no namespace: by default that of the context.
+        The namespace of objects that have none. Default: the namespace of the context.
     semver_gate
-        What the control plane does with parameters that break users: refuse, or warn.
+        The action of the control plane for parameters that break users: refuse, or warn.
     allow_deletion
-        Objects that would be lost do not change the exit code, as if all definitions had the
+        Do not change the exit code if objects would be lost, as if all definitions had the
         annotation polyver.dev/allow-deletion: "true".
     everything
-        Print all groups, all applications and whole diffs.
+        Print all groups, all applications and complete diffs.
     output
-        What to print; json and yaml have all of it.
+        The output format; json and yaml contain everything.
     """
     documents = read_manifests(file)
 
@@ -142,13 +141,15 @@ def _print(made: DefinitionsPlan, *, everything: bool) -> None:
     for failure in made.report.failures:
         _print_failure(failure, "would fail", names)
     for failure in made.failing.failures:
-        _print_failure(failure, "fail already, whatever the plan", names)
+        _print_failure(failure, "fail already, independent of the plan", names)
     groups = made.report.groups
     shown = groups if everything else groups[:_MOST_GROUPS]
     for group in shown:
         _print_group(group, names, _ALL if everything else _MOST_LINES)
     if len(shown) < len(groups):
-        print_lines("", f"{len(groups) - len(shown)} more groups of changes: --all prints them")
+        print_lines(
+            "", f"{len(groups) - len(shown)} more groups of changes; use --all to print them"
+        )
     for application in made.applications:
         for problem in application.not_compared:
             warn(f"the objects of {application.name} cannot be compared: {problem}")
@@ -199,7 +200,7 @@ def _print_group(group: ChangeGroup, names: int, lines: int) -> None:
     print_lines(f"  example: {object_label(group.example)} of {group.example.dependent}")
     print_lines(*diff[:lines])
     if len(diff) > lines:
-        print_lines(f"  {len(diff) - lines} more lines: --all prints them")
+        print_lines(f"  {len(diff) - lines} more lines; use --all to print them")
 
 
 # JSON and YAML output.

@@ -57,7 +57,7 @@ Files = Annotated[
 ]
 Namespace = Annotated[str, Parameter(name=["--namespace", "-n"])]
 Context = Annotated[
-    str, Parameter(help="The context of the kubeconfig: by default the current one.")
+    str, Parameter(help="The context of the kubeconfig. Default: the current context.")
 ]
 
 
@@ -109,7 +109,7 @@ def state_in(files: Sequence[str], namespace: str) -> ApplicationsSnapshot:
         metadata = application["metadata"]
         named = metadata["namespace"], metadata["name"]
         if named in known:
-            fact = f"Application {'/'.join(named)} is there twice"
+            fact = f"Application {'/'.join(named)} is listed twice"
             raise document.error(fact, "metadata", "name")
         known.add(named)
         if not namespace or metadata["namespace"] == namespace:
@@ -117,7 +117,7 @@ def state_in(files: Sequence[str], namespace: str) -> ApplicationsSnapshot:
     for (kind, home, name), lineage in lineages_in(documents).items():
         homes = state.lineages.setdefault((kind, name), {})
         if (home or inside) in homes:
-            fact = f"{kind} {inside}/{name} is there with its namespace, and without"
+            fact = f"{kind} {inside}/{name} occurs with and without its namespace"
             raise UnreadableInput(fact, hint="write it in all documents")
         homes[home or inside] = lineage
     return state

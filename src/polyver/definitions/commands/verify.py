@@ -25,7 +25,7 @@ def verify(
     context: Context = "",
     output: Annotated[OutputFormat, Parameter(name=["--output", "-o"])] = OutputFormat.TABLE,
 ) -> None:
-    """Compare a cluster, or files, with a lock, and name each difference.
+    """Compare a cluster, or files, with a lock, and list each difference.
 
     Example: polyver verify --lock platform.lock.yaml --context production
 
@@ -35,11 +35,11 @@ def verify(
         The file that `polyver lock` wrote; - for standard input.
     file
         A file, a folder, or - for standard input, with applications and definitions; repeatable.
-        Without any, those of a cluster.
+        Default: the applications and definitions of the cluster.
     namespace
-        Only the applications of this namespace: by default those that the lock is about.
+        Compare only the applications of this namespace. Default: all that the lock covers.
     output
-        What to print.
+        The output format.
     """
     wanted = lock_in(lock).inside(namespace)
     found = read_state(file, wanted.namespace, context)
@@ -54,11 +54,13 @@ def _print(other: list[Difference], applications: int, output: OutputFormat) -> 
     if output is not OutputFormat.TABLE:
         emit({"differences": [_data(each) for each in other]}, output)
     elif other:
-        columns = ("APPLICATION", "PLACE", "DEFINITION", "DIFFERENCE")
+        columns = ("APPLICATION", "REFERENCE", "DEFINITION", "DIFFERENCE")
         print_table(columns, [(e.application, e.place, e.definition, e.fact) for e in other])
     else:
-        said = "1 application is" if applications == 1 else f"{applications} applications are"
-        print_lines(f"{said} as in the lock")
+        said = (
+            "1 application matches" if applications == 1 else f"{applications} applications match"
+        )
+        print_lines(f"{said} the lock")
 
 
 def _data(each: Difference) -> dict[str, Any]:

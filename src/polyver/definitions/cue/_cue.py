@@ -50,7 +50,7 @@ class CueEngine:
     def render(self, schematic: ReadOnlyObject, given: TemplateInput) -> TemplateOutput:
         template = schematic.get("template")
         if not isinstance(template, str):
-            fact = f"schematic.cue.template of {given.template} is no text"
+            fact = f"schematic.cue.template of {given.template} is not a string"
             raise PolyverError(fact, at=given.at)
         try:
             return _Rendering(self, template, given, self._seconds).documents()
@@ -128,7 +128,7 @@ class _Rendering:
     def _run(self, *arguments: str, more: str = "", names: Names | None = None) -> bytes:
         left = self._end - time.monotonic()
         if left <= 0:
-            raise CueFailed(f"cue did not end within {self._seconds:g} s")
+            raise CueFailed(f"cue did not finish within {self._seconds:g} s")
         text = f"{self._text}{more}"
         printed = self._cue.run(*arguments, "cue:", "-", text=text, seconds=left)
         if printed.code:
@@ -152,7 +152,7 @@ class _Rendering:
 
     def _object(self, value: Any, place: str) -> dict[str, Any]:
         if not isinstance(value, dict):
-            fact = f"{place} of {self._given.template} is no object"
+            fact = f"{place} of {self._given.template} is not an object"
             raise PolyverError(fact, at=self._given.at)
         return value
 
@@ -162,7 +162,9 @@ class _Rendering:
         if parts.get("Patch"):
             base = context.get("output")
             if base is None:
-                fact = f"{self._given.template} patches the output of a component that has none"
+                fact = (
+                    f"{self._given.template} patches the output of a component that has no output"
+                )
                 raise PolyverError(fact, at=self._given.at)
             found[""] = self._merged(base, parts["Patch"], ("patch",))
         others: ReadOnlyObject = context.get("outputs") or {}

@@ -63,7 +63,7 @@ def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, 
         case _:
             return None
     if not isinstance(merged, dict):
-        raise PolyverError("the patch leaves no object")
+        raise PolyverError("the result of the patch is not an object")
     return merged
 
 
@@ -145,7 +145,7 @@ class CuePatcher:
         if is_open is False:
             fact = f"patch.{dotted(path)} has {known} of the {len(base)} items of the object"
             hint = (
-                "end it with `...`, or say `// +patchKey=` or `// +patchStrategy=replace` above it"
+                "end it with `...`, or add `// +patchKey=` or `// +patchStrategy=replace` above it"
             )
             raise PolyverError(fact, hint=hint)
         rest = enumerate(base[known:], known)
@@ -160,7 +160,7 @@ class CuePatcher:
             names = _keyed(item, keys.paths)
             if not names:
                 fact = f"an item of patch.{dotted(path)} has no {keys.text}"
-                raise PolyverError(fact, hint="it is merged by that")
+                raise PolyverError(fact, hint="items are merged by this field")
             places |= dict.fromkeys(names, number)
         merged, used = [], set()
         for item in base:

@@ -20,7 +20,7 @@ _PATH: Final = re.compile(rf"^({_STEP}(?:\.{_STEP})*): (?=\S)")
 _ALTERNATIVES: Final = re.compile(r"^\d+ errors in empty disjunction$")
 _INCOMPLETE: Final = re.compile(r"^incomplete value (.*)$")
 _MOST: Final = 20
-_THEIRS: Final = "only the packages of cue itself can be imported"
+_THEIRS: Final = "only packages of the CUE standard library can be imported"
 ASKED: Final = "polyverAsked"
 """Field that holds the queries."""
 Names = Mapping[str, Path]
@@ -46,7 +46,7 @@ def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) ->
         # Other problems mostly follow from these.
         return UnfitParameters(sorted(unfit, key=lambda error: (error.at, error.fact))[:_MOST])
     if not problems:
-        return PolyverError("cue failed, and does not say why", at=given.at)
+        return PolyverError("cue failed without a message", at=given.at)
     first, more = problems[0], len(problems) - 1
     where = f"{given.at}, template of {given.template}{f':{first.line}' if first.line else ''}"
     path = f"{dotted(first.path)}: " if first.path else ""

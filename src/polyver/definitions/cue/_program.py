@@ -52,7 +52,7 @@ def find_cue() -> Path:
     if named:
         if os.access(named, os.X_OK) and Path(named).is_file():
             return Path(named)
-        raise CueFailed(f"{_VARIABLE} is {named}, which is no program", hint=_install("set it"))
+        raise CueFailed(f"{_VARIABLE} is {named}, which is not a program", hint=_install("set it"))
     found = shutil.which("cue")
     if found is None:
         raise CueFailed("cue is not installed", hint=_install("put it on PATH"))
@@ -100,7 +100,7 @@ def _followed(process: subprocess.Popen[bytes], seconds: float) -> Printed:
     except subprocess.TimeoutExpired:
         raise _late(seconds) from None
     if b"cannot allocate memory" in err or b"out of memory" in err:
-        raise CueFailed(f"cue needs more than {_MEMORY >> 20} MiB", hint="render less at once")
+        raise CueFailed(f"cue needs more than {_MEMORY >> 20} MiB", hint="render fewer objects")
     said = err.decode(errors="replace")
     if code not in (0, 1):  # exit code 1 reports problems in its input
         first = said.strip().partition("\n")[0][:200]
@@ -128,9 +128,9 @@ def _read(process: subprocess.Popen[bytes], end: float, seconds: float) -> list[
                     waiting.unregister(key.fd)
                 if len(read[key.fd]) > _LARGEST:
                     fact = f"cue prints more than {_LARGEST >> 20} MiB"
-                    raise CueFailed(fact, hint="render less at once")
+                    raise CueFailed(fact, hint="render fewer objects")
     return [*map(bytes, read.values())]
 
 
 def _late(seconds: float) -> CueFailed:
-    return CueFailed(f"cue did not end within {seconds:.2g} s", hint="do less in the template")
+    return CueFailed(f"cue did not finish within {seconds:.2g} s", hint="simplify the template")

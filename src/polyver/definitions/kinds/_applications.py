@@ -28,7 +28,7 @@ APPLICATION_REVISIONS: Final = Kind(
 
 @part
 class StepInput:
-    """What is taken from a step before."""
+    """An input that is taken from an earlier step."""
 
     from_: str = Field(name="from")
     parameterKey: str | None
@@ -36,7 +36,7 @@ class StepInput:
 
 @part
 class StepOutput:
-    """What is left for later steps."""
+    """An output for later steps."""
 
     name: str
     valueFrom: str
@@ -47,7 +47,7 @@ class Trait:
     """A trait of a component."""
 
     type: str
-    """The definition, with what is wanted of it: `scaler`, `scaler@1.2`."""
+    """The definition, with an optional version selector: `scaler`, `scaler@1.2`."""
     properties: Object | None
     """Its parameters."""
 
@@ -58,19 +58,19 @@ class Component:
 
     name: str
     type: str
-    """The definition, with what is wanted of it: `web`, `web@1`, `web@1.2`, `web@1.2.3`."""
+    """The definition, with an optional version selector: `web`, `web@1.2`, `web@1.2.3`."""
     externalRevision: str | None
-    """A revision that somebody else keeps."""
+    """The name of a revision that is managed elsewhere."""
     properties: Object | None
     """Its parameters."""
     dependsOn: list[str] | None
-    """What has to be there before."""
+    """Components that must be applied before this one."""
     inputs: list[StepInput] | None
     outputs: list[StepOutput] | None
     traits: list[Trait] | None
     """Its traits, in this order."""
     scopes: dict[str, str] | None
-    """What it is part of."""
+    """The component that it belongs to."""
 
 
 @part
@@ -79,7 +79,7 @@ class AppPolicy:
 
     name: str | None
     type: str
-    """The definition, with what is wanted of it."""
+    """The definition, with an optional version selector."""
     properties: Object | None
     """Its parameters."""
 
@@ -87,18 +87,18 @@ class AppPolicy:
 @part
 @Preserve()
 class WorkflowStep:
-    """A step of a workflow; it may have conditions, inputs and steps inside as well."""
+    """A step of a workflow; it may also have conditions, inputs and nested steps."""
 
     name: str | None
     type: str
-    """The definition, with what is wanted of it."""
+    """The definition, with an optional version selector."""
     properties: Object | None
     """Its parameters."""
 
 
 @part
 class Mode:
-    """Whether steps are run one by one or at once."""
+    """The execution mode: steps run one by one or in parallel."""
 
     steps: str | None
     subSteps: str | None
@@ -106,78 +106,78 @@ class Mode:
 
 @part
 class Workflow:
-    """The order in which things are done."""
+    """The workflow: the order of the steps."""
 
     ref: str | None
-    """A workflow that is kept elsewhere."""
+    """The name of an external workflow."""
     mode: Mode | None
     steps: list[WorkflowStep] | None
 
 
 @part
 class ApplicationSpec:
-    """What is wanted."""
+    """The desired state."""
 
     components: list[Component]
-    """What it is made of."""
+    """The components."""
     policies: list[AppPolicy] | None
-    """What holds for all of it."""
+    """The policies of the application."""
     workflow: Workflow | None
-    """The order in which things are done."""
+    """The workflow: the order of the steps."""
 
 
 @part
 class FailedApplicationMove:
-    """The release that an application could not take, and why; it stays with the one before."""
+    """A release that the application could not move to, and why; it keeps the one before."""
 
     version: str
     revision: str
     """Its DefinitionRevision."""
     digest: str
-    """Of its content."""
+    """The digest of its content."""
     reason: str
     """One word for programs: `RenderFailed`, `WouldDelete`, and so on."""
     message: str
     since: Time
-    """Since when."""
+    """The time of the first failure."""
     inputs: str
-    """Of what was tried: it is tried again when this changes."""
+    """A digest of the inputs of the attempt; the move is retried when it changes."""
 
 
 @part
 class DefinitionResolution:
-    """Which version is used in one place of an application, and why."""
+    """The version that one reference of an application uses, and why."""
 
     kind: Literal["Component", "Trait", "Policy", "WorkflowStep"]
-    """What sort of definition."""
+    """The sort of definition."""
     component: str
-    """The component, or what else names the place."""
+    """The component, or the policy or step."""
     at: str
-    """Where it is asked for: `spec.components[0].type`."""
+    """The field with the request: `spec.components[0].type`."""
     definition: str
     """The definition, with its namespace."""
     requested: str
-    """What was asked for; empty if it was nothing."""
+    """The requested version or series; empty if none was requested."""
     version: str
-    """What is used."""
+    """The version in use."""
     revision: str
     """Its DefinitionRevision."""
     digest: str
-    """Of its content."""
+    """The digest of its content."""
     reason: str
-    """Why it is that one."""
+    """The reason for this version."""
     warnings: list[str] | None
-    """What will stop working, and what to use instead."""
+    """Deprecations, and their replacements."""
     since: Time
-    """Since when it is used."""
+    """The time since which it is used."""
     failedMove: FailedApplicationMove | None
-    """The release that it would use, if that worked for it."""
+    """The release that it would use if the move had succeeded."""
 
 
 @part
 @Preserve()
 class Service:
-    """How a component does."""
+    """The health of a component."""
 
     name: str
     namespace: str | None
@@ -189,7 +189,7 @@ class Service:
 @part
 @Preserve()
 class Reference:
-    """Names an object."""
+    """A reference to an object."""
 
     apiVersion: str | None
     kind: str | None
@@ -207,9 +207,9 @@ class AppliedResource:
     name: str
     namespace: str | None
     component: str | None
-    """What it is part of."""
+    """The component that it belongs to."""
     fields: str | None
-    """A digest of which fields are its application's: others who change one take it over."""
+    """A digest of the fields that the application owns; a client that changes one takes it over."""
 
 
 @APPLICATIONS.version(
@@ -224,32 +224,32 @@ class AppliedResource:
     ],
 )
 class Application:
-    """Components with their traits, and how they are put together."""
+    """An application: components with their traits, policies and a workflow."""
 
     class Status:
-        """What became of it."""
+        """The observed state."""
 
         conditions: list[OamCondition] | None
         observedGeneration: Number | None
         status: str | None
-        """How far it is: `rendering`, `running`, `failed`."""
+        """The phase: `rendering`, `running`, `failed`."""
         resolutions: list[DefinitionResolution] | None
-        """Which versions it uses, and why."""
+        """The versions in use, and why."""
         publishVersion: str | None
-        """The value of the annotation with which these were chosen."""
+        """The value of the publishVersion annotation when these were chosen."""
         latestRevision: Revision | None
         """The ApplicationRevision that records this."""
         components: list[Reference] | None
         services: list[Service] | None
-        """How each component does."""
+        """The health of each component."""
         workflow: Object | None
-        """How far the workflow is."""
+        """The progress of the workflow."""
         appliedResources: list[AppliedResource] | None
-        """What was applied for it."""
+        """The objects that were applied."""
         appliedDigest: str | None
-        """Of what that was rendered from."""
+        """A digest of the inputs of the rendering."""
         policy: list[Object] | None
-        """What became of policies."""
+        """The state of the policies."""
 
     spec: ApplicationSpec | None
     status: Status | None
@@ -264,24 +264,24 @@ class Application:
     ],
 )
 class ApplicationRevision:
-    """An application as it was once, with the versions that it used."""
+    """An application at one point in time, with the versions that it used."""
 
     @Preserve()
     class Spec:
-        """What was wanted, and what was used for it."""
+        """The application and the versions that it used."""
 
         application: Object
-        """The application as it was."""
+        """The application at that time."""
         resolutions: list[DefinitionResolution] | None
-        """Which versions it used, and why."""
+        """The versions that it used, and why."""
         componentDefinitions: dict[str, Object] | None
-        """The definitions of components, by what was asked for."""
+        """The definitions of components, by the requested type."""
         traitDefinitions: dict[str, Object] | None
         policyDefinitions: dict[str, Object] | None
         workflowStepDefinitions: dict[str, Object] | None
 
     class Status:
-        """What became of it."""
+        """The observed state."""
 
         succeeded: bool | None
         workflow: Object | None

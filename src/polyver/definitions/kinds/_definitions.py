@@ -44,22 +44,22 @@ class Cue:
     """A template in CUE."""
 
     template: str
-    """With `parameter`, `output`, `outputs` and `context`."""
+    """The template, with `parameter`, `output`, `outputs` and `context`."""
 
 
 @part
 class GoTemplate:
-    """A template in Go's language."""
+    """A Go template."""
 
     parameters: Object | None
-    """The schema of what `.parameter` has, as in a CustomResourceDefinition."""
+    """The schema of `.parameter`, as in a CustomResourceDefinition."""
     template: str
-    """Objects as YAML, one or several."""
+    """The template; it renders one or more objects as YAML."""
 
 
 @part
 class TerraformSecretReference:
-    """Names a secret."""
+    """A reference to a Secret."""
 
     name: str | None
     namespace: str | None
@@ -67,37 +67,37 @@ class TerraformSecretReference:
 
 @part
 class Terraform:
-    """A configuration of Terraform's."""
+    """A Terraform configuration."""
 
     configuration: str
-    """The configuration, or where it is."""
+    """The configuration, or its location."""
     type: Literal["hcl", "json", "remote"] | None
-    """How it is written."""
+    """The format of the configuration."""
     path: str | None
     """The folder in a remote repository."""
     writeConnectionSecretToRef: TerraformSecretReference | None
-    """Where to write how to connect."""
+    """The Secret for the connection details."""
     providerRef: TerraformSecretReference | None
-    """Who provides the resources."""
+    """The provider of the resources."""
     deleteResource: bool | None
-    """Whether what was made is deleted with it."""
+    """Delete the resources together with the object."""
     customRegion: str | None
     """The region to use."""
     gitCredentialsSecretReference: TerraformSecretReference | None
-    """How to read a remote repository."""
+    """The credentials for a remote repository."""
 
 
 @part
 @Preserve()
 class Schematic:
-    """How it is rendered; engines of others have fields of their own."""
+    """The template; external engines have their own fields."""
 
     cue: Cue | None
     """A template in CUE."""
     gotemplate: GoTemplate | None
-    """A template in Go's language."""
+    """A Go template."""
     terraform: Terraform | None
-    """A configuration of Terraform's."""
+    """A Terraform configuration."""
 
 
 @part
@@ -110,39 +110,39 @@ class WorkloadKind:
 
 @part
 class Workload:
-    """What is rendered in the end."""
+    """The workload that is rendered."""
 
     type: str | None
     """The name of another definition."""
     definition: WorkloadKind | None
-    """Or the kind itself."""
+    """Or the kind of the workload."""
 
 
 @part
 class ChildKind:
-    """A kind that a workload makes objects of."""
+    """A kind of objects that a workload creates."""
 
     apiVersion: str
     kind: str
     selector: dict[str, str] | None
-    """Labels by which they are found."""
+    """The labels that select these objects."""
 
 
 @part
 class DefinitionHealth:
-    """Programs that tell how things are."""
+    """Expressions for the status and the health."""
 
     customStatus: str | None
-    """What to tell users."""
+    """The status message for users."""
     healthPolicy: str | None
-    """Whether it is healthy."""
+    """The health check."""
     details: str | None
-    """Further facts by name."""
+    """Additional status fields by name."""
 
 
 @part
 class DefinitionReference:
-    """Names a CustomResourceDefinition."""
+    """A reference to a CustomResourceDefinition."""
 
     name: str
     version: str | None
@@ -150,23 +150,23 @@ class DefinitionReference:
 
 @part
 class Deprecated:
-    """Says that a version should be used no longer."""
+    """The deprecation of a version."""
 
     since: str | None
-    """The version with which this was decided."""
+    """The version that introduced the deprecation."""
     use: str | None
-    """What to use instead."""
+    """The version to use instead."""
 
 
 class _Release:
     """Fields of a version of every kind of definition."""
 
     version: str | None
-    """The semantic version: one to three numbers, and none for the old way of numbering."""
+    """The semantic version, one to three numbers; absent for serial revisions."""
     deprecated: Deprecated | None
-    """That it should be used no longer."""
+    """The deprecation, if the version is deprecated."""
     schematic: Schematic | None
-    """How it is rendered."""
+    """The template of the version."""
 
 
 @part
@@ -174,17 +174,17 @@ class ComponentSpec(_Release):
     """A version of a component."""
 
     workload: Workload
-    """What is rendered in the end."""
+    """The workload that is rendered."""
     childResourceKinds: list[ChildKind] | None
-    """What the workload makes objects of."""
+    """The kinds of objects that the workload creates."""
     revisionLabel: str | None
-    """A label that gets the name of the revision."""
+    """The label that is set to the name of the revision."""
     podSpecPath: str | None
-    """Where the workload has the spec of its pods."""
+    """The path of the pod spec in the workload."""
     status: DefinitionHealth | None
-    """How to tell how it is."""
+    """Expressions for the status and the health."""
     extension: Object | None
-    """Whatever an engine wants to know."""
+    """Additional settings for the engine."""
 
 
 @part
@@ -194,25 +194,25 @@ class TraitSpec(_Release):
     definitionRef: DefinitionReference | None
     """The kind of the trait's objects."""
     revisionEnabled: bool | None
-    """Whether it knows of revisions of components."""
+    """The trait supports revisions of components."""
     workloadRefPath: str | None
-    """Where its objects name the workload."""
+    """The path of the workload reference in its objects."""
     podDisruptive: bool | None
-    """Whether pods are started anew when it changes."""
+    """A change restarts the pods."""
     appliesToWorkloads: list[str] | None
-    """What it can be given to; all if nothing is said."""
+    """The workloads that it applies to; all if empty."""
     conflictsWith: list[str] | None
-    """The traits that it cannot be together with."""
+    """The traits that it conflicts with."""
     status: DefinitionHealth | None
-    """How to tell how it is."""
+    """Expressions for the status and the health."""
     extension: Object | None
-    """Whatever an engine wants to know."""
+    """Additional settings for the engine."""
     manageWorkload: bool | None
-    """Whether it makes the workload itself."""
+    """The trait creates the workload."""
     controlPlaneOnly: bool | None
-    """Whether it stays where the application is."""
+    """The trait is applied only on the control plane."""
     stage: Literal["PreDispatch", "DefaultDispatch", "PostDispatch"] | None
-    """When it is applied."""
+    """The stage at which it is applied."""
 
 
 @part
@@ -222,13 +222,13 @@ class PolicySpec(_Release):
     definitionRef: DefinitionReference | None
     """The kind of the policy's objects."""
     manageHealthCheck: bool | None
-    """Whether it decides what is healthy."""
+    """The policy manages the health check."""
     scope: str | None
-    """What it is a policy of."""
+    """The scope of the policy."""
     global_: bool | None = Field(name="global")
-    """Whether it holds for all applications."""
+    """The policy applies to all applications."""
     priority: Annotated[int, Format("int32")] | None
-    """Which of several comes first."""
+    """The priority among several policies."""
 
 
 @part
@@ -241,7 +241,7 @@ class WorkflowStepSpec(_Release):
 
 @part
 class OamCondition:
-    """One fact, and since when."""
+    """A condition."""
 
     type: str
     status: str
@@ -253,7 +253,7 @@ class OamCondition:
 
 @part
 class Revision:
-    """Names a revision."""
+    """A reference to a revision."""
 
     name: str
     revision: Number
@@ -262,49 +262,49 @@ class Revision:
 
 @part
 class VersionAdoption:
-    """How many places in applications follow a version, and how many of them have it."""
+    """The number of references in applications that follow a version, and that use it."""
 
     followers: Number
-    """Places that ask for a series, or follow the newest version, and would use this one."""
+    """References that request a series or the newest version, and resolve to this version."""
     updated: Number
-    """Those that use it."""
+    """References that use it."""
     held: Number
-    """Those that do not, because it would delete objects of theirs."""
+    """References that do not use it because it would delete objects."""
     failing: Number
-    """Those for which it cannot be rendered or applied."""
+    """References for which it cannot be rendered or applied."""
 
 
 @part
 class PublishedVersion:
-    """A version that applications can use, or could once."""
+    """A version that applications can use, or could use before its removal."""
 
     version: str
-    """Completed, or the number of a revision."""
+    """The version, completed to three numbers, or a revision number."""
     revision: str
     """The DefinitionRevision."""
     digest: str
-    """Of its content."""
+    """The digest of its content."""
     stage: Literal["published", "deprecated", "removed"]
     since: str | None
-    """The version with which it was deprecated."""
+    """The version that deprecated it."""
     use: str | None
-    """What to use instead."""
+    """The version to use instead."""
     removedFrom: list[str] | None
-    """Who used it when it was removed by force."""
+    """The applications that used it when it was removed by force."""
     allowDeletion: bool | None
-    """Whether it may delete objects of applications that move to it."""
+    """It may delete objects of applications that move to it."""
     adoption: VersionAdoption | None
-    """Who follows it."""
+    """The references that follow it."""
 
 
 @part
 class DefinitionStatus:
-    """What was published."""
+    """The published versions."""
 
     conditions: list[OamCondition] | None
-    """Whether everything was."""
+    """Whether all versions were published, and how they are adopted."""
     configMapRef: str | None
-    """Where the schema of its parameters is."""
+    """The ConfigMap with the schema of its parameters."""
     latestRevision: Revision | None
     """The revision of the newest version."""
     versions: list[PublishedVersion] | None
@@ -312,17 +312,17 @@ class DefinitionStatus:
 
 
 _DESCRIPTION = Column("Description", r".metadata.annotations.definition\.oam\.dev/description")
-_STATUS = Annotated[DefinitionStatus | None, Description("What was published.")]
+_STATUS = Annotated[DefinitionStatus | None, Description("The published versions.")]
 
 
 def _definitions(name: str, spec: Any, short: str, about: str, *columns: Column) -> Kind:
     """Return a kind of definition in both API versions, with its conversion."""
     kind = Kind(name, group=GROUP, short_names=[short], categories=["oam"], carry=CARRY)
     listed = Annotated[list[spec], MinLength(1), Description("All versions, in any order.")]
-    versions = part(_made("Versions", "What is published.", versions=listed))
+    versions = part(_made("Versions", "The versions to publish.", versions=listed))
     for version, inside in ((STORED, spec), (VERSIONED, versions)):
         described: Any = Annotated
-        whole = described[inside | None, Description("What is published.")]
+        whole = described[inside | None, Description("The versions to publish.")]
         shown = [column for column in columns if version == STORED]
         kind.version(version, storage=version == STORED, columns=[*shown, _DESCRIPTION])(
             _made(name, about, spec=whole, status=_STATUS)
@@ -355,24 +355,24 @@ COMPONENTS: Final = _definitions(
     "ComponentDefinition",
     ComponentSpec,
     "comp",
-    "A component that applications are made of.",
+    "A type of component for applications.",
     Column("Workload-Kind", ".spec.workload.definition.kind"),
 )
 TRAITS: Final = _definitions(
     "TraitDefinition",
     TraitSpec,
     "trait",
-    "A trait that components can be given.",
+    "A type of trait for components.",
     Column("Applies-To", ".spec.appliesToWorkloads"),
 )
 POLICIES: Final = _definitions(
-    "PolicyDefinition", PolicySpec, "def-policy", "A policy that applications can have."
+    "PolicyDefinition", PolicySpec, "def-policy", "A type of policy for applications."
 )
 WORKFLOW_STEPS: Final = _definitions(
     "WorkflowStepDefinition",
     WorkflowStepSpec,
     "workflowstep",
-    "A step that workflows of applications are made of.",
+    "A type of step for workflows of applications.",
 )
 DEFINITIONS: Final = (COMPONENTS, TRAITS, POLICIES, WORKFLOW_STEPS)
 
@@ -391,28 +391,28 @@ REVISIONS: Final = Kind(
     ],
 )
 class DefinitionRevision:
-    """One version of a definition, which never changes."""
+    """One version of a definition; immutable."""
 
     class Spec:
         """The version."""
 
         revision: Number
-        """The number that it was given; 0 for a semantic version, which has none."""
+        """The serial number; 0 for a semantic version."""
         revisionHash: str
-        """The digest again, under the name that it always had."""
+        """The digest, under its former name."""
         definitionType: Literal["Component", "Trait", "Policy", "WorkflowStep"]
-        """What sort of definition it is of."""
+        """The sort of definition."""
         version: str | None
         """The semantic version, completed."""
         digest: str | None
-        """Of the content: what the version has, without its number and its deprecation."""
+        """The digest of the content, without the version number and the deprecation."""
         componentDefinition: Object | None
-        """The definition as it was, in v1beta1, with this version alone."""
+        """The component definition in v1beta1, with only this version."""
         traitDefinition: Object | None
-        """The same of a trait."""
+        """The trait definition in v1beta1, with only this version."""
         policyDefinition: Object | None
-        """The same of a policy."""
+        """The policy definition in v1beta1, with only this version."""
         workflowStepDefinition: Object | None
-        """The same of a workflow step."""
+        """The workflow step definition in v1beta1, with only this version."""
 
     spec: Spec | None

@@ -70,7 +70,7 @@ def _unread(*versions: _Version) -> Iterator[tuple[SemVer, str]]:
 def _told(name: str, unread: Mapping[str, Iterable[SemVer]]) -> Iterator[str]:
     for engine, versions in unread.items():
         fact = f"the parameters of {name} {listed([*map(str, versions)])} are in {engine}"
-        yield f"{fact}, cannot be read, and were not compared"
+        yield f"{fact}, and cannot be compared"
 
 
 def _broken(name: str, low: _Version, high: _Version, at: str) -> Iterator[Refusal]:

@@ -59,7 +59,7 @@ class ForcedRemoval:
 
     def __str__(self) -> str:
         name = f"{self.definition} {self.version}"
-        return f"{name} is removed by force, and is used by {listed(self.users)}"
+        return f"{name} is removed by force, but is used by {listed(self.users)}"
 
 
 def decide(
@@ -156,8 +156,12 @@ def _held(
         holder = holders.get(new.name)
         if holder is None or holder == (definition.kind, definition.name):
             continue
-        whose = f"the revision of {' '.join(holder)}" if any(holder) else "a revision of others"
-        fact = f"{definition.name} {new.version} would be called {new.name}, which is {whose}"
+        whose = (
+            f"the revision of {' '.join(holder)}"
+            if any(holder)
+            else "a revision with another owner"
+        )
+        fact = f"{definition.name} {new.version} would be named {new.name}, which is {whose}"
         found.append(Refusal("NameTaken", fact, at=new.entry.at, hint="rename the definition"))
     return found
 
@@ -178,7 +182,7 @@ def _decide_legacy(
     create = _next(definition, entry, before)
     if create is not None and (taken := before.get(create.name)) is not None:
         fact = f"{create.name} exists with other content ({taken.digest}, not {entry.digest})"
-        hint = "choose another one: a revision does not change"
+        hint = "choose another one: a revision is immutable"
         refusals = [Refusal("VersionTaken", fact, at="metadata.annotations", hint=hint)]
     elif create is not None:
         refusals = _held(definition, [create], holders)
@@ -219,7 +223,7 @@ def in_use(
             going.append(ForcedRemoval(name, each.version, tuple(users)))
         elif users:
             fact = f"{name} {each.version} is used by {listed(users)}"
-            hint = "leave it in the list until nobody does"
+            hint = "keep it in the list until it is no longer used"
             found.append(Refusal("InUse", fact, at="spec.versions", hint=hint))
     refusals = (*decision.refusals, *found)
     return replace(decision, refusals=refusals, forced=tuple(going))

@@ -247,7 +247,7 @@ def _parameters(schema: bytes) -> tuple[ReadOnlyObject, Sequence[tuple[str, str]
         # The types have not been checked so far: any value may occur.
         found = decode_typed({"parameter": msgspec.json.decode(schema)}, _schema_shape()).value
     except Undecodable as error:
-        return {}, [("", f"it is no schema: {error}")]
+        return {}, [("", f"it is not a schema: {error}")]
     read: ReadOnlyObject = found.get("parameter") or {}
     causes = check_schema(wrapped(read), "", status=False)
     return read, [(each.field.removeprefix(_INSIDE), each.message) for each in causes]

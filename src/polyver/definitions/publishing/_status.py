@@ -62,7 +62,8 @@ def _conditions(decision: Decision, refusals: Sequence[Refusal]) -> Iterator[Des
     if decision.warnings:
         yield DesiredCondition("Compatible", "Unknown", "Warned", "; ".join(decision.warnings))
     else:
-        yield DesiredCondition("Compatible", "True", "Compared", "no parameter is broken")
+        message = "no parameter change breaks users"
+        yield DesiredCondition("Compatible", "True", "Compared", message)
 
 
 def _taken(before: ReadOnlyObject) -> dict[str, Sequence[str]]:

@@ -46,6 +46,6 @@ def _created_with(obj: ReadOnlyObject) -> str | None:
 
 
 def _refusal(first: str, version: str) -> Refusal:
-    fact = f"the definition was created in {first}, and its spec is changed in {version}"
-    hint = f"write it in {first}; labels and annotations can be changed in both"
+    fact = f"the definition was created in {first}, but its spec is changed in {version}"
+    hint = f"change it in {first}; labels and annotations can be changed in both"
     return Refusal("OtherAPIVersion", fact, at="spec", hint=hint)

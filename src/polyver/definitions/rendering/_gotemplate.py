@@ -42,10 +42,10 @@ class GoTemplates:
 
 def _read(schematic: ReadOnlyObject, given: TemplateInput) -> tuple[Parameters, Template]:
     """Return the compiled schema and template; equal ones are compiled once."""
-    kinds = (("template", str, "text"), ("parameters", Mapping | None, "mapping"))
+    kinds = (("template", str, "string"), ("parameters", Mapping | None, "mapping"))
     for name, kind, word in kinds:
         if not isinstance(schematic.get(name), kind):
-            fact = f"schematic.gotemplate.{name} of {given.template} is no {word}"
+            fact = f"schematic.gotemplate.{name} of {given.template} is not a {word}"
             raise PolyverError(fact, at=given.at)
     try:
         return _compiled(encode_json(schematic), given.template)
@@ -62,8 +62,8 @@ def _misplaced(
     absent = _ABSENT.match(error.fact)
     hint = error.hint
     if absent and absent[1] in known:
-        asking = f'ask with `hasKey .parameter "{absent[1]}"`'
-        hint = f"nobody gave {absent[1]}: {asking}, or give it a default"
+        asking = f'test it with `hasKey .parameter "{absent[1]}"`'
+        hint = f"{absent[1]} is not set: {asking}, or give it a default"
     return PolyverError(error.fact, at=f"{given.at}, template of {error.at}", hint=hint)
 
 
@@ -85,7 +85,7 @@ def _documents(text: str, given: TemplateInput) -> Iterator[TemplateDocument]:
         raise PolyverError(error.fact, at=f"{given.at}, {error.at}", hint=error.hint) from None
     for number, document in enumerate(found, 1):
         if not isinstance(document.value, dict):
-            fact = f"document {number} is no object"
+            fact = f"document {number} is not an object"
             raise PolyverError(fact, at=f"{given.at}, {document.place()}")
         for path in _NEEDED:
             if not _text_at(document.value, path):

@@ -65,12 +65,12 @@ class Made:
                 raise PolyverError(f"an object without {field} was rendered", at=where)
         metadata = obj.get("metadata") or {}
         if not isinstance(metadata, dict):
-            raise PolyverError("metadata is no mapping", at=where)
+            raise PolyverError("metadata is not a mapping", at=where)
         said = {"name": self._default_name, "namespace": namespace}
         said |= {field: metadata[field] for field in said if metadata.get(field)}
         for field, text in said.items():
             if not isinstance(text, str):
-                raise PolyverError(f"metadata.{field} is no text", at=where)
+                raise PolyverError(f"metadata.{field} is not a string", at=where)
         whole = {**obj, "metadata": {**metadata, **said}}
         return RenderedObject(
             *(whole, self.component, source.at, source.name),
@@ -105,5 +105,5 @@ def doubled(outputs: Iterable[RenderedObject]) -> Iterator[PolyverError]:
         if first is not each:
             kind, namespace, name = rest
             fact = f"{kind} {namespace}/{name} is rendered twice"
-            hint = f"{first.at} makes it as well; give one of them another name"
+            hint = f"{first.at} also renders it; give one of them another name"
             yield PolyverError(fact, at=each.at, hint=hint)

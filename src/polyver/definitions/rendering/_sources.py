@@ -44,7 +44,7 @@ class RenderingSource:
 
     def render(self, properties: object, context: ReadOnlyObject) -> TemplateOutput:
         if properties is not None and not isinstance(properties, Mapping):
-            raise PolyverError("properties are no mapping", at=f"{self.at}.properties")
+            raise PolyverError("properties is not a mapping", at=f"{self.at}.properties")
         return self.engine.render(
             self.block, TemplateInput(properties or {}, context, self.at, self.label)
         )
@@ -88,7 +88,7 @@ class RenderingSources:
         self, schematic: object, label: str, at: str
     ) -> tuple[TemplateEngine, ReadOnlyObject]:
         if not isinstance(schematic, Mapping):
-            raise PolyverError(f"the schematic of {label} is no mapping", at=at)
+            raise PolyverError(f"the schematic of {label} is not a mapping", at=at)
         there = [name for name, block in schematic.items() if block is not None]
         known = f"there are engines for {listed(sorted(self.engines))}"
         if len(there) != 1:
@@ -96,8 +96,8 @@ class RenderingSources:
             raise PolyverError(f"{label} has {what}", at=at, hint=f"it needs one; {known}")
         engine, block = self.engines.get(there[0]), schematic[there[0]]
         if engine is None:
-            fact = f"{label} is written for {there[0]}, and nothing here renders that"
+            fact = f"{label} needs the engine {there[0]}, which is not available"
             raise PolyverError(fact, at=at, hint=known)
         if not isinstance(block, Mapping):
-            raise PolyverError(f"schematic.{there[0]} of {label} is no mapping", at=at)
+            raise PolyverError(f"schematic.{there[0]} of {label} is not a mapping", at=at)
         return engine, block

@@ -141,8 +141,8 @@ def failed(action: ActionRun, place: int, reason: str) -> ActionRun:
 def interrupted(action: ActionRun, place: int, function: str) -> ActionRun:
     """Return the action after a controller restart during a phase that must not be repeated."""
     reason = (
-        f"the controller ended while {function} was running, and how far it got is not known; "
-        "it is not idempotent, so it is not called again"
+        f"the controller ended while {function} was running, and its progress is unknown; "
+        "it is not called again because it is not idempotent"
     )
     return failed(action, place, reason)
 

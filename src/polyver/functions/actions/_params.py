@@ -25,7 +25,7 @@ __all__ = [
     "workload_params",
 ]
 
-_NO_PROFILES = "there are no Profiles here: name what is needed in options, configMaps or secrets"
+_NO_PROFILES = "Profiles are not supported; use options, configMaps or secrets"
 
 
 @dataclass(frozen=True, slots=True)

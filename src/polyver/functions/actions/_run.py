@@ -55,7 +55,7 @@ class PhaseRun:
         """Reason for the version and, after a failure, the reason of the failure."""
         if self.state is not RunState.FAILED or not self.chosen:
             return self.reason
-        return f"{self.chosen}; it failed: {self.reason}"
+        return f"{self.chosen}; failed: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ def _blueprint(wanted: RequestedAction, blueprints: Callable[[str], Blueprint | 
         raise PolyverError(f"{quoted(wanted.blueprint)} is not a name: {problems[0]}", at=at)
     found = blueprints(wanted.blueprint)
     if found is None:
-        hint = "apply it to the namespace of the ActionSet first"
+        hint = "create it in the namespace of the ActionSet"
         raise PolyverError(f"there is no blueprint {wanted.blueprint}", at=at, hint=hint)
     return found
 
@@ -180,15 +180,15 @@ def _check_given(
 def _check_unmasked(wanted: RequestedAction) -> None:
     names = masked_artifacts(wanted.spec)
     if names:
-        fact = f"the artifacts {listed(names)} hold masks instead of values"
-        hint = "take them from the Secret that status.actions[].artifactsSecret names"
+        fact = f"the artifacts {listed(names)} contain masked values"
+        hint = "read them from the Secret in status.actions[].artifactsSecret"
         raise PolyverError(fact, at=f"{wanted.at}.artifacts", hint=hint)
 
 
 def _unused(wanted: RequestedAction) -> list[str]:
     if not wanted.spec.get("profile"):
         return []
-    return [f"{wanted.at}.profile is not used: there are no Profiles here"]
+    return [f"{wanted.at}.profile is ignored: Profiles are not supported"]
 
 
 def _made_by_others(wanted: RequestedAction, resolved: ResolvedAction) -> Iterator[str]:

@@ -233,7 +233,7 @@ def _unknown(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
     """Yield the fields that a server would prune."""
     for name in _schema(kind).prune(_copied(document)):
         path = field_path(name)
-        yield _finding(document, f'"{path[-1]}" is not known here', path)
+        yield _finding(document, f'unknown field "{path[-1]}"', path)
 
 
 def _violations(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:

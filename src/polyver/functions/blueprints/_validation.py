@@ -30,7 +30,7 @@ from polyver.functions.registering.function import Function
 from polyver.functions.registering.functions import Functions
 from polyver.languages.values.manifests import dotted
 
-UNTIL = " is known only when an action runs"
+UNTIL = " is known only at run time"
 """End of the message about a value that is unknown before an action runs."""
 __all__ = ["UNTIL", "PhaseFunctionUse", "check_blueprint", "losses_at", "losses_between", "uses_in"]
 
@@ -122,8 +122,8 @@ def _doubled(blueprint: Blueprint, phases: Iterable[Phase]) -> Iterator[Blueprin
     for phase in phases:
         first = seen.setdefault(phase.name, phase)
         if first is not phase and phase.name:
-            fact = f"two phases are called {phase.name}"
-            hint = f"the first is {dotted(first.path)}; templates could not tell them apart"
+            fact = f"two phases have the name {phase.name}"
+            hint = f"the first is {dotted(first.path)}; templates need unique names"
             yield blueprint.finding(fact, *phase.path, "name", hint=hint)
 
 

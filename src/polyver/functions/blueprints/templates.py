@@ -21,7 +21,7 @@ __all__ = ["NO_PROFILES", "ProvidedNames", "TemplateProblem", "template_problems
 
 Path = tuple[str | int, ...]
 Names = frozenset[str]
-NO_PROFILES = "there are no Profiles here: name what is needed in options, configMaps or secrets"
+NO_PROFILES = "Profiles are not supported; use options, configMaps or secrets"
 _WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig")
 _WORKLOAD = DataShape(
     {
@@ -255,22 +255,22 @@ class _World:
             return self._undeclared(before[0], name, access.known)
         if before:
             return f".{'.'.join(before)} has no {name}", _advice(name, access.known)
-        return f"templates cannot read {name} here", _advice(name, access.known)
+        return f"{name} is not available to templates", _advice(name, access.known)
 
     def _later(self, name: str, spot: _Spot) -> tuple[str, str]:
         number = self._names.index(name)
         if spot.path[:2] == ("phases", number):
-            return "it is the output of this very phase", "read it in a later phase"
-        return f"phase {name} runs later", "read it in a phase that comes after it"
+            return "it is the output of this phase", "read it in a later phase"
+        return f"phase {name} runs later", "read it in a later phase"
 
     def _undeclared(self, root: str, name: str, known: Sequence[str]) -> tuple[str, str]:
         what, field, given = _DECLARED[root]
         advice = _advice(name, known)
         if root == "Options" or (self._given is not None and field):
-            return f"{what} {name} is not given", f"write it in {given} of the ActionSet"
+            return f"{what} {name} is not given", f"set it in {given} of the ActionSet"
         if not field:
             is_declared = name in (self._action.get("outputArtifacts") or {})
-            fact = "is made of the output of phases, and not there before the end"
+            fact = "is made from outputs of phases, and does not exist before the end"
             return f"{what} {name} {fact if is_declared else 'is not declared'}", advice
         return f"{what} {name} is not declared", f"name it in {field}; {advice}"
 

@@ -26,10 +26,14 @@ class _ProgramFailed(PolyverError):
 async def command(
     ctx: AsyncContext,
     *,
-    command: Annotated[list[str], Description("The program and its arguments; no shell.")],
-    env: Annotated[dict[str, str], Description("Variables beside PATH and HOME.")] = {},  # noqa: B006
-    stdin: Annotated[str, Description("What it reads.")] = "",
-    timeout: Annotated[Duration, Description("After this it is killed.")] = _MINUTES,
+    command: Annotated[
+        list[str], Description("The program and its arguments, run without a shell.")
+    ],
+    env: Annotated[
+        dict[str, str], Description("Environment variables in addition to PATH and HOME.")
+    ] = {},  # noqa: B006
+    stdin: Annotated[str, Description("Standard input of the program.")] = "",
+    timeout: Annotated[Duration, Description("The program is killed after this time.")] = _MINUTES,
 ) -> dict[str, Any]:
     """Run a program where the controller runs.
 
@@ -38,8 +42,8 @@ async def command(
     what lines `###Phase-output###: {"key": "NAME", "value": …}` on standard output say.
     """
     if "command" not in ctx.allows:
-        hint = "whoever runs polyver may start it with --allow-command"
-        raise _ProgramFailed("Command is switched off", hint=hint)
+        hint = "start polyver with --allow-command to allow it"
+        raise _ProgramFailed("Command is not allowed", hint=hint)
     if not command:
         raise _ProgramFailed("there is no program to run")
     usual = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -54,7 +58,7 @@ async def command(
         await asyncio.shield(_end(process))
     if code:
         said = ctx.mask(text_of(err or out)).strip()[-500:]
-        raise _ProgramFailed(f"{command[0]} ended with {code}: {said}")
+        raise _ProgramFailed(f"{command[0]} exited with code {code}: {said}")
     return {"stdout": text_of(out), "stderr": text_of(err), **outputs_in(out)}
 
 

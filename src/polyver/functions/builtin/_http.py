@@ -26,14 +26,16 @@ class CallRefused(PolyverError):
 async def http_call(
     ctx: AsyncContext,
     *,
-    url: Annotated[str, Description("Where to: http:// or https://.")],
+    url: Annotated[str, Description("The URL: http:// or https://.")],
     method: Annotated[str, Description("GET, POST, PUT, PATCH, DELETE, HEAD, …")] = "GET",
-    headers: Annotated[dict[str, str], Description("Further headers.")] = {},  # noqa: B006
-    body: Annotated[Any, Description("A text is sent as it is, all else as JSON.")] = None,
+    headers: Annotated[dict[str, str], Description("Additional headers.")] = {},  # noqa: B006
+    body: Annotated[
+        Any, Description("A string is sent unchanged; anything else is sent as JSON.")
+    ] = None,
     expect: Annotated[
-        list[int], Alias("expectStatus"), Description("The codes that are good; without, 2xx.")
+        list[int], Alias("expectStatus"), Description("Accepted status codes. Default: 2xx.")
     ] = [],  # noqa: B006
-    timeout: Annotated[Duration, Description("How long the answer may take.")] = _MINUTE,
+    timeout: Annotated[Duration, Description("Timeout of the request.")] = _MINUTE,
 ) -> dict[str, Any]:
     """Send one HTTP request, and tell the answer.
 
@@ -50,7 +52,7 @@ async def http_call(
         async with asyncio.timeout(min(timeout, ctx.remaining)):
             status, answered, text = await _sent(method.upper(), url, sent, content)
     except TimeoutError:
-        raise CallRefused(f"{url} has not answered within {timeout}") from None
+        raise CallRefused(f"{url} did not answer within {timeout}") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
         said = str(error) or type(error).__name__
         raise CallRefused(f"{method.upper()} {url} failed: {said}") from None
@@ -62,7 +64,9 @@ async def http_call(
         try:
             found["json"] = msgspec.json.decode(text)
         except msgspec.MsgspecError:
-            ctx.log.warning("the answer says that it is JSON, and is not", url=url)
+            ctx.log.warning(
+                "the response is not valid JSON, although its content type says so", url=url
+            )
     return found
 
 

@@ -16,9 +16,11 @@ __all__: list[str] = []
 
 Namespace = Annotated[str, Description("The namespace of the pod.")]
 Pod = Annotated[str, Description("The pod.")]
-Container = Annotated[str | None, Description("The container; without, the pod's first one.")]
+Container = Annotated[
+    str | None, Description("The container. Default: the first container of the pod.")
+]
 Words = Annotated[list[str], Description("The program and its arguments.")]
-Timeout = Annotated[Duration, Description("How long the command may take.")]
+Timeout = Annotated[Duration, Description("Timeout of the command.")]
 
 
 _MINUTES = Duration("10m")
@@ -106,8 +108,10 @@ async def _ran(
     if not command:
         raise _PodCommandFailed("there is no command to run")
     ran = await executed_in(ctx, namespace, pod, container or "", command, limit=LARGEST)
-    ctx.log.info("a command has ended", pod=f"{namespace}/{pod}", code=ran.code)
+    ctx.log.info("command ended", pod=f"{namespace}/{pod}", code=ran.code)
     if ran.code:
         said = ctx.mask(text_of(ran.stderr or ran.stdout)).strip()[-500:]
-        raise _PodCommandFailed(f"{command[0]} in {namespace}/{pod} ended with {ran.code}: {said}")
+        raise _PodCommandFailed(
+            f"{command[0]} in {namespace}/{pod} exited with code {ran.code}: {said}"
+        )
     return ran

@@ -91,23 +91,28 @@ async def create_once(
 async def kube_ops(
     ctx: AsyncContext,
     *,
-    operation: Annotated[
-        Literal["create", "patch", "delete"], Description("What to do with the object.")
-    ],
+    operation: Annotated[Literal["create", "patch", "delete"], Description("The operation.")],
     namespace: Annotated[
-        str, Description("Where it is, if the object does not say; else the ActionSet's.")
+        str,
+        Description(
+            "The namespace, if the object has none. Default: the namespace of the ActionSet."
+        ),
     ] = "",
     spec: Annotated[
         dict[str, Any] | None,
-        Description("create: the whole object, as in kubectl apply; patch: what to merge into it."),
+        Description(
+            "create: the complete object, as for kubectl apply; patch: the patch to merge."
+        ),
     ] = None,
     reference: Annotated[
         ObjectReference | None,
         Alias("objectReference"),
-        Description("patch and delete: which object; apiVersion, group, resource, name."),
+        Description("patch and delete: the object, by apiVersion, group, resource and name."),
     ] = None,
     dry_run: Annotated[
-        bool, Alias("dryRun"), Description("Ask the server whether it would, and change nothing.")
+        bool,
+        Alias("dryRun"),
+        Description("Dry run: the server validates the request and changes nothing."),
     ] = False,
 ) -> dict[str, Any]:
     """Create, patch or delete one object through the API.
@@ -126,7 +131,7 @@ async def kube_ops(
     resource = GroupVersionResource.of(kind)
     if operation == "patch":
         if spec is None:
-            raise PolyverError("patch needs a spec: what to merge into the object")
+            raise PolyverError("patch needs a spec with the patch to merge")
         await ctx.client.patch(resource, reference.name, inside, change=spec, dry_run=dry_run)
     else:
         await _delete(ctx, resource, reference.name, inside, dry_run=dry_run)

@@ -37,15 +37,19 @@ async def kube_task(
     *,
     image: Annotated[str, Description("The image to run.")],
     command: Annotated[list[str], Description("The program and its arguments.")],
-    namespace: Annotated[str, Description("Where; without, the ActionSet's namespace.")] = "",
+    namespace: Annotated[
+        str, Description("The namespace. Default: the namespace of the ActionSet.")
+    ] = "",
     override: Annotated[
-        Mapped, Alias("podOverride"), Description("Merged into the pod's spec, containers by name.")
+        Mapped,
+        Alias("podOverride"),
+        Description("Merged into the spec of the pod; containers are matched by name."),
     ] = {},  # noqa: B006
     labels: Annotated[dict[str, str], Alias("podLabels"), Description("For the pod.")] = {},  # noqa: B006
     annotations: Annotated[
         dict[str, str], Alias("podAnnotations"), Description("For the pod.")
     ] = {},  # noqa: B006
-    timeout: Annotated[Duration, Description("Until the pod has ended.")] = _QUARTER,
+    timeout: Annotated[Duration, Description("Timeout for the pod to end.")] = _QUARTER,
 ) -> dict[str, Any]:
     """Run a pod to its end, tell what it printed, and delete it.
 
@@ -87,7 +91,11 @@ async def _ended(ctx: AsyncContext, name: str, namespace: str, timeout: Duration
                 await asyncio.sleep(_PAUSE)
     except TimeoutError:
         phase = (found.get("status") or {}).get("phase") or "Pending"
-        hint = "" if (found.get("spec") or {}).get("nodeName") else f"no node took it; {NO_NODES}"
+        hint = (
+            ""
+            if (found.get("spec") or {}).get("nodeName")
+            else f"it was not scheduled to a node; {NO_NODES}"
+        )
         fact = f"pod {namespace}/{name} is {phase} after {timeout}"
         raise TaskFailed(fact, hint=hint) from None
 

@@ -41,12 +41,12 @@ class WaitConditions:
 
 
 _WORDS = Description(
-    "anyOf and allOf: each a template that says true when it holds (condition), and the object"
-    " that it is about (objectReference)."
+    "anyOf and allOf: a template that renders to true (condition), and the object that it reads"
+    " (objectReference)."
 )
 Written = Annotated[WaitConditions, Unrendered(sees_params=True), _WORDS]
 OfObject = Annotated[WaitConditions, Unrendered(sees_params=True, but=("condition",)), _WORDS]
-Timeout = Annotated[Duration, Description("How long to wait before it fails.")]
+Timeout = Annotated[Duration, Description("Timeout.")]
 Holds = Callable[[str, Object], bool]
 _MINUTES = Duration("10m")
 
@@ -100,7 +100,7 @@ async def _until(
     ctx: AsyncContext, conditions: WaitConditions, timeout: Duration, holds: Holds
 ) -> None:
     if not conditions.any_of and not conditions.all_of:
-        raise PolyverError("there is nothing to wait for", hint="write anyOf or allOf")
+        raise PolyverError("no condition is given", hint="write anyOf or allOf")
     problems: list[str] = []
     try:
         async with asyncio.timeout(min(timeout, ctx.remaining)):
@@ -142,9 +142,9 @@ async def _holds(
         obj = await ctx.client.get(GroupVersionResource.of(kind), reference.name, inside)
         if holds(condition.condition, obj):
             return True
-        problems.append(f"the condition on {about} says something else than true")
+        problems.append(f"the condition on {about} does not render to true or false")
     except RenderFailed as error:
-        problems.append(f"the condition on {about} cannot be told: {error.fact}")
+        problems.append(f"the condition on {about} cannot be evaluated: {error.fact}")
     except ApiError as error:
         if error.code != 404:
             raise
@@ -155,6 +155,6 @@ async def _holds(
 def _reference(written: dict[str, Any]) -> ObjectReference:
     texts = {name: str(written.get(name) or "") for name in ("name", "resource", "group")}
     if not texts["name"] or not texts["resource"]:
-        raise PolyverError("an objectReference names no object", hint="write resource and name")
+        raise PolyverError("an objectReference is incomplete", hint="write resource and name")
     version, namespace = (str(written.get(name) or "") for name in ("apiVersion", "namespace"))
     return ObjectReference(**texts, version=version, namespace=namespace)

@@ -29,7 +29,7 @@ def check_promotion(
     """
     function, lineage = known.known.get(name), after.get(name)
     if function is None or lineage is None or not function.code:
-        warn(f"no code registers {name}: its arguments are not compared; name it with --functions")
+        warn(f"no code registers {name}: its arguments are not compared; load it with --functions")
         return
     promoted = _with_lineage(known, function, lineage, after)
     broken = [
@@ -40,14 +40,14 @@ def check_promotion(
     changes = _changed_arguments(function, lineage)
     if broken and not force:
         told = "\n  ".join(["", *broken])
-        hint = "pin them with funcVersion first; --force promotes it all the same"
+        hint = "pin them with funcVersion first, or use --force"
         raise RequestRefused(
             f"{name} cannot be promoted: it would break blueprints{told}", hint=hint
         )
     for each in broken:
         warn(f"it breaks {each}")
     if changes and not users:
-        hint = "blueprints were not looked at: name them with -f FILE, -f cluster:"
+        hint = "blueprints were not checked: pass them with -f FILE or -f cluster:"
         warn(f"{name}: {listed(changes)}; {hint}")
 
 

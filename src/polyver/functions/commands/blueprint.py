@@ -27,7 +27,7 @@ from polyver.functions.registering import Functions
 
 app = App(
     name="blueprint",
-    help="""Work with blueprints.
+    help="""Validate blueprints.
 
 Example: polyver blueprint validate -f backup.yaml --functions functions.py""",
 )
@@ -47,18 +47,18 @@ def validate(
 ) -> None:
     """Check functions, versions, arguments and templates of blueprints, without running anything.
 
-    What templates read is checked, too: names, phases and their order, outputs of functions that
-    declare them, artifacts, secrets, config maps. What cannot be known before an action runs, such
-    as its options, is listed as unknown.
+    The check covers everything that templates read: names, phases and their order, declared
+    outputs of functions, artifacts, Secrets and ConfigMaps. Values that are known only at run
+    time, such as options, are listed as unknown.
 
     Example: polyver blueprint validate -f backup.yaml --functions functions.py --release 0.4.0
 
     Parameters
     ----------
     file
-        A file, a folder, or - for standard input; repeatable. What is no Blueprint is passed over.
+        A file, a folder, or - for standard input; repeatable. Other objects are ignored.
     release
-        Say also what works now and will stop working in that release of the catalogues.
+        Also report what will stop working in this future release of the catalogues.
     """
     known = load_known(functions, catalogue, traceback=traceback)
     later = _release(release, known)
@@ -83,10 +83,12 @@ def _release(text: str | None, known: Functions) -> SemVer | None:
     wanted = version_of(text, "--release")
     if not known.catalogues:
         hint = "name one with --catalogue"
-        raise Misused("without a catalogue nothing is ever removed", at="--release", hint=hint)
+        raise Misused(
+            "--release needs a catalogue, which lists removals", at="--release", hint=hint
+        )
     if all(map(partial(_is_out, wanted), known.catalogues)):
         now = listed([f"{each.source} is at {each.now}" for each in known.catalogues])
-        raise Misused(f"{wanted} is out already", at="--release", hint=now)
+        raise Misused(f"{wanted} is already released", at="--release", hint=now)
     return wanted
 
 
@@ -109,13 +111,13 @@ def _tell(findings: list[BlueprintFinding], checked: int, output: OutputFormat) 
                 (complain if each.is_error else warn)(str(each))
     blueprints = "1 blueprint" if checked == 1 else f"{checked} blueprints"
     if errors:
-        wrong = "1 mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
+        wrong = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
         raise ProblemsFound(f"{wrong} in {blueprints}")
     if output is OutputFormat.TABLE:
         if not unknown:
-            print_lines(f"{blueprints} checked, nothing is wrong")
+            print_lines(f"{blueprints} checked, no errors")
             return
-        print_lines(f"{blueprints} checked, no mistake was found", "", "known only when it runs:")
+        print_lines(f"{blueprints} checked, no errors", "", "known only at run time:")
         print_lines(*(f"  {each.fact.removesuffix(UNTIL)} ({each.place})" for each in unknown))
 
 

@@ -35,7 +35,7 @@ def blueprints_among(documents: Sequence[Document]) -> list[Blueprint]:
     found: list[Blueprint] = []
     for document, blueprint, findings in blueprints_in(documents):
         if blueprint is None:
-            warn(f"a Blueprint is left out ({document.place()}): {findings[-1]}")
+            warn(f"a Blueprint is ignored ({document.place()}): {findings[-1]}")
         else:
             found.append(blueprint)
     return found

@@ -12,7 +12,7 @@ from polyver.functions.commands.functions import CatalogueFiles, DryRun, Force, 
 
 app = App(
     name="catalogue",
-    help="""Work with a catalogue of functions.
+    help="""Manage the releases of a catalogue of functions.
 
 Example: polyver catalogue release 0.4.0""",
 )
@@ -28,10 +28,10 @@ def release(
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Append a release, which is now from then on; what was announced for it is removed by it.
+    """Add a release to a catalogue; versions that are announced for removal in it are removed.
 
-    A release that would remove a version with less notice than two minor or major releases is
-    refused: patch releases do not count.
+    The release is refused if it removes a version less than two minor or major releases after its
+    deprecation; patch releases do not count.
 
     Example: polyver catalogue release 0.4.0 -f blueprints/ --dry-run
 

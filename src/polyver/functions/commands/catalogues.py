@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 CATALOGUE = "catalogue.yaml"
-_NONE = "name it with --catalogue, or write [tool.polyver] catalogues = […] in pyproject.toml"
+_NONE = "pass it with --catalogue, or set [tool.polyver] catalogues = […] in pyproject.toml"
 _BOM = "\ufeff"
 
 
@@ -77,7 +77,7 @@ def holder_of(name: str, given: Sequence[str] | None) -> str:
     if not holding:
         raise RequestRefused(f"there is no function {name} in {listed(files)}")
     if len(holding) > 1:
-        hint = "a function has one clock: list it in one of them"
+        hint = "list the function in only one catalogue"
         raise UnreadableInput(f"{name} is in {listed(holding)}", hint=hint)
     return holding[0]
 
@@ -89,7 +89,7 @@ def only_catalogue(given: Sequence[str] | None) -> str:
         fact = (
             f"there are several catalogues: {listed(files)}" if files else "there is no catalogue"
         )
-        hint = "each has its own clock: name one with --catalogue" if files else _NONE
+        hint = "choose one with --catalogue" if files else _NONE
         raise Misused(fact, hint=hint)
     return files[0]
 
@@ -129,7 +129,7 @@ def edit_catalogue(
         print_lines(*lines)
         return
     if _text(file) != text:
-        raise RequestRefused(f"{file} was changed by somebody else meanwhile", hint="try again")
+        raise RequestRefused(f"{file} was changed by another process", hint="try again")
     write_all([File(Path(file), mark + made.text, text)])
     print_lines(*made.said)
 
@@ -153,10 +153,11 @@ def _check_users(
         for use, _ in losses_between(was, is_then, blueprints)
     ]
     if losing and force:
-        warn(f"what these use is taken away: {listed(losing)}")
+        warn(f"this removes versions that are in use by {listed(losing)}")
     elif losing:
-        hint = "--force does it all the same"
-        raise RequestRefused(f"what these use would be taken away: {listed(losing)}", hint=hint)
+        hint = "use --force to do it anyway"
+        fact = f"this would remove versions that are in use by {listed(losing)}"
+        raise RequestRefused(fact, hint=hint)
 
 
 def _text(file: str) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = App(
     name="functions",
-    help="""See what blueprints can call, and move the versions of functions through their stages.
+    help="""List the functions that blueprints can call, and change the stages of their versions.
 
 Example: polyver functions list --functions backup.py --catalogue catalogue.yaml""",
 )
@@ -31,8 +31,8 @@ CatalogueFiles = Annotated[
     Parameter(
         negative=(),
         help=(
-            "A catalogue; repeatable. Without one, those that pyproject.toml names ([tool.polyver]"
-            " catalogues = […]), else catalogue.yaml if it is here."
+            "A catalogue file; repeatable. Default: the catalogues that pyproject.toml lists"
+            " ([tool.polyver] catalogues = […]), else catalogue.yaml in the current folder."
         ),
     ),
 ]
@@ -41,9 +41,9 @@ FunctionFiles = Annotated[
     Parameter(
         negative=(),
         help=(
-            "A .py file or a module that registers functions, beside those of installed packages;"
-            " repeatable. Without one, those that pyproject.toml names ([tool.polyver] functions ="
-            " […])."
+            "A .py file or a module that registers functions; repeatable. Functions of installed"
+            " packages are always loaded. Default: the modules that pyproject.toml lists"
+            " ([tool.polyver] functions = […])."
         ),
     ),
 ]
@@ -51,39 +51,38 @@ Server = Annotated[
     str | None,
     Parameter(
         help=(
-            "Ask the control plane of this context of the kubeconfig. Without it, and without"
-            " --functions and --catalogue, the current one is asked. If KUBECONFIG is not set, a"
-            " project with functions of its own comes first."
+            "Read the functions of the control plane of this context of the kubeconfig. Default,"
+            " without --functions and --catalogue: the current context. If KUBECONFIG is not set,"
+            " functions of the current project are preferred."
         )
     ),
 ]
-Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="What to print.")]
+Output = Annotated[OutputFormat, Parameter(name=["--output", "-o"], help="The output format.")]
 Traceback = Annotated[
-    bool, Parameter(negative=(), help="Show the traceback too when code of yours fails.")
+    bool, Parameter(negative=(), help="Also print the traceback if your code fails.")
 ]
-DryRun = Annotated[
-    bool, Parameter(negative=(), help="Write nothing, and show what would be changed.")
-]
+DryRun = Annotated[bool, Parameter(negative=(), help="Print the changes and write nothing.")]
 Users = Annotated[
     list[str] | None,
     Parameter(
         name=["--file", "-f"],
         negative=(),
         help=(
-            "A file or a folder with blueprints, cluster: for those of the current context, or"
-            " cluster:CONTEXT; repeatable. What would break one of them is refused."
+            "A file or folder with blueprints, cluster: for the cluster of the current context, or"
+            " cluster:CONTEXT; repeatable. A change that breaks one of these blueprints is refused."
         ),
     ),
 ]
 Force = Annotated[
-    bool, Parameter(negative=(), help="Do it all the same, with a warning that names them.")
+    bool,
+    Parameter(negative=(), help="Make the change anyway, and print the affected blueprints."),
 ]
 RemovedIn = Annotated[
     str | None,
     Parameter(
         help=(
-            "The release in which the deprecated version goes; without it, the second minor"
-            " release from now."
+            "The release that removes the deprecated version. Default: the second minor release"
+            " from now."
         )
     ),
 ]
@@ -129,7 +128,7 @@ def _data(
             try:
                 return functions_on("").data
             except PolyverError as error:
-                warn(f"{error}; what follows is what is here")
+                warn(f"{error}; showing the local functions")
     known = load_known(functions, catalogue, traceback=traceback)
     if context is not None:
         warn_of_differences(known, functions_on(context))
@@ -174,14 +173,14 @@ def show(
     output: Output = OutputFormat.TABLE,
     traceback: Traceback = False,
 ) -> None:
-    """Show what a function takes, in each of its versions or in one.
+    """Show the arguments of a function, for all of its versions or for one.
 
     Example: polyver functions show KubeExec@v0.1.0
 
     Parameters
     ----------
     name
-        A function, NAME, or one version of it, NAME@VERSION.
+        A function (NAME), or one version of it (NAME@VERSION).
     """
     name, at, text = name.partition("@")
     data = _data(functions, catalogue, context, traceback=traceback)
@@ -215,9 +214,7 @@ def _is(text: str, wanted: SemVer) -> bool:
 
 def _print(function: dict[str, Any]) -> None:
     for number, version in enumerate(function["versions"]):
-        mark = (
-            ", used when nothing is asked for" if version["version"] == function["default"] else ""
-        )
+        mark = ", default" if version["version"] == function["default"] else ""
         if number:
             print_lines("")
         print_lines(f"{function['name']} {version['version']}: {version['stage']}{mark}")
@@ -263,11 +260,11 @@ def promote_version(
     dry_run: DryRun = False,
     traceback: Traceback = False,
 ) -> None:
-    """Make a version the stable one; the one that was is deprecated, and its clock starts.
+    """Make a version stable, and deprecate the version that was stable before.
 
-    Phases that ask for no version get it from then on. A promotion that breaks one of them, because
-    a required argument is new, an argument is gone that it gives, or its templates read an output
-    that is gone, is refused, and each is named.
+    Phases that request no version use the stable one. The promotion is refused if it breaks such
+    a phase: a new argument is required, an argument that the phase passes was removed, or its
+    templates read an output that was removed. The error lists these phases.
 
     Example: polyver functions promote KubeExec@v0.2.0 -f blueprints/ -f cluster: --dry-run
 
@@ -300,9 +297,9 @@ def deprecate_version(
     removed_in: RemovedIn = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Deprecate a candidate; of a version that is deprecated, change the removal or the use.
+    """Deprecate a candidate, or change the removal or the replacement of a deprecated version.
 
-    The stable version is deprecated by promoting another one.
+    To deprecate the stable version, promote another version.
 
     Example: polyver functions deprecate KubeExec@v0.3.0 --use v0.2.0
 
@@ -311,7 +308,7 @@ def deprecate_version(
     name
         NAME@VERSION.
     use
-        The version to use instead; without it, the stable one.
+        The version to use instead. Default: the stable version.
     """
     name, version = _named(name)
     edit = partial(
@@ -334,7 +331,7 @@ def remove_version(
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Write down that a version is gone, once its notice is over; its number stays listed.
+    """Mark a version as removed, after its deprecation period; its number is never reused.
 
     Example: polyver functions remove KubeExec@v0.0.0
 

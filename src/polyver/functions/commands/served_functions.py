@@ -66,7 +66,7 @@ def asked_functions(
     try:
         warn_of_differences(known, functions_on(context))
     except PolyverError as error:
-        warn(f"the functions that were named were not compared with those of the server: {error}")
+        warn(f"the given functions were not compared with those of the server: {error}")
     return known
 
 
@@ -88,8 +88,8 @@ def functions_on(context: str) -> ServedFunctions:
     try:
         return ServedFunctions(access.server, asyncio.run(ask()))
     except ApiError as error:
-        fact = f"{access.server} does not say which functions it has: {error.message}"
-        hint = "run polyver there with the capability functions, or name code with --functions"
+        fact = f"{access.server} does not list its functions: {error.message}"
+        hint = "run polyver there with the capability functions, or pass code with --functions"
         raise UnreadableInput(fact, at=access.place, hint=hint) from None
 
 
@@ -100,8 +100,8 @@ def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
     for name in sorted(here.keys() | there.keys()):
         one, other = _versions(here.get(name)), _versions(there.get(name))
         if one != other:
-            fact = f"{name} is {other or 'not there'} on {served.server}, and {one or 'not'} here"
-            warn(f"{fact}; what is here counts")
+            fact = f"{name} is {other or 'missing'} on {served.server}, and {one or 'missing'} here"
+            warn(f"{fact}; the local functions are used")
 
 
 def _versions(function: dict[str, Any] | None) -> str:
@@ -122,7 +122,7 @@ def _known(data: dict[str, Any], server: str) -> KnownFunction:
 
 
 def _elsewhere(*_: object) -> None:
-    raise PolyverError("this function is on a server, and cannot be called from here")
+    raise PolyverError("this function is on a server, and cannot be called locally")
 
 
 def _release(data: dict[str, Any]) -> Release:

@@ -78,7 +78,7 @@ class CallLog:
     def close(self) -> None:
         """Report the number of lines that were left out."""
         if self._left_out:
-            fact = "a function writes more than fits the log; further lines are left out"
+            fact = "a function writes more than the log can hold; further lines are dropped"
             self._log.warning(fact, lines=self._left_out, **self._about)
 
     def _takes(self, event: str, facts: Mapping[str, object]) -> bool:

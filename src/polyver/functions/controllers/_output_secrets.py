@@ -78,13 +78,13 @@ class OutputSecrets:
         encoded = ((found or {}).get("data") or {}).get(_KEY)
         if encoded is None:
             fact = f"the sensitive output of a phase was in secret {namespace}/{name}"
-            raise NotKept(f"{fact}, which is gone", hint="run the ActionSet again")
+            raise NotKept(f"{fact}, which was deleted", hint="run the ActionSet again")
         content: dict[str, Any] = msgspec.json.decode(base64.b64decode(encoded))
         return content
 
 
 def _belongs_to_another(name: str, namespace: str) -> NotKept:
-    fact = f"secret {namespace}/{name} is there already and belongs to somebody else"
+    fact = f"secret {namespace}/{name} already exists and has another owner"
     return NotKept(fact, hint="delete it, and run the ActionSet again")
 
 

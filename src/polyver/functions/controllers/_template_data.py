@@ -60,7 +60,7 @@ async def read_workload(
     name = reference.get("name") or ""
     if kind is None:
         shown = reference.get("kind") or reference.get("resource") or "without kind or resource"
-        raise NotThere(f"the object is a {shown}, which is not served here", at=at)
+        raise NotThere(f"the object is a {shown}, which is not served", at=at)
     inside = (reference.get("namespace") or namespace) if kind.namespaced else ""
     obj = await _get(client, GroupVersionResource.of(kind), name, inside, at=at)
     obj = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
@@ -72,7 +72,7 @@ async def _get(
     client: Client, resource: GroupVersionResource, name: str, namespace: str, *, at: str
 ) -> Object:
     if not name:
-        raise NotThere(f"a {resource.plural} object is meant, and none is named", at=at)
+        raise NotThere(f"the name of the {resource.plural} object is missing", at=at)
     try:
         return await client.get(resource, name, namespace)
     except ApiError as error:

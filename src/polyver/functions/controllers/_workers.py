@@ -133,7 +133,7 @@ def _ended(function: Function, code: int | None) -> str:
     """Return why there is no answer: the process ended too early."""
     fact = f"{function.label}: its worker process"
     if code is None:
-        return f"{fact} is gone"
+        return f"{fact} no longer exists"
     if code >= 0:
         return f"{fact} ended with exit code {code}"
     name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
@@ -192,9 +192,7 @@ class _Worker:
                 if call.log.is_full:
                     await asyncio.sleep(_SLOW)
         except (ValueError, ConnectionError, msgspec.MsgspecError) as error:
-            answer = WorkerMessage(
-                failed=f"its worker process reports what cannot be read: {error}"
-            )
+            answer = WorkerMessage(failed=f"its worker process sent an invalid report: {error}")
         finally:
             if not self.answered.done():
                 self.answered.set_result(answer)
@@ -326,9 +324,7 @@ class _ForkServer:
         except BaseException as error:
             await server.close()
             if isinstance(error, TimeoutError):
-                raise FunctionCallFailed(
-                    "worker processes cannot be started: it takes too long"
-                ) from None
+                raise FunctionCallFailed("worker processes cannot be started in time") from None
             raise
         return server
 

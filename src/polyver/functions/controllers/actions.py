@@ -56,7 +56,7 @@ CANCEL = "polyver.dev/cancel"
 _ACTION_SETS = GroupVersionResource(GROUP, "v1alpha1", ACTION_SETS.definition().names.plural)
 _LONGEST_REASON = 4096
 _STORING = Backoff(first=0.05, most=10.0)
-_TOO_LARGE = "what it and others have returned is too large to be recorded in the status"
+_TOO_LARGE = "the outputs are too large to be recorded in the status"
 _UNTAKEN = (400, 413, 422)
 _LOOK_AGAIN = 5.0
 _LOOK_AGAIN_EACH = 0.05
@@ -128,7 +128,7 @@ class ActionSetController(Controller[Key]):
             self._leave(uid)
             await remove_finalizer(self._client, _ACTION_SETS, found, FINALIZER)
         elif not all(action.snapshot for action in run.actions):
-            fact = "an ActionSet was started by something else, and is left to that"
+            fact = "an ActionSet was started by another controller, and is ignored"
             self._log.warning(fact, actionset=f"{key.namespace}/{key.name}")
         else:
             known = self._known.setdefault(uid, RunningActionSet(key))
@@ -142,7 +142,7 @@ class ActionSetController(Controller[Key]):
         for uid in uids:
             if uid != but:
                 for alive in self._known.pop(uid).alive.values():
-                    alive.stop("the ActionSet is gone")
+                    alive.stop("the ActionSet was deleted")
                 self._leave(uid)
 
     # Start.
@@ -270,8 +270,8 @@ class ActionSetController(Controller[Key]):
         try:
             if function is None:
                 phase, version = action.written(place), action.calls[place].version
-                fact = f"{phase.function} {version}, which was chosen at the start, is not there"
-                raise NotThere(fact, hint="start polyver with the functions of before")
+                fact = f"{phase.function} {version}, which was chosen at the start, does not exist"
+                raise NotThere(fact, hint="start polyver with the same functions as before")
             params = await self._params(written, number, known)
             arguments = await asyncio.to_thread(
                 machine.render_arguments, action, place, function, params
@@ -333,7 +333,7 @@ class ActionSetController(Controller[Key]):
         except Exception as error:
             # Without a stored result nothing would ever wake this ActionSet again.
             trace = masks.mask("".join(traceback.format_exception(error)))
-            self._log.warning("a phase has ended by a bug", actionset=written.name, trace=trace)
+            self._log.warning("a phase ended because of a bug", actionset=written.name, trace=trace)
             bug = partial(_without_output, reason=f"this is a bug in polyver: {error!r}")
             await self._store_end(written, call.number, _always(call.number, bug), masks)
         finally:
@@ -399,10 +399,10 @@ class ActionSetController(Controller[Key]):
                 failures += 1
                 said = masks.mask(str(error))
                 if _is_untaken(error):
-                    reason = f"what came of it cannot be stored: {said}"
+                    reason = f"its result cannot be stored: {said}"
                     change = _always(number, partial(_without_output, reason=reason))
                 elif not isinstance(error, ApiError) or error.code != 409:
-                    fact = "the end of a phase cannot be stored yet"
+                    fact = "the result of a phase cannot be stored yet"
                     self._log.warning(fact, actionset=written.name, error=said)
                 await sleep(self._clock, _STORING.delay(failures, spread=chance()))
             else:
@@ -447,8 +447,8 @@ class ActionSetController(Controller[Key]):
         part = f"{number}-artifacts"
         secret = await self._secrets.write(written.action_set, part, artifacts)
         warning = (
-            f"action {action.name}: its artifacts hold values from Secrets, which are masked in "
-            f"the status; Secret {secret} has them whole"
+            f"action {action.name}: its artifacts contain values from Secrets, which are masked in "
+            f"the status; Secret {secret} has the unmasked values"
         )
         await self._warn(written.action_set, [warning])
         shown = masks.mask_all(artifacts)

@@ -143,7 +143,7 @@ def _union(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
 def _mapping(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
     key, value = get_args(hint)
     if key is not str:
-        raise InvalidFunction(f"the keys of {_shown(hint)} are not texts", at=at)
+        raise InvalidFunction(f"the keys of {_shown(hint)} are not strings", at=at)
     return MapOf(type_of(value, f"{at}{{}}", names))
 
 
@@ -208,7 +208,7 @@ def _default(default: Any, kind: ArgumentType, *, at: str) -> object:
     reading = ArgumentReader(before_rendering=False)
     found = kind.read(default, (), reading)
     if reading.wrong:
-        raise InvalidFunction(f"its default is wrong: {reading.wrong[0].fact}", at=at)
+        raise InvalidFunction(f"its default is invalid: {reading.wrong[0].fact}", at=at)
     return found
 
 
@@ -228,7 +228,7 @@ def _is_model(hint: Any) -> bool:
 def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[ArgumentField, ...]:
     """Return the fields of a dataclass, a Struct or a TypedDict."""
     if not _is_model(model):
-        fact = f"{_shown(model)} is no model"
+        fact = f"{_shown(model)} is not a model"
         raise InvalidFunction(
             fact, at=at, hint="write a dataclass, a msgspec.Struct or a TypedDict"
         )
@@ -254,7 +254,7 @@ def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]
         hint = f"import or declare {error.name} above it"
         raise InvalidFunction(fact, at=at, hint=hint) from None
     except (TypeError, SyntaxError) as error:
-        raise InvalidFunction(f"a type is wrong: {error}", at=at) from None
+        raise InvalidFunction(f"invalid type: {error}", at=at) from None
 
 
 def _written(model: Any) -> dict[str, tuple[str, Any]]:

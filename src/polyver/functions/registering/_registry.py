@@ -72,7 +72,7 @@ class Registry:
 
         def decorate(code: F) -> F:
             if not callable(code):
-                raise InvalidFunction(f"{said.name} is no function", at=place)
+                raise InvalidFunction(f"{said.name} is not a function", at=place)
             known = arguments_of(code, said.model, place, names)
             has_version = said.version is not None
             hidden = _sensitive(said.sensitive, place)
@@ -145,16 +145,16 @@ def _outputs(said: object, place: str) -> FunctionOutputs | None:
     names = [each for each in keys if isinstance(each, str) and each]
     if len(names) + keys.count(...) != len(keys):
         hint = 'write outputs=["size", "path"], and ... as the last one if there may be others'
-        raise InvalidFunction("outputs are names of keys", at=place, hint=hint)
+        raise InvalidFunction("outputs must be a list of names", at=place, hint=hint)
     return FunctionOutputs(tuple(names), ... in keys)
 
 
 def _check_name(name: object, place: str) -> None:
     if not isinstance(name, str):
         hint = 'write @register("Name")'
-        raise InvalidFunction("a function is registered without a name", at=place, hint=hint)
+        raise InvalidFunction("the name of the function is missing", at=place, hint=hint)
     if not name or len(name) > _NAME or not name.isprintable() or set(name) & set(" @/{}"):
-        fact = f"{name!r} is no name for a function"
+        fact = f"{name!r} is not a valid name for a function"
         raise InvalidFunction(fact, at=place, hint="without spaces, @ or /")
 
 
@@ -163,7 +163,7 @@ def _sensitive(said: Iterable[str] | bool, place: str) -> tuple[str, ...]:
         return ("*",) if said else ()
     found = said if isinstance(said, str) else tuple(said)
     if isinstance(found, str) or not all(isinstance(each, str) for each in found):
-        fact, hint = "sensitive is a list of outputs, or True", 'write sensitive=["password"]'
+        fact, hint = "sensitive must be a list of outputs, or True", 'write sensitive=["password"]'
         raise InvalidFunction(fact, at=place, hint=hint)
     return found
 
@@ -172,7 +172,7 @@ def _version(text: str | None, place: str) -> SemVer:
     if text is None:
         return _UNVERSIONED
     if not isinstance(text, str):
-        raise InvalidFunction("a version is text", at=place, hint='write version="v0.1.0"')
+        raise InvalidFunction("a version must be a string", at=place, hint='write version="v0.1.0"')
     try:
         return SemVer.complete(text)
     except InvalidVersion as error:

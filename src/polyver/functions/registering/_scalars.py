@@ -87,21 +87,19 @@ def _duration(value: object) -> Duration:
     if value == 0 and _is_number(value):
         return Duration(0)
     if _is_number(value):
-        raise ValueError(f'it has no unit: write "{value}s" if it is seconds')
+        raise ValueError(f'the unit is missing: write "{value}s" for seconds')
     try:
         return Duration(value if isinstance(value, str) else "")
     except InvalidDuration as error:
         raise ValueError(error.hint) from None
 
 
-TEXT: Final = _Scalar("text", {"type": "string"}, lambda value: isinstance(value, str), _text)
-WHOLE: Final = _Scalar("a whole number", {"type": "integer"}, _is_whole, _whole)
-NUMBER: Final = _Scalar("a number", {"type": "number"}, _is_number, _number)
-FLAG: Final = _Scalar(
-    "true or false", {"type": "boolean"}, lambda value: isinstance(value, bool), _flag
-)
+TEXT: Final = _Scalar("string", {"type": "string"}, lambda value: isinstance(value, str), _text)
+WHOLE: Final = _Scalar("integer", {"type": "integer"}, _is_whole, _whole)
+NUMBER: Final = _Scalar("number", {"type": "number"}, _is_number, _number)
+FLAG: Final = _Scalar("boolean", {"type": "boolean"}, lambda value: isinstance(value, bool), _flag)
 DURATION: Final = _Scalar(
-    "a duration",
+    "duration",
     {"type": "string", "format": "duration"},
     lambda value: isinstance(value, Duration),
     _duration,

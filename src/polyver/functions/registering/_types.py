@@ -59,7 +59,7 @@ class ListOf:
 
     @property
     def words(self) -> str:
-        return "a list" if self.item is ANYTHING else f"a list of {_plural(self.item)}"
+        return "list" if self.item is ANYTHING else f"list of {_plural(self.item)}"
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -74,7 +74,9 @@ class ListOf:
         items = _written_as(value, list)
         if not isinstance(items, list | tuple):
             fact = f"expected {self.words}, found {found_words(value)}"
-            return reading.refuse(path, fact, "write it in [ ], or as lines that begin with -")
+            return reading.refuse(
+                path, fact, "write the list in [ ], or as lines that begin with -"
+            )
         return [self.item.read(each, (*path, i), reading) for i, each in enumerate(items)]
 
 
@@ -86,7 +88,7 @@ class MapOf:
 
     @property
     def words(self) -> str:
-        return "a mapping" if self.value is ANYTHING else f"a mapping to {_plural(self.value)}"
+        return "mapping" if self.value is ANYTHING else f"mapping of {_plural(self.value)}"
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -107,9 +109,8 @@ class MapOf:
 
 
 def _plural(kind: ArgumentType) -> str:
-    names = {"text": "texts", "a whole number": "whole numbers", "a number": "numbers"}
-    names |= {"a duration": "durations", "a mapping": "mappings", "a list": "lists"}
-    return names.get(kind.words, f"({kind.words})")
+    words = kind.words
+    return f"{words}s" if words.isalpha() else f"({words})"
 
 
 def _written_as(value: object, kind: type) -> object:
@@ -184,7 +185,7 @@ class Record:
 
     @property
     def words(self) -> str:
-        return "a mapping"
+        return "mapping"
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -209,7 +210,7 @@ class Record:
         try:
             return self.make(found)
         except (TypeError, ValueError, PolyverError) as error:
-            return reading.refuse(path, f"{self.name} does not take it: {error}")
+            return reading.refuse(path, f"{self.name} rejects it: {error}")
 
 
 def read_fields(
@@ -232,7 +233,7 @@ def read_fields(
         close = get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"known: {listed(list(known))}"
         reading.refuse(
-            (*path, name), f"there is no {what} {name}", hint if known else "it has none"
+            (*path, name), f"there is no {what} {name}", hint if known else "it takes none"
         )
     for each in fields:
         value = given.get(each.name)

@@ -87,7 +87,7 @@ def found_words(value: object) -> str:
         case int() | float():
             return f"{value}"
         case str():
-            return f'"{value}"' if len(value) <= 40 else "a long text"
+            return f'"{value}"' if len(value) <= 40 else "a long string"
         case list() | tuple():
             return "a list"
         case _:

@@ -30,7 +30,7 @@ class InvalidArguments(PolyverError):
 
     def __init__(self, function: str, wrong: tuple[ArgumentProblem, ...]) -> None:
         facts = "; ".join(map(str, wrong))
-        super().__init__(f"{function} does not take these arguments: {facts}")
+        super().__init__(f"{function} does not accept these arguments: {facts}")
         self.wrong = wrong
 
 
@@ -134,10 +134,10 @@ def arguments_of(
         raise InvalidFunction("its signature cannot be read", at=at) from None
     if not parameters or parameters[0].kind not in (_P.POSITIONAL_ONLY, _P.POSITIONAL_OR_KEYWORD):
         hint = "write def name(ctx, …)"
-        raise InvalidFunction("a function's first argument is its context", at=at, hint=hint)
+        raise InvalidFunction("the first argument of a function is its context", at=at, hint=hint)
     if model is not None:
         if len(parameters) != 2 or parameters[1].kind is _P.KEYWORD_ONLY:
-            raise InvalidFunction("with a model it takes its context and that", at=at)
+            raise InvalidFunction("with a model, it takes only its context and the model", at=at)
         fields = fields_of_model(model, at, names)
         return Arguments(_distinct(fields, at), make=maker_of(model))
     return _signature(parameters[1:], hints_of(_written(code), at, names), at, names)
@@ -157,8 +157,8 @@ def _signature(
             case _P.VAR_KEYWORD:
                 further = type_of(hint, f"{at}, argument {each.name}", names)
             case _P.VAR_POSITIONAL | _P.POSITIONAL_ONLY:
-                fact = f"{each.name} cannot be given by its name"
-                raise InvalidFunction(fact, at=at, hint="arguments of blueprints have names")
+                fact = f"{each.name} cannot be passed by name"
+                raise InvalidFunction(fact, at=at, hint="blueprints pass arguments by name")
             case _:
                 fields.append(field_of(each.name, hint, each.default, at, names))
     return Arguments(_distinct(tuple(fields), at), further)
@@ -168,7 +168,7 @@ def _distinct(fields: tuple[ArgumentField, ...], at: str) -> tuple[ArgumentField
     seen: set[str] = set()
     for each in fields:
         if each.name in seen:
-            raise InvalidFunction(f"two arguments are called {each.name}", at=at)
+            raise InvalidFunction(f"two arguments have the name {each.name}", at=at)
         seen.add(each.name)
     return fields
 

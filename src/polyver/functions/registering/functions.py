@@ -161,7 +161,7 @@ def _listings(catalogues: Iterable[FunctionCatalogue]) -> dict[str, FunctionCata
             other = found.setdefault(lineage.name, catalogue)
             if other is not catalogue:
                 at = f"{other.place(lineage.name)} and {catalogue.place(lineage.name)}"
-                hint = "a function has one clock: list it in one of them"
+                hint = "list the function in only one catalogue"
                 raise InvalidFunction(f"{lineage.name} is in two catalogues", at=at, hint=hint)
     return found
 
@@ -213,7 +213,9 @@ def _listed(
     for version in catalogue.tombstones[name] & code.keys():
         at = f"{code[version].place} and {catalogue.place(name, version)}"
         fact = f"{name} v{version} is registered, and the catalogue lists it as removed"
-        raise InvalidFunction(fact, at=at, hint="a number is never used again: take the next one")
+        raise InvalidFunction(
+            fact, at=at, hint="a version number is never reused: use the next one"
+        )
     for release in lineage:
         assert isinstance(release.version, SemVer)
         if release.stage in FUNCTIONS.usable and release.version not in code:
@@ -229,7 +231,7 @@ def _listed(
         place, where = code[_semver(each)].place, catalogue.place(name)
         warnings.append(
             f"{name} {each.name} ({place}) is not in the catalogue ({where}): it counts as a "
-            "candidate; list it, so that its number is kept"
+            "candidate; list it to reserve its number"
         )
     return KnownFunction(Lineage(name, [*lineage, *more]), code, catalogue)
 

@@ -150,7 +150,7 @@ class ThreadCall:
 def _failure(function: Function, error: BaseException) -> FunctionCallFailed:
     if isinstance(error, PolyverError):
         return FunctionCallFailed(str(error))
-    said = str(error) or "without a word"
+    said = str(error) or "without a message"
     trace = "".join(traceback.format_exception(error))
     return FunctionCallFailed(
         f"{function.label} raised {type(error).__name__}: {said}", trace=trace
@@ -164,21 +164,21 @@ def output_of(result: object, function: Function, *, largest: int) -> dict[str, 
     if not isinstance(result, Mapping) or not all(isinstance(key, str) for key in result):
         kind = type(result).__name__
         raise FunctionCallFailed(
-            f"{function.label} returned a {kind}, not a mapping of texts to data"
+            f"{function.label} returned a {kind}, not a mapping of strings to data"
         )
     try:
         text = encode_json(dict(result))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise FunctionCallFailed(
-            f"{function.label} returned what is no plain data: {error}"
+            f"{function.label} returned a value that is not JSON data: {error}"
         ) from None
     if len(text) > largest:
         fact = f"{function.label} returned {len(text)} bytes"
-        raise FunctionCallFailed(f"{fact}, more than {largest}; keep it elsewhere")
+        raise FunctionCallFailed(f"{fact}, more than {largest}; store the data elsewhere")
     output: dict[str, Any] = msgspec.json.decode(text)
     if _nests_deeply(output):
         raise FunctionCallFailed(
-            f"{function.label} returned what nests more than {_DEEPEST} levels deep"
+            f"{function.label} returned a value nested deeper than {_DEEPEST} levels"
         )
     return output
 

@@ -29,7 +29,7 @@ __all__ = ["NO_NODES", "BlockingClient", "NoNodes", "RemoteClient"]
 C = TypeVar("C")
 P = ParamSpec("P")
 T = TypeVar("T")
-NO_NODES = "on polyver up nothing runs pods: this needs a cluster with nodes"
+NO_NODES = "polyver up does not run pods: this needs a cluster with nodes"
 
 
 class NoNodes(PolyverError):
@@ -62,7 +62,7 @@ def _on_pods(
     @wraps(method)
     async def call(self: RemoteClient, /, *arguments: P.args, **options: P.kwargs) -> T:
         if not isinstance(self.client, PodClient):
-            raise NoNodes("commands in pods and their logs are not there", hint=NO_NODES)
+            raise NoNodes("commands in pods and logs are not available", hint=NO_NODES)
         return await remote(self, *arguments, **options)
 
     return call

@@ -21,7 +21,7 @@ class Cancelled(PolyverError):
     """The action was cancelled, or the function exceeded its deadline."""
 
     def __init__(self) -> None:
-        super().__init__("the call is over: its action was cancelled, or it took too long")
+        super().__init__("the call has ended: its action was cancelled, or it timed out")
 
 
 class Lines(Protocol):

@@ -186,7 +186,7 @@ class _NoPods(_WorkerClient):
     """A client for a server that runs no pods."""
 
     async def execute(self, *_: Any, **__: Any) -> Executed:
-        raise NoNodes("commands in pods and their logs are not there", hint=NO_NODES)
+        raise NoNodes("commands in pods and logs are not available", hint=NO_NODES)
 
     async def logs(self, *_: Any, **__: Any) -> bytes:
-        raise NoNodes("commands in pods and their logs are not there", hint=NO_NODES)
+        raise NoNodes("commands in pods and logs are not available", hint=NO_NODES)

@@ -59,7 +59,7 @@ def _check_known(document: Document, unknown: list[str], schema: Mapping[str, An
     for text in unknown:
         path = field_path(text)
         if path[0] != _STATUS:
-            fact = f'"{path[-1]}" is not known here'
+            fact = f'unknown field "{path[-1]}"'
             raise document.error(fact, *path, hint=_meant(path, schema))
 
 

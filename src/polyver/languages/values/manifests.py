@@ -141,15 +141,15 @@ def _plain(fact: str) -> str:
     words = {
         "`object`": "a mapping",
         "`array`": "a list",
-        "`str`": "text",
-        "`int`": "a whole number",
+        "`str`": "a string",
+        "`int`": "an integer",
     }
-    words |= {"`bool`": "true or false", "`null`": "null", "`float`": "a number"}
+    words |= {"`bool`": "a boolean", "`null`": "null", "`float`": "a number"}
     fact = fact.replace(" | null`", "`")
     for name, word in words.items():
         fact = fact.replace(name, word)
     fact = re.sub("^Object missing required field (.*)$", r"\1 is missing", fact)
-    fact = re.sub("^Object contains unknown field (.*)$", r"\1 is not known here", fact)
+    fact = re.sub("^Object contains unknown field (.*)$", r"unknown field \1", fact)
     fact = fact.replace("`", '"')
     return fact[:1].lower() + fact[1:]
 

@@ -160,7 +160,7 @@ class YamlReader:
     def _twice(self, key: str, line: int, first: int) -> None:
         if self._doubled is None:
             at = f"{self._source}:{line}"
-            raise RefusedManifest(f'"{key}" is there twice, first in line {first}', at=at)
+            raise RefusedManifest(f'duplicate key "{key}", first in line {first}', at=at)
         self._doubled.append((key, line))
 
     def _merge(
@@ -190,7 +190,7 @@ class YamlReader:
             case int() | float():
                 return str(value)
         what = "null" if value is None else "a mapping or a list"
-        raise self._wrong(f"a key is {what}, expected text")
+        raise self._wrong(f"a key is {what}, expected a string")
 
     def _scalar(self, event: events.ScalarEvent) -> object:
         text: str = event.value
@@ -240,7 +240,7 @@ def read_json(text: str, source: str) -> object:
         if len(fields) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise RefusedManifest(f'"{twice}" is there twice', at=source)
+            raise RefusedManifest(f'duplicate key "{twice}"', at=source)
         return fields
 
     try:

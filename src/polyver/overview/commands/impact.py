@@ -38,22 +38,22 @@ def impact(
 ) -> None:
     """List every blueprint, action and phase that uses a function, or one version of it.
 
-    Of a package, package/NAME or package/NAME@REVISION, every step of a composition that gets it,
-    and the composite resources. Of a composition, composition/NAME or composition/NAME@REVISION,
-    the composite resources that have it, or would get it.
+    For a package (package/NAME or package/NAME@REVISION), lists every step of a composition and
+    every composite resource that uses it. For a composition (composition/NAME or
+    composition/NAME@REVISION), lists the composite resources that use it, or would use it now.
 
     Example: polyver impact KubeExec@v0.1.0 -f blueprints/ --catalogue catalogue.yaml
 
     Parameters
     ----------
     name
-        A function, NAME, or one version of it, NAME@VERSION. A version counts as used where it is
-        what a phase gets, by whatever rule, and where it is asked for in vain.
+        A function (NAME), or one version of it (NAME@VERSION). A version counts as used by each
+        phase that resolves to it, and by each phase that requests it and cannot be resolved.
     file
-        A file, a folder, or - for standard input; repeatable. Blueprints are read, and ActionSets,
-        which may prefer a version. cluster: is the cluster of the current context, and
-        cluster:CONTEXT another one. Without any, cluster:. With a cluster its functions count,
-        unless --functions or --catalogue name others.
+        A file or folder with blueprints and with ActionSets, which may prefer a version; - for
+        standard input; cluster: for the cluster of the current context; cluster:CONTEXT for
+        another one. Repeatable. Default: cluster:. With a cluster, its functions are used unless
+        --functions or --catalogue name others.
     """
     if name.partition("/")[0].lower() in COMPOSITION_NAMES and name.partition("/")[2]:
         from polyver.compositions.commands.composites import impact_of_composition
@@ -94,8 +94,8 @@ def _functions(
 def _context(names: list[str]) -> str:
     """Return the context of the cluster on which packages are looked up."""
     if len(names) > 1 or not names[0].startswith(CLUSTER):
-        hint = f"leave --file out, or write {CLUSTER}CONTEXT"
-        fact = "packages and compositions are looked for on one cluster"
+        hint = f"omit --file, or write {CLUSTER}CONTEXT"
+        fact = "packages and compositions are read from one cluster"
         raise Misused(fact, at="--file", hint=hint)
     return names[0].removeprefix(CLUSTER)
 
@@ -105,17 +105,17 @@ def _print(uses: list[PhaseFunctionUse], output: OutputFormat) -> None:
         emit({"uses": [_data(use) for use in uses]}, output)
         return
     if not uses:
-        print_lines("nobody uses it")
+        print_lines("not used")
         return
-    columns = ("BLUEPRINT", "ACTION", "PHASE", "ACTIONSET", "ASKS FOR", "GETS", "WHY")
+    columns = ("BLUEPRINT", "ACTION", "PHASE", "ACTIONSET", "REQUESTS", "USES", "WHY")
     rows = [
         (
             use.blueprint.label,
             use.action,
             use.phase.label,
             use.asker,
-            use.asked,
-            use.version or "nothing",
+            use.asked or "default",
+            use.version or "unresolved",
             _why(use),
         )
         for use in uses

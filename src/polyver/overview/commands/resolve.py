@@ -36,9 +36,9 @@ CAPABILITIES: tuple[LineageReader, ...] = (
 _POLICIES = {policy.name: policy for c in CAPABILITIES for policy in c.policies}
 
 _POLICY_HELP = (
-    "How to choose, where the manifests leave that to their user: definitions-follow and"
-    ' definitions-exact stand for an application annotated app.oam.dev/autoUpdate "true" and'
-    f' "false". One of {", ".join(_POLICIES)}.'
+    "The policy that chooses the release. definitions-follow and definitions-exact correspond to"
+    ' an application with the annotation app.oam.dev/autoUpdate "true" and "false". One of'
+    f" {', '.join(_POLICIES)}."
 )
 
 app = App(name="resolve")
@@ -56,24 +56,24 @@ def resolve(
     output: Annotated[OutputFormat, Parameter(name=["--output", "-o"])] = OutputFormat.TABLE,
     explain: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Choose the release that NAME[@SELECTOR] gets, and say why.
+    """Show the release that NAME[@SELECTOR] resolves to, and why.
 
     Example: polyver resolve my-component@1.2 -f definitions.yaml --explain
 
     Parameters
     ----------
     name
-        What to resolve: a definition (web, web@1, web@1.2, web@1.2.3), a function of a catalogue
-        (KubeExec@v0.1.0), a package or a composition (fn@channel=alpha, fn@REVISION) or a kind
+        A definition (web, web@1, web@1.2, web@1.2.3), a function of a catalogue
+        (KubeExec@v0.1.0), a package or a composition (fn@channel=alpha, fn@REVISION), or a kind
         (CronTab@v1).
     file
-        A file, a folder, or - for standard input; repeatable. Read are component, trait, policy
+        A file, a folder, or - for standard input; repeatable. It contains component, trait, policy
         and workflow-step definitions, function catalogues, FunctionRevisions, CompositionRevisions
-        and CustomResourceDefinitions; anything else is passed over.
+        or CustomResourceDefinitions; other objects are ignored.
     output
-        What to print.
+        The output format.
     explain
-        Say also why each other release was not chosen.
+        Also show why each other release was not chosen.
     """
     name, at, text = name.partition("@")
     capability, found = _find(name, file)
@@ -102,15 +102,17 @@ def _find(name: str, files: Sequence[str]) -> tuple[LineageReader, FoundLineage]
         if found.path in matching and matching[found.path][1].lineage.releases != (
             found.lineage.releases
         ):
-            raise UnreadableInput(f"{found.path} is there twice, in different ways", at=where)
+            raise UnreadableInput(
+                f"{found.path} is declared twice, with different releases", at=where
+            )
     if len(matching) == 1:
         return next(iter(matching.values()))
     if matching:
         paths = listed(list(matching))
-        raise Misused(f"{name} is more than one thing in {where}", hint=f"write one of {paths}")
+        raise Misused(f"{name} is ambiguous in {where}", hint=f"write one of {paths}")
     known = sorted({found.lineage.name for _, found in everything})
     if not known:
-        raise UnknownName(f"{where} holds nothing that polyver knows")
+        raise UnknownName(f"{where} contains nothing that can be resolved")
     close = get_close_matches(name, known, n=1)
     hint = f"did you mean {close[0]}?" if close else f"known: {listed(known)}"
     raise UnknownName(f"there is no {name} in {where}", hint=hint)
@@ -129,7 +131,9 @@ def _policy(name: str | None, found: FoundLineage) -> Policy:
         raise Misused(f"there is no policy {name}", hint=f"known: {listed(list(_POLICIES))}")
     if _POLICIES[name] not in found.policies:
         fitting = listed([policy.name for policy in found.policies])
-        raise Misused(f"the policy {name} is not for {found.path}", hint=f"use one of {fitting}")
+        raise Misused(
+            f"the policy {name} does not apply to {found.path}", hint=f"use one of {fitting}"
+        )
     return _POLICIES[name]
 
 

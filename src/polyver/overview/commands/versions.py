@@ -18,7 +18,7 @@ from polyver.core import InvalidVersion, KubeVersion, PolyverError, SemVer
 
 app = App(
     name="versions",
-    help="""Work with versions as text.
+    help="""Sort version strings.
 
 Example: polyver versions sort --order kube v1 v2beta1""",
 )
@@ -39,7 +39,7 @@ _PARSE: dict[_VersionOrder, Callable[[str], KubeVersion | SemVer]] = {
 
 @app.command
 def sort(
-    *version: str, order: Annotated[_VersionOrder, Parameter(help="Which order to sort by.")]
+    *version: str, order: Annotated[_VersionOrder, Parameter(help="The order to sort by.")]
 ) -> None:
     """Print versions one per line, the highest priority first.
 
@@ -48,7 +48,7 @@ def sort(
     Parameters
     ----------
     version
-        What to sort. Without any, they are read from standard input, one per line.
+        The versions. Default: read from standard input, one per line.
     """
     given = _arguments(version) if version else _standard_input()
     found = [(_parsed(text, order, complaint), text) for text, complaint in given]

@@ -73,26 +73,27 @@ def why(
     output: Output = OutputFormat.TABLE,
     traceback: Traceback = False,
 ) -> None:
-    """Tell which version each phase of an ActionSet got, or each place of an application, and why.
+    """Show which versions an ActionSet, application, package or composite resource uses, and why.
 
-    Of a package, which revision each step of a composition gets. Of a composite resource, which
-    composition, which revision of it and which of each function it has, and would get now. Of an
-    ActionSet, what is recorded on the cluster is told beside what the functions of the server would
-    give now, or those that --functions and --catalogue name.
+    For an ActionSet, shows the version that each phase used, and the version that it would use now
+    with the functions of the server, or with those of --functions and --catalogue. For an
+    application, shows the version of each definition that it references. For a package, shows the
+    revision that each step of a composition uses. For a composite resource, shows the composition,
+    its revision and the revision of each function that it uses and would use now.
 
     Example: polyver why actionset/backup-1 -n shop --catalogue catalogue.yaml
 
     Parameters
     ----------
     name
-        The ActionSet, actionset/NAME, the application, app/NAME, the function that compositions
-        call, package/NAME, or the composite resource, xr/NAME or KIND/NAME.
+        An ActionSet (actionset/NAME), an application (app/NAME), a function that compositions call
+        (package/NAME) or a composite resource (xr/NAME or KIND/NAME).
     namespace
-        Its namespace: by default that of the context.
+        The namespace of the object. Default: the namespace of the context.
     context
-        The context of the kubeconfig: by default the current one.
+        The context of the kubeconfig. Default: the current context.
     explain
-        Say also why each other version would not be chosen now.
+        Also show why each other version would not be chosen now.
     """
     kind, slash, wanted = name.partition("/")
     if kind.lower() in APPLICATION_NAMES and wanted:
@@ -106,7 +107,7 @@ def why(
         why_package(wanted, context, output, explain=explain)
         return
     if not slash or not kind or not wanted or "/" in wanted:
-        fact = f"{name!r} is no ActionSet, no application, no package, and no composite resource"
+        fact = f"{name!r} is not an ActionSet, application, package or composite resource"
         raise Misused(fact, hint="write actionset/NAME, app/NAME, package/NAME or xr/NAME")
     if kind.lower() not in _NAMES:
         from polyver.compositions.commands.composites import why_composite
@@ -151,7 +152,7 @@ def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_R
         _, obj = object_on(context, BLUEPRINTS, wanted.blueprint, inside)
         blueprint = blueprint_of(obj)[0] if obj is not None else None
         if blueprint is None or wanted.name not in blueprint.actions:
-            warn(f"action {wanted.name} of blueprint {wanted.blueprint} is not there")
+            warn(f"blueprint {wanted.blueprint} or its action {wanted.name} does not exist")
             continue
         preferred = wanted.spec.get("preferredVersion") or ""
         for phase in blueprint.action(wanted.name).calls:
@@ -180,13 +181,13 @@ def _print(
         error = {"error": run.error} if run and run.error else {}
         emit({**state, **error, "phases": [row.data for row in rows]}, output)
         return
-    columns = ("ACTION", "PHASE", "FUNCTION", "ASKS FOR", "GOT", "STATE", "WHY", "NOW", "WHY NOW")
+    columns = ("ACTION", "PHASE", "FUNCTION", "REQUESTS", "USED", "STATE", "WHY", "NOW", "WHY NOW")
     print_table(
         columns,
         [
             (
-                *(row.action, row.phase, row.function, row.asks or "nothing", row.recorded),
-                *(row.state, row.reason, row.now or "nothing", row.why_now),
+                *(row.action, row.phase, row.function, row.asks or "default", row.recorded),
+                *(row.state, row.reason, row.now or "unresolved", row.why_now),
             )
             for row in rows
         ],
@@ -196,4 +197,4 @@ def _print(
             print_lines("", f"{row.action}, {row.phase}: {row.function}")
             print_table(("NOT CHOSEN", "WHY"), row.rejected)
     if run is not None and run.error:
-        print_lines("", f"it failed: {run.error}")
+        print_lines("", f"failed: {run.error}")

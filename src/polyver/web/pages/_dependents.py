@@ -37,29 +37,29 @@ def dependents_page(data: Data) -> tuple[str, Html]:
 
 def _rows(data: Data) -> list[Child]:
     if not data["items"]:
-        return [empty("Nobody has that name." if data["text"] else "Nobody asks for anything.")]
+        return [empty("No dependent matches." if data["text"] else "There are no dependents.")]
     rows = [
         (
             tag("a", each["name"], href=address(f"/dependents/{each['name']}"), class_="name"),
-            counted(each["places"], "place"),
+            counted(each["places"], "reference"),
             _state(each),
         )
         for each in data["items"]
     ]
     total = tag("p", counted(data["total"], "dependent"), class_="quiet")
-    shown = table(
-        ("Dependent", "Asks in", "What it gets"), rows, caption="Dependents", of="dependents"
-    )
+    shown = table(("Dependent", "Requests", "State"), rows, caption="Dependents", of="dependents")
     return [total, shown, paging(data, "/dependents", q=data["text"])]
 
 
 def _state(each: Data) -> list[Child]:
     bad, warned = each["problems"], each["warnings"]
     if not bad and not warned:
-        return [tag("span", "all it asks for", class_="quiet")]
+        return [tag("span", "all resolved", class_="quiet")]
     return [
-        tag("p", f"nothing in {counted(bad, 'place')}", class_="bad") if bad else None,
-        tag("p", f"a warning in {counted(warned, 'place')}", class_="warn") if warned else None,
+        tag("p", f"{counted(bad, 'reference')} unresolved", class_="bad") if bad else None,
+        tag("p", f"{counted(warned, 'reference')} with warnings", class_="warn")
+        if warned
+        else None,
     ]
 
 
@@ -74,9 +74,11 @@ def dependent_page(data: Data) -> tuple[str, Html]:
         )
         for each in data["uses"]
     ]
-    caption = f"What {data['name']} asks for"
-    shown = table(("Place", "Asks for", "Gets", ""), rows, caption=caption, of="places")
-    back = tag("nav", tag("a", "Dependents", href="/dependents"), class_="crumbs", aria_label="way")
+    caption = f"References of {data['name']}"
+    shown = table(("Reference", "Requests", "Uses", ""), rows, caption=caption, of="places")
+    back = tag(
+        "nav", tag("a", "Dependents", href="/dependents"), class_="crumbs", aria_label="breadcrumb"
+    )
     main = tag(
         "div",
         back,

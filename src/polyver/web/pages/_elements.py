@@ -104,13 +104,15 @@ def _concern(each: Data, *, named: bool) -> Html:
         fact = tag("a", each["fact"], href=lineage_address(each, release=each["release"]) + "#uses")
     elif named:
         fact = tag("a", each["fact"], href=address(f"/dependents/{each['name']}"))
-    users = f"used by {counted(each['dependents'], 'place')}" if each["path"] else None
+    users = f"used by {counted(each['dependents'], 'reference')}" if each["path"] else None
     if each["path"] and each["level"] == "error":
         users = (
-            f"asked for by {counted(each['dependents'], 'place')}" if each["dependents"] else None
+            f"requested by {counted(each['dependents'], 'reference')}"
+            if each["dependents"]
+            else None
         )
     if each["level"] == "note":
-        users = "nobody uses it"
+        users = "not used"
     hint = tag("span", each["hint"], class_="hint") if each["hint"] else None
     count = tag("span", users, class_="quiet") if users else None
     return tag("li", level, tag("div", tag("p", fact), tag("p", hint, count, class_="below")))

@@ -32,7 +32,7 @@ class PageLayout:
             tag("link", rel="stylesheet", href="/static/page.css"),
             tag("script", src="/static/page.js", defer=True),
         )
-        skip = tag("a", "To what is on this page", href="#main", class_="skip")
+        skip = tag("a", "Skip to content", href="#main", class_="skip")
         notes = tag("div", self._notes(), id="notes", data_live=True)
         body = tag("main", notes, main, id="main", tabindex="-1")
         return tag("html", head, tag("body", skip, self._header(), body), lang="en")
@@ -57,14 +57,14 @@ class PageLayout:
         return tag("a", text, href=href, aria_current="page" if here else None)
 
     def _notes(self) -> list[Html]:
-        found = [f"{name} may not be as shown: {why}" for name, why in self.problems.items()]
+        found = [f"{name} may be out of date: {why}" for name, why in self.problems.items()]
         if not self.is_synced and not found:
-            found = ["Not everything has been read yet."]
+            found = ["Some objects are not read yet."]
         return [tag("p", each, class_="note", role="alert") for each in found]
 
 
 def problem_page(status: int, detail: str) -> tuple[str, Html]:
     """Return the title and content of an error page."""
-    title = "Not found" if status == 404 else "That did not work"
+    title = "Not found" if status == 404 else "Error"
     back = tag("p", tag("a", "All lineages", href="/"))
     return title, tag("div", tag("h1", title), tag("p", detail), back)

@@ -36,7 +36,7 @@ def lineage_page(data: Data) -> tuple[str, Html]:
         tag("div", _attention(data), id="attention", data_live=True),
         tag("h2", "Releases"),
         tag("div", _releases(data), id="releases", data_live=True),
-        tag("h2", "Who asks for it", id="uses"),
+        tag("h2", "Used by", id="uses"),
         tag("div", _filters(data), id="filters", data_live=True),
         _search(data),
         tag("div", _uses(data), id="rows", data_live=True),
@@ -52,7 +52,7 @@ def crumbs(capability: str) -> Html:
     """Return the breadcrumb navigation."""
     link = tag("a", capability, href=address("/", capability=capability))
     return tag(
-        "nav", tag("a", "Lineages", href="/"), " › ", link, class_="crumbs", aria_label="way"
+        "nav", tag("a", "Lineages", href="/"), " › ", link, class_="crumbs", aria_label="breadcrumb"
     )
 
 
@@ -64,14 +64,14 @@ def _about(data: Data) -> list[Child]:
         said = tag("span", usual["problem"], class_="bad")
     facts = [("in", data["scope"]), *data["facts"].items()]
     shown = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts if value]
-    asks = tag("div", tag("dt", "who asks for nothing gets"), tag("dd", said))
+    asks = tag("div", tag("dt", "default"), tag("dd", said))
     text = tag("p", data["text"], class_="lead") if data["text"] else None
     return [text, tag("dl", shown, asks, class_="facts")]
 
 
 def _releases(data: Data) -> list[Child]:
     if not data["releases"]:
-        return [empty("Nothing is published.")]
+        return [empty("No release is published.")]
     rows = [
         (
             tag("strong", each["name"], class_="name"),
@@ -84,15 +84,17 @@ def _releases(data: Data) -> list[Child]:
     columns = ("Release", "Stage", "Used by", "Notes")
     caption = f"Releases of {data['name']}, highest first"
     more = data["releasesTotal"] - len(rows)
-    rest = tag("p", f"and {more:,} lower ones that nobody uses", class_="quiet") if more else None
+    rest = (
+        tag("p", f"and {more:,} lower releases that are not used", class_="quiet") if more else None
+    )
     return [table(columns, rows, caption=caption, of="releases"), rest]
 
 
 def _users(data: Data, release: Data) -> Child:
     if not release["users"]:
-        return tag("span", "nobody" if data["counted"] else "not counted", class_="quiet")
+        return tag("span", "not used" if data["counted"] else "not counted", class_="quiet")
     href = lineage_address(data, release=release["name"]) + "#uses"
-    return tag("a", counted(release["users"], "place"), href=href)
+    return tag("a", counted(release["users"], "reference"), href=href)
 
 
 def _notes(each: Data) -> list[Child]:
@@ -140,7 +142,7 @@ def _filters(data: Data) -> Html:
     counts = [
         (each["name"], each["name"], each["users"]) for each in data["releases"] if each["users"]
     ]
-    lost = [(_NOTHING, "nothing", data["unanswered"])] if data["unanswered"] else []
+    lost = [(_NOTHING, "unresolved", data["unanswered"])] if data["unanswered"] else []
     links = [
         tag(
             "a",
@@ -166,30 +168,30 @@ def _uses(data: Data) -> list[Child]:
     uses = data["uses"]
     if not uses["items"]:
         sought = uses["text"] or uses["release"]
-        return [empty("Nobody, among those that are sought." if sought else _nobody(data))]
+        return [empty("No dependent matches." if sought else _nobody(data))]
     rows = [
         (
             tag("a", each["name"], href=address(f"/dependents/{each['name']}")),
             tag("code", each["at"]),
-            each["requested"] or tag("span", "nothing", class_="quiet"),
+            each["requested"] or tag("span", "default", class_="quiet"),
             answer(each),
             tag(
                 "a",
                 "Why?",
                 href=why_address(data, each),
-                aria_label=f"Why does {each['name']} get it?",
+                aria_label=f"Why does {each['name']} use it?",
             ),
         )
         for each in uses["items"]
     ]
-    columns = ("Dependent", "Place", "Asks for", "Gets", "")
-    shown = table(columns, rows, caption=f"Who asks for {data['name']}", of="uses")
+    columns = ("Dependent", "Reference", "Requests", "Uses", "")
+    shown = table(columns, rows, caption=f"Dependents of {data['name']}", of="uses")
     path = f"/lineages/{data['capability']}/{data['path']}"
     return [shown, paging(uses, path, release=uses["release"], q=uses["text"])]
 
 
 def _nobody(data: Data) -> str:
-    return "Nobody asks for it." if data["counted"] else "It has one release: all of them use it."
+    return "Not used." if data["counted"] else "Not counted: it has only one release."
 
 
 def answer(row: Data) -> list[Child]:
@@ -212,4 +214,4 @@ def moves(row: Data) -> Html | None:
     """Return a note if the recorded release differs from the one it would get."""
     if "uses" not in row:
         return None
-    return tag("p", f"recorded: {row['uses']}; it moves", class_="warn")
+    return tag("p", f"uses {row['uses']} until the move is done", class_="warn")

@@ -22,9 +22,9 @@ __all__ = ["overview_page"]
 Data = Mapping[str, Any]
 _MOST_CHIPS = 6
 _WORDS = {
-    "definitions": "what applications are made of",
-    "functions": "what blueprints call",
-    "compositions": "packages that compositions run",
+    "definitions": "components, traits, policies and steps that applications use",
+    "functions": "functions that blueprints call",
+    "compositions": "function packages and compositions",
     "apis": "kinds and their API versions",
 }
 
@@ -32,7 +32,7 @@ _WORDS = {
 def overview_page(data: Data, text: str, capability: str) -> tuple[str, Html]:
     """Return the title and content of the page of all lineages."""
     found: Sequence[Data] = data["lineages"]
-    wanted = search("/", text, "Find a lineage, a version, a kind", capability=capability)
+    wanted = search("/", text, "Find a lineage by name, version or kind", capability=capability)
     main = tag(
         "div",
         tag("h1", "Lineages"),
@@ -55,7 +55,11 @@ def _numbers(data: Data) -> list[Html]:
     return [
         tag("span", counted(data["total"], "lineage")),
         tag("span", counted(data["dependents"], "dependent")),
-        tag("span", f"{serious:,} to look at", class_="bad" if serious else None),
+        tag(
+            "span",
+            f"{serious:,} {'needs' if serious == 1 else 'need'} attention",
+            class_="bad" if serious else None,
+        ),
     ]
 
 
@@ -64,10 +68,10 @@ def _attention(data: Data) -> Child:
     if found is None:
         return tag(
             "p",
-            "Nothing that is in use is deprecated, and everyone gets what they ask for.",
+            "No release in use is deprecated, and every reference is resolved.",
             class_="fine",
         )
-    return [tag("h2", "To look at"), found]
+    return [tag("h2", "Needs attention"), found]
 
 
 def _tabs(capabilities: Sequence[str], chosen: str, text: str) -> Html:
@@ -86,7 +90,9 @@ def _tabs(capabilities: Sequence[str], chosen: str, text: str) -> Html:
 
 def _sections(found: Sequence[Data], text: str) -> list[Html]:
     if not found:
-        return [empty(f"No lineage has “{text}” in its name." if text else "There is no lineage.")]
+        return [
+            empty(f"No lineage has “{text}” in its name." if text else "There are no lineages.")
+        ]
     names = dict.fromkeys(each["capability"] for each in found)
     return [_section(n, [each for each in found if each["capability"] == n]) for n in names]
 
@@ -103,7 +109,7 @@ def _section(capability: str, lineages: Sequence[Data]) -> Html:
         for each in lineages
     ]
     shown = table(
-        ("Name", "Releases", "Without asking", "Asked by"),
+        ("Name", "Releases", "Default", "Used by"),
         rows,
         caption=f"Lineages of {capability}",
         of="lineages",
@@ -143,18 +149,18 @@ def _chips(each: Data) -> Html:
 def _users(each: Data) -> list[Child]:
     total = each["dependents"]
     if not total:
-        nobody = "nobody" if each["counted"] else "not counted"
+        nobody = "not used" if each["counted"] else "not counted"
         return [tag("span", nobody, class_="quiet")]
     lost = each["unanswered"]
-    words = f"{lost:,} {'gets' if lost == 1 else 'get'} nothing"
+    words = f"{lost:,} unresolved"
     bad = tag("span", words, class_="bad") if lost else None
-    return [tag("span", counted(total, "place")), _bar(each, total), bad]
+    return [tag("span", counted(total, "reference")), _bar(each, total), bad]
 
 
 def _bar(each: Data, total: int) -> Html:
     """Return a bar that shows how many references get each release."""
     parts = [(r["users"], r["stage"], r["name"]) for r in each["releases"] if r["users"]]
-    parts += [(each["unanswered"], "nothing", "nothing")] if each["unanswered"] else []
+    parts += [(each["unanswered"], "nothing", "unresolved")] if each["unanswered"] else []
     x, drawn = 0.0, []
     for users, stage, name in parts:
         width = 100 * users / total

@@ -51,7 +51,7 @@ def _states(data: Data) -> Html:
 
 def _rows(data: Data) -> list[Child]:
     if not data["items"]:
-        return [empty("No run is like that.")]
+        return [empty("No run matches.")]
     rows = [
         (
             tag("a", each["name"], href=address(f"/runs/{each['name']}"), class_="name"),
@@ -62,7 +62,7 @@ def _rows(data: Data) -> list[Child]:
         for each in data["items"]
     ]
     shown = table(
-        ("Run", "State", "Steps", "Created"), rows, caption="Runs, the newest first", of="runs"
+        ("Run", "State", "Steps", "Created"), rows, caption="Runs, newest first", of="runs"
     )
     return [shown, paging(data, "/runs", q=data["text"], state=data["state"])]
 
@@ -75,7 +75,7 @@ def _progress(each: Data) -> list[Child]:
 
 def run_page(data: Data) -> tuple[str, Html]:
     """Return the title and content of the page of one run."""
-    back = tag("nav", tag("a", "Runs", href="/runs"), class_="crumbs", aria_label="way")
+    back = tag("nav", tag("a", "Runs", href="/runs"), class_="crumbs", aria_label="breadcrumb")
     rows = [
         (
             step["part"],
@@ -91,7 +91,7 @@ def run_page(data: Data) -> tuple[str, Html]:
         tag("p", stage(data["state"]), " ", tag("span", data["created"], class_="quiet")),
         tag("p", data["problem"], class_="bad") if data["problem"] else None,
         [tag("p", each, class_="warn") for each in data["warnings"]],
-        steps if rows else empty("It has no steps."),
+        steps if rows else empty("This run has no steps."),
     ]
     main = tag("div", back, tag("h1", data["name"]), tag("div", told, id="run", data_live=True))
     return str(data["name"]), main

@@ -19,7 +19,7 @@ def why_page(data: Data) -> tuple[str, Html]:
     main = tag(
         "div",
         crumbs(data["capability"]),
-        tag("h1", f"Why {data['release'] or 'nothing'}?"),
+        tag("h1", f"Why {data['release'] or 'unresolved'}?"),
         tag("div", _question(data), id="question", data_live=True),
         tag("h2", "Not chosen"),
         tag("div", _rejected(data), id="rejected", data_live=True),
@@ -29,11 +29,11 @@ def why_page(data: Data) -> tuple[str, Html]:
 
 def _question(data: Data) -> Html:
     rows: list[tuple[str, Child]] = [
-        ("who", tag("a", data["name"], href=address(f"/dependents/{data['name']}"))),
-        ("where", tag("code", data["at"])),
-        ("asks", tag("a", data["lineage"], href=lineage_address(data))),
-        ("for", data["requested"] or tag("span", "nothing in particular", class_="quiet")),
-        ("gets", answer(data)),
+        ("used by", tag("a", data["name"], href=address(f"/dependents/{data['name']}"))),
+        ("reference", tag("code", data["at"])),
+        ("lineage", tag("a", data["lineage"], href=lineage_address(data))),
+        ("requests", data["requested"] or tag("span", "default", class_="quiet")),
+        ("uses", answer(data)),
     ]
     rows += [("since", data["since"])] if "since" in data else []
     rows += [("labels", labels(data["labels"]))] if data["labels"] else []
@@ -49,4 +49,4 @@ def _rejected(data: Data) -> Html:
         for each in data["rejected"]
     ]
     columns = ("Release", "Stage", "Why not")
-    return table(columns, rows, caption="Releases that were passed over", of="rejected")
+    return table(columns, rows, caption="Releases that were not chosen", of="rejected")

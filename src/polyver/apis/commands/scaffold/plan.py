@@ -39,14 +39,14 @@ class NewApi:
     def check(self) -> None:
         """Raise an error for names that an API server refuses or Python cannot use."""
         if not re.fullmatch("[A-Z][A-Za-z0-9]{0,62}", self.kind):
-            hint = "write it as in CronTab: letters and digits, the first one a capital"
-            raise Misused(f"--kind {self.kind} is no name for a kind", hint=hint)
+            hint = "use letters and digits, and begin with a capital, as in CronTab"
+            raise Misused(f"--kind {self.kind} is not a valid name", hint=hint)
         if not _VERSION.fullmatch(self.version) or dns_1035_label_problems(self.version):
             hint = "write v1, v2beta1 or v3alpha1"
-            raise Misused(f"--version {self.version} is no API version", hint=hint)
+            raise Misused(f"--version {self.version} is not an API version", hint=hint)
         if "." not in self.group or dns_subdomain_problems(self.group):
             hint = "write a domain such as stable.example.com"
-            raise Misused(f"--group {self.group} is not a domain with a dot", hint=hint)
+            raise Misused(f"--group {self.group} is not a domain name with a dot", hint=hint)
         if self.plural and (problems := dns_1035_label_problems(self.plural)):
             raise Misused(f"--plural {self.plural} cannot be a name: {problems[0]}")
 
@@ -74,10 +74,9 @@ def _kind(sources: Sequence[PythonSource], api: NewApi) -> FoundKind | None:
     found = [each for source in sources for each in source.kinds() if each.kind == api.kind]
     for kind in found:
         if kind.group is None:
-            fact = (
-                f"the group of {api.kind} is not written as text, so it may be {api.group} or not"
-            )
-            raise NotEditable(fact, at=kind.place, hint='write it as in group="stable.example.com"')
+            fact = f"the group of {api.kind} is not a string literal, so it cannot be read"
+            hint = 'write a literal such as group="stable.example.com"'
+            raise NotEditable(fact, at=kind.place, hint=hint)
     same = [kind for kind in found if kind.group == api.group]
     if len(same) > 1:
         places = f"{same[0].place} and {same[1].place}"
@@ -112,16 +111,14 @@ def _new_version(
 
 def _check_version(kind: FoundKind, api: NewApi, sources: Sequence[PythonSource]) -> None:
     if api.plural or api.scope:
-        fact = f"{api.kind} has its plural and its scope already"
-        raise Misused(
-            fact, at=kind.place, hint="leave out --plural and --scope, or change them there"
-        )
+        fact = f"{api.kind} already has its plural and scope"
+        raise Misused(fact, at=kind.place, hint="omit --plural and --scope, or change them there")
     for version in kind.source.versions(kind.name):
         if version.name == api.version:
             at = f"{kind.source.shown}:{version.call.lineno}"
-            hint = "to have it stored, write storage=True there and False at the others"
+            hint = "to store it, write storage=True there and storage=False at the other versions"
             raise Misused(
-                f"{api.kind} has {api.version} already", at=at, hint=hint if api.storage else ""
+                f"{api.kind} already has {api.version}", at=at, hint=hint if api.storage else ""
             )
     for source in sources:
         if source is not kind.source and kind.name in source.names():
@@ -132,9 +129,9 @@ def _check_version(kind: FoundKind, api: NewApi, sources: Sequence[PythonSource]
 
 
 def _by_hand(kind: FoundKind, api: NewApi) -> str:
-    others = ", and write storage=False at all others" if api.storage else ""
+    others = ", and write storage=False at all other versions" if api.storage else ""
     return (
-        f'do it by hand: declare a class below @{kind.name}.version("{api.version}", '
+        f'do it manually: declare a class below @{kind.name}.version("{api.version}", '
         f'storage={api.storage}), connect it with @{kind.name}.edge(…, "{api.version}"){others}'
     )
 
@@ -194,5 +191,5 @@ def _init(project: Project, home: KindsPackage, name: str) -> File:
 def _check_free(project: Project, paths: Sequence[Path]) -> None:
     for path in paths:
         if path.exists() or path.is_symlink():
-            fact = f"{project.shown(path)} is there already"
-            raise Misused(fact, hint="move it away, or choose another name")
+            fact = f"{project.shown(path)} already exists"
+            raise Misused(fact, hint="move it, or choose another name")

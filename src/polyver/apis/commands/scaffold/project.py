@@ -84,7 +84,9 @@ class Project:
         for entry in self._entries():
             if found := self._home(entry):
                 return found
-        fact = "none of the places where this project has kinds is a package for more of them"
+        fact = (
+            "none of the modules with kinds of this project is a package that can hold more kinds"
+        )
         hint = f'add "{self.package()}.kinds" to the kinds in [tool.polyver], and run this again'
         raise Misused(fact, at=self.shown(self.root / _TOML), hint=hint)
 
@@ -126,8 +128,8 @@ class Project:
         made = re.sub("[^a-z0-9]+", "_", found.lower()).strip("_")
         taken = made in sys.stdlib_module_names or made in ("polyver", "tests")
         if not made.isidentifier() or keyword.iskeyword(made) or taken:
-            fact = f'no package can be called as this project is, "{found}"'
-            hint = f"write another [project] name in {_TOML}, or choose a folder with --output"
+            fact = f'the name of this project, "{found}", is not a valid package name'
+            hint = f"change the [project] name in {_TOML}, or choose a folder with --output"
             raise Misused(fact, at=self.shown(self.root), hint=hint)
         return made
 
@@ -174,7 +176,7 @@ class Project:
             raise NotEditable(
                 f"{_TOML} cannot be edited safely",
                 at=self.shown(self.root / _TOML),
-                hint=f'write [tool.polyver] kinds = ["{module}"] into it, and run this again',
+                hint=f'write [tool.polyver] kinds = ["{module}"] to it, and run this again',
             )
 
 
@@ -202,7 +204,7 @@ def read_project(output: str | None) -> Project:
     """Return the project in a folder, by default the current one."""
     root = Path(output or ".").resolve()
     if root.exists() and not root.is_dir():
-        raise Misused(f"--output {output} is no folder")
+        raise Misused(f"--output {output} is not a folder")
     file = root / _TOML
     if not file.exists():
         if output is None:
@@ -221,6 +223,6 @@ def _check_around(root: Path) -> None:
     for folder in root.parents:
         file = folder / _TOML
         if file.is_file() and b"[tool.polyver]" in file.read_bytes():
-            fact = f"this folder is inside of the project {folder}"
-            hint = f"say --output {folder}, or --output . for a new one here"
+            fact = f"this folder is inside the project {folder}"
+            hint = f"use --output {folder}, or --output . for a new project here"
             raise Misused(fact, hint=hint)

@@ -155,14 +155,14 @@ def _stored(kind: FoundKind, known: Sequence[FoundVersion]) -> str:
 def _said(version: FoundVersion, source: PythonSource) -> bool | None:
     at = f"{source.shown}:{version.call.lineno}"
     if any(each.arg is None for each in version.call.keywords):
-        raise NotEditable(f"{version.name} takes arguments from elsewhere", at=at)
+        raise NotEditable(f"{version.name} takes arguments that are not literals", at=at)
     match version.storage:
         case None:
             return None
         case ast.Constant(value=True | False | None as value):
             return value
         case _:
-            raise NotEditable(f"storage of {version.name} is not written as True or False", at=at)
+            raise NotEditable(f"storage of {version.name} is not the literal True or False", at=at)
 
 
 def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -> None:
@@ -175,7 +175,7 @@ def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -
     says_hub = any(each.arg == "hub" for version in known for each in version.call.keywords)
     if moves and has_methods and not says_hub:
         stored = _stored(kind, known)
-        fact = f"its versions convert to and from their hub, {stored}, which storage would move"
+        fact = f"its versions convert through the hub {stored}, which a new storage version moves"
         hint = f"write hub=True at {stored}, and run this again"
         raise NotEditable(fact, at=kind.place, hint=hint)
 
@@ -240,7 +240,7 @@ def _copy(
     name = _class_name(copied, kind, version)
     if name in kind.source.names():
         at = f"{kind.source.shown}:{copied.cls.lineno}"
-        raise NotEditable(f"the class of {version} would be {name}, which is there already", at=at)
+        raise NotEditable(f"the class of {version} would be {name}, which already exists", at=at)
     kept = [places.text(each) for each in copied.call.keywords if each.arg in _KEPT]
     arguments = [f'"{version}"', f"storage={storage}", *kept]
     versions = [each.call for each in known]

@@ -94,7 +94,7 @@ class PythonSource:
         for call in calls:
             if call not in known:
                 at = f"{self.shown}:{call.lineno}"  # type: ignore[attr-defined]
-                raise NotEditable(f"{kind}.version is not a decorator of a class at the top", at=at)
+                raise NotEditable(f"{kind}.version does not decorate a top-level class", at=at)
         return found
 
     def decorated(self, kind: str, method: str) -> list[Function]:
@@ -149,10 +149,10 @@ def read_source(path: Path, shown: str) -> PythonSource:
         raise UnreadableInput(f"{shown} cannot be read: {error.strerror}") from None
     except SyntaxError as error:
         raise UnreadableInput(
-            f"{shown} is no Python: {error.msg}", at=f"{shown}:{error.lineno}"
+            f"{shown} is not valid Python: {error.msg}", at=f"{shown}:{error.lineno}"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise UnreadableInput(f"{shown} is no Python: {error}") from None
+        raise UnreadableInput(f"{shown} is not valid Python: {error}") from None
     return PythonSource(path, shown, text, tree)
 
 
@@ -188,6 +188,6 @@ def _is_call_of(found: ast.AST, kind: str, method: str) -> bool:
 def _version_name(call: ast.Call, shown: str) -> str:
     name = _text(_argument(call, "name", 0), {})
     if name is None:
-        fact = "the name of a version is not written as text"
+        fact = "the name of a version is not a string literal"
         raise NotEditable(fact, at=f"{shown}:{call.lineno}")
     return name

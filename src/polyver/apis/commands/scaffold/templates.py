@@ -37,7 +37,7 @@ def kind_module(kind: str, name: str, cls: str, version: str, arguments: Sequenc
     """Return a module with a kind, its first version and its controller; `arguments` are Kind's."""
     made = call(f"{name} = apis.Kind", [f'"{kind}"', *arguments])
     decorator = call(f"@{name}.version", [f'"{version}"', "storage=True"])
-    return f'''"""{kind}: its versions, what is between them, and its controller."""
+    return f'''"""{kind}: its versions, the conversions between them, and its controller."""
 
 from typing import Any
 
@@ -51,16 +51,16 @@ class {cls}(apis.Fields):
     """A {kind}."""
 
     class Spec(apis.Fields):
-        """What is asked for."""
+        """The desired state."""
 
         message: str = ""
-        """An example: put fields of your own in its place."""
+        """An example: replace it with your own fields."""
 
     class Status(apis.Fields):
-        """What is there."""
+        """The observed state."""
 
         observedGeneration: int | None = None
-        """The generation of the object that the controller has seen."""
+        """The generation of the object that the controller has observed."""
 
     metadata: dict[str, Any]
     spec: Spec
@@ -69,9 +69,9 @@ class {cls}(apis.Fields):
 
 @{name}.reconcile
 def reconcile(obj: {cls}) -> apis.Outcome:
-    """Say what should be there for an object: its status, and objects that it owns.
+    """Return the desired state for an object: its status, and the objects that it owns.
 
-    It is called whenever that may not be so, and not once for each change.
+    It is called whenever the actual state may differ, not once for each change.
     """
     status = {cls}.Status()
     status.observedGeneration = obj.metadata.get("generation")
@@ -84,10 +84,10 @@ def edge(name: str, source: str, target: str, function: str, rules: str) -> str:
     hint, returned = (f": {rules}", " -> None") if rules else ("", "")
     return f'''@{name}.edge("{source}", "{target}")
 def {function}(rules{hint}){returned}:
-    """What is different in {target}; each rule works in both directions."""
-    # {target} is a copy of {source} so far. When a field gets another name or place there,
-    # say so here, as in rules.move("spec.message", "spec.text"). A field that only one
-    # of them has needs no rule: it is carried while an object is in the other.
+    """Convert between {source} and {target}; each rule works in both directions."""
+    # {target} is still a copy of {source}. Add a rule for each field that is renamed or
+    # moved, for example rules.move("spec.message", "spec.text"). A field that only one
+    # version has needs no rule: its value is preserved in the other version.
 '''
 
 
@@ -103,13 +103,13 @@ def _imported(module: str, name: str) -> str:
 
 def package(name: str) -> str:
     """Return the `__init__.py` of a package of kinds."""
-    return f'"""The kinds of this project, each in a module of its own."""\n\n{reexport(name)}'
+    return f'"""The kinds of this project, one module each."""\n\n{reexport(name)}'
 
 
 def law_test(kind: str, name: str, module: str, example: str, *, has_spec: bool) -> str:
     """Return tests of the round-trip property that hold for any number of versions."""
     spec = '\n        "spec": {},' if has_spec else ""
-    return f'''"""{kind}: what holds for all of its versions, those of tomorrow too."""
+    return f'''"""{kind}: properties that hold for all of its versions, present and future."""
 
 from typing import Any
 
@@ -133,7 +133,7 @@ OBJECTS = {{
     for version in KIND.versions
 }}
 EXAMPLES: list[Object] = [
-    # Objects as people write them: add those that must never break.
+    # Typical objects: add those that must never break.
     {{
         "apiVersion": "{example}",
         "kind": "{kind}",
@@ -149,17 +149,17 @@ def converted(obj: Object, version: str) -> Object:
 
 
 @given(st.data(), ANY, ANY, ANY)
-def test_a_stop_on_the_way_changes_nothing(
+def test_converting_through_another_version_changes_nothing(
     data: st.DataObject, start: str, stop: str, end: str
 ) -> None:
-    """The law of conversion; where start and end are the same, it is the way back."""
+    """The round-trip law; if start and end are equal, it tests a round trip."""
     obj = data.draw(OBJECTS[start])
     assert converted(converted(obj, stop), end) == converted(obj, end)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_examples_come_back_from_every_version(example: Object, version: str) -> None:
+def test_examples_survive_a_round_trip(example: Object, version: str) -> None:
     own = example["apiVersion"].rpartition("/")[2]
     assert converted(converted(example, version), own) == example
 '''
@@ -169,7 +169,7 @@ def table_test(kind: str, name: str, module: str, pair: tuple[str, str], *, has_
     """Return a table test of the conversion between two versions, for the user to fill in."""
     source, target = pair
     fields = '{"spec": {}}' if has_spec else "{}"
-    return f'''"""{kind} {target}: what its objects are in {source}."""
+    return f'''"""{kind}: conversion between {source} and {target}."""
 
 from typing import Any
 
@@ -180,8 +180,8 @@ import pytest
 Object = dict[str, Any]
 KIND = {name}.definition()
 CASES: list[tuple[Object, Object]] = [
-    # What is in {source}, and what that is in {target}: a line for each rule, and one for each
-    # value that is special, as in
+    # Fields in {source} and the same fields in {target}: one line for each rule and for each
+    # special value, for example
     # ({{"spec": {{"message": "hello"}}}}, {{"spec": {{"text": "hello"}}}}),
     ({fields}, {fields}),
 ]

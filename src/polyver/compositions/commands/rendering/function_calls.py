@@ -98,7 +98,7 @@ class FunctionServer:
         if not served.healthy and served.reason not in _UNDER_WAY:
             place = package.written.document.place()
             log = logs_folder(self._folder) / f"{known.name}.log"
-            hint = f"what it printed is in {log}" if log.is_file() else ""
+            hint = f"its output is in {log}" if log.is_file() else ""
             fact = f"{known.name} is not served: {without_again(served.message)}"
             raise FunctionNotServed(fact, at=place, hint=hint)
         return served
@@ -139,7 +139,7 @@ class _Asking:
     async def __call__(self, step: ResolvedStep, request: Request) -> Response:
         left = self.until - asyncio.get_running_loop().time()
         if left <= 0:
-            fact = f"was not asked: the pipeline took more than {self.within:g}s"
+            fact = f"was not called: the pipeline took more than {self.within:g}s"
             raise FunctionFailed(CallFailure.DEADLINE, fact, revision=step.revision)
         within = max(round(left, 2), 0.01)
         answer = await self.caller.call(self.endpoints[step.revision], request, within=within)

@@ -136,7 +136,7 @@ def _only(path: str, what: str, shape: type[_Any] = _Any) -> LocatedObject:
     if not found:
         raise UnreadableInput(f"there is no {what}", at=path)
     if len(found) > 1:
-        fact = f"there is a second object, {found[1]}"
+        fact = f"there is a second object: {found[1]}"
         raise found[1].document.error(fact, hint=f"one {what} is expected")
     return found[0]
 
@@ -205,7 +205,7 @@ def read_functions(path: str) -> list[LocatedObject]:
 
 def _check_label(written: LocatedObject, label: str, what: str) -> None:
     if not (written.obj["metadata"].get("labels") or {}).get(label):
-        fact = f"{written.name} does not say to which {what} it belongs"
+        fact = f"{written.name} has no label that names its {what}"
         hint = f"the label {label} is needed"
         raise written.document.error(fact, "metadata", "labels", hint=hint)
 
@@ -215,7 +215,7 @@ def _check_distinct(written: Iterator[LocatedObject] | Sequence[LocatedObject]) 
     for each in written:
         before = known.setdefault((each.kind, each.name), each)
         if before is not each:
-            fact = f"{each} is there twice"
+            fact = f"{each} is declared twice"
             hint = f"the first is at {before.document.place('metadata', 'name')}"
             raise each.document.error(fact, "metadata", "name", hint=hint)
 
@@ -258,8 +258,8 @@ def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
         name = (each.obj["metadata"].get("annotations") or {}).get(RESOURCE) or ""
         if not name:
             place = each.document.place("metadata", "annotations")
-            fact = f"{each} does not say what it is called in the pipeline"
-            warn(f"{fact} ({place}); the annotation {RESOURCE} would say so")
+            fact = f"{each} has no name in the pipeline"
+            warn(f"{fact} ({place}); set the annotation {RESOURCE}")
         if name in found:
             place = each.document.place("metadata", "annotations")
             warn(f'"{name}" is {found[name]} and {each} ({place}); the last one is used')
@@ -279,7 +279,7 @@ def _warn_of_owner(written: LocatedObject, composite: LocatedObject) -> None:
         if same != (composite.kind, about["name"], uid):
             at = written.document.place("metadata", "ownerReferences", place)
             fact = f"{written} belongs to {owner.get('kind')} {owner.get('name')}"
-            warn(f"{fact} ({at}); on a cluster {composite} would not see it")
+            warn(f"{fact} ({at}); on a cluster {composite} would ignore it")
 
 
 def read_required(paths: Sequence[str]) -> list[Object]:
@@ -327,7 +327,7 @@ def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
         key, path = _pair(text, "--context-files", "KEY=FILE")
         documents = read_manifests([path])
         if len(documents) != 1:
-            fact = f"{path} holds {len(documents)} documents"
+            fact = f"{path} contains {len(documents)} documents"
             raise UnreadableInput(fact, at="--context-files", hint="one is expected")
         found[key] = documents[0].value
     for text in values:
@@ -335,8 +335,8 @@ def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
         try:
             found[key] = msgspec.json.decode(written)
         except msgspec.DecodeError as error:
-            hint = "texts are in double quotes there"
-            fact = f"the value of {key} is no JSON: {error}"
+            hint = "write strings in double quotes"
+            fact = f"the value of {key} is not JSON: {error}"
             raise Misused(fact, at="--context-values", hint=hint) from None
     return found
 
@@ -349,5 +349,5 @@ def read_annotations(texts: Sequence[str]) -> dict[str, str]:
 def _pair(text: str, option: str, form: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
-        raise Misused(f"{text!r} is no pair", at=option, hint=f"write {form}")
+        raise Misused(f"{text!r} is not a pair", at=option, hint=f"write {form}")
     return key, value

@@ -199,8 +199,8 @@ def with_annotations(written: LocatedObject, given: Mapping[str, str]) -> Locate
         target = (said.get(_TARGET) or _USUAL).removeprefix("dns:").lstrip("/")
         said[ENDPOINT] = f"http://{target}"
     elif runtime not in ("", "Development", "Docker"):
-        fact = f'there is no runtime "{runtime}"'
-        hint = "Development calls a function that runs already"
+        fact = f'unknown runtime "{runtime}"'
+        hint = "Development calls a function that is already running"
         raise written.document.error(fact, "metadata", "annotations", _RUNTIME, hint=hint)
     return replace(written, obj={**written.obj, "metadata": {**metadata, "annotations": said}})
 
@@ -283,7 +283,7 @@ def read_choices(texts: Iterable[str]) -> dict[str, str]:
         function, _, revision = text.partition("=")
         if not function or not revision:
             hint = "write FUNCTION=REVISION"
-            raise Misused(f"{text!r} chooses no revision", at="--revision", hint=hint)
+            raise Misused(f"{text!r} does not choose a revision", at="--revision", hint=hint)
         found[function] = revision
     return found
 

@@ -228,7 +228,7 @@ def _unfit(composed: ComposedResource, kind: ResourceKind | None) -> CompositeAp
             composed.name, "InvalidDesired", f"{obj['kind']} has no namespace"
         )
     if not kind.namespaced and namespace:
-        fact = f"{obj['kind']} is in no namespace, not in {namespace}"
+        fact = f"{obj['kind']} is not namespaced, so it cannot be in {namespace}"
         return CompositeApplyProblem(composed.name, "InvalidDesired", fact)
     return None
 

@@ -48,6 +48,6 @@ def _check_ours(there: Object, composite: Object, secret: Secret) -> None:
 
 
 def _not_ours(secret: Secret) -> Refusal:
-    fact = f"secret {secret} is there already and belongs to somebody else"
-    hint = "name another one, or delete it"
+    fact = f"secret {secret} already exists and has another owner"
+    hint = "choose another name, or delete it"
     return Refusal("SecretTaken", fact, at="spec.writeConnectionSecretToRef", hint=hint)

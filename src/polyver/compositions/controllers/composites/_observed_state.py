@@ -68,7 +68,7 @@ class CompositeObserver:
         if kind is None:
             if self._kinds.is_unknown(version):
                 # The object may exist, so its reference must not be dropped.
-                fact = f"nobody can tell whether {named} {name} is there: {version} does not answer"
+                fact = f"it is unknown whether {named} {name} exists: {version} does not answer"
                 raise Refusal("KindNotServed", fact, at=f"{composite.at}.resourceRefs")
             return part, None
         obj = await find(self._client, GroupVersionResource.of(kind), name, namespace)

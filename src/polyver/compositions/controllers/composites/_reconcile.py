@@ -382,7 +382,7 @@ class Composer:
             passes = refusal.reason == _NOT_SERVED
             return FailedCompositeMove(release, refusal.reason, str(refusal), passes)
         if ran is None:
-            return FailedCompositeMove(release, "Busy", "its function has too much to do", True)
+            return FailedCompositeMove(release, "Busy", "its function is overloaded", True)
         failure = ran.outcome.failure
         if failure is not None:
             return FailedCompositeMove(release, failure.reason, failure.message, bool(ran.silent))
@@ -499,7 +499,7 @@ class Composer:
             if not step.endpoint:
                 self._calling.stick(work.key, step.revision)
                 fact = f'{step.revision}, which step "{step.name}" calls, is not served yet'
-                hint = "it goes on as soon as it is; the FunctionRevision says what it waits for"
+                hint = "it continues as soon as it is; see the status of the FunctionRevision"
                 raise Refusal(_NOT_SERVED, fact, hint=hint)
 
     # Results.
@@ -617,8 +617,8 @@ def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
     failure = outcome.failure
     if not revision or failure is None:
         return outcome
-    fact = f"{revision} was called for this composite resource alone, and answers others"
-    told = f"quarantined: {fact}; it is tried again seldom, and at once when its spec is changed"
+    fact = f"{revision} does not answer for this composite resource, but answers for others"
+    told = f"quarantined: {fact}; it is retried rarely, and at once when its spec changes"
     events = (*outcome.events, PipelineEvent("Warning", "Quarantined", told))
     return replace(
         outcome, events=events, failure=replace(failure, message=f"{failure.message}; {told}")

@@ -64,12 +64,12 @@ class RequiredResourceReader:
         kind = self._kinds.find(selector.api_version, selector.kind)
         if kind is None:
             fact = f"no {selector.api_version} {selector.kind} is served"
-            raise Refusal("KindNotServed", fact, at=at, hint="install what defines it")
+            raise Refusal("KindNotServed", fact, at=at, hint="install its definition")
         namespace = (selector.namespace or "") if kind.namespaced else ""
         place = Place.of(kind)
         if selector.match_name is not None:
             if kind.namespaced and not namespace:
-                fact = f"{selector.kind} {selector.match_name} is asked for without a namespace"
+                fact = f"{selector.kind} {selector.match_name} is requested without a namespace"
                 raise Refusal("InvalidRequirement", fact, at=at)
             one = await find(self._client, place, selector.match_name, namespace)
             return [] if one is None else [one]
@@ -90,7 +90,7 @@ class RequiredResourceReader:
             found += [{**typed, **each} for each in page.items]
             if len(found) > _MOST:
                 fact = f"more than {_MOST:,} objects have {asked or 'any labels'}"
-                raise Refusal("TooMany", fact, at=at, hint="ask for fewer")
+                raise Refusal("TooMany", fact, at=at, hint="request fewer")
             if not (more := page.more):
                 return found
 

@@ -137,8 +137,8 @@ class CompositionController(Controller[str]):
             there = await find(self._client, COMPOSITION_REVISIONS, known.name)
             if there is None or composition_of(there) == obj["metadata"]["name"]:
                 raise  # created or deleted meanwhile: reconcile again
-            fact = f"its revision would be called {known.name}, which belongs to others"
-            return [Refusal("NameTaken", fact, at="metadata.name", hint="delete that one")]
+            fact = f"its revision would be named {known.name}, which has another owner"
+            return [Refusal("NameTaken", fact, at="metadata.name", hint="delete that revision")]
         message = f"{known.name} is revision {known.number}"
         await self._events.tell(obj, "RevisionCreated", message)
         return []
@@ -181,7 +181,7 @@ class CompositionController(Controller[str]):
     async def _record(self, obj: Object, used: Iterable[str]) -> None:
         """Emit the event about a forced deletion before it takes place, so that it is recorded."""
         if users := sorted({user for name in used for user in self._users.of(name)}):
-            message = f"deleted by force, and used by {listed(users)}"
+            message = f"deleted by force, although used by {listed(users)}"
             await self._events.tell(obj, "DeletedByForce", message, type="Warning")
 
     # Watches.

@@ -233,7 +233,7 @@ class CompositeDefinitionController(Controller[str]):
         """Delete the CRD, and with it the remaining objects, which requires force."""
         name, uid = crd["metadata"]["name"], crd["metadata"]["uid"]
         if there:
-            message = f"deleted by force, and with it {listed(there, most=3)}"
+            message = f"deleted by force, with {listed(there, most=3)}"
             await self._events.tell(obj, "DeletedByForce", message, type="Warning")
         try:
             await self._client.delete(CRDS, name, uid=uid)

@@ -88,7 +88,7 @@ class ClientCompositionLookup:
             else:
                 return [_shown(spec["names"]["kind"], each) for each in found.items]
         name = crd["metadata"]["name"]
-        problem = f"the objects of {name} cannot be asked for at the moment; try again"
+        problem = f"the objects of {name} cannot be read at the moment; try again"
         raise ApiError(503, "ServiceUnavailable", problem)
 
     async def users(self, revisions: Iterable[Object]) -> Mapping[str, Sequence[str]]:

@@ -114,14 +114,14 @@ class Digests:
             asked.problem, asked.reason, asked.failures = "", "", 0
             asked.due = self._clock.time() + self._limits.every if question.repeated else None
         except TimeoutError:
-            self._fail(asked, f"its content was not known after {self._limits.seconds:g} s")
+            self._fail(asked, f"its content is still unknown after {self._limits.seconds:g} s")
         except PolyverError as error:
             self._fail(asked, str(error), getattr(error, "reason", ""))
         except Exception as error:
             self._log.warning(
-                "a package cannot be looked into", function=function, error=repr(error)
+                "the content of a package cannot be read", function=function, error=repr(error)
             )
-            self._fail(asked, f"it cannot be looked into: {error!r}")
+            self._fail(asked, f"its content cannot be read: {error!r}")
         finally:
             asked.task = None
         self._wake(function)

@@ -193,8 +193,8 @@ class FunctionController(Controller[str]):
             there = await find(self._client, FUNCTION_REVISIONS, known.name)
             if there is None or function_of(there) == obj["metadata"]["name"]:
                 raise  # created or deleted meanwhile: reconcile again
-            fact = f"its revision would be called {known.name}, which belongs to others"
-            return [Refusal("NameTaken", fact, at="metadata.name", hint="delete that one")]
+            fact = f"its revision would be named {known.name}, which has another owner"
+            return [Refusal("NameTaken", fact, at="metadata.name", hint="delete that revision")]
         message = f"{known.name} is revision {known.number}: {obj['spec']['package']}"
         await self._events.tell(obj, "RevisionCreated", message)
         return []

@@ -66,7 +66,7 @@ class ClusterCertificates:
                 if found is not None:
                     self._known, self._read_at = found, self._clock.time()
                     return found
-            fact = f"the Secret {self._namespace}/{AUTHORITIES} is changed by others all the time"
+            fact = f"the Secret {self._namespace}/{AUTHORITIES} is changed all the time"
             raise _UnreadableSecret(fact)
 
     async def _advanced(self, now: datetime) -> Authorities | None:
@@ -95,5 +95,5 @@ class ClusterCertificates:
             text = (kept.get("data") or {}).get(_KEY, "")
             return Authorities.decode(base64.b64decode(text, validate=True))
         except (ValueError, TypeError, binascii.Error):
-            fact = f"the Secret {self._namespace}/{AUTHORITIES} is not what was written there"
-            raise _UnreadableSecret(fact, hint="delete it: functions get a new authority") from None
+            fact = f"the Secret {self._namespace}/{AUTHORITIES} has unexpected content"
+            raise _UnreadableSecret(fact, hint="delete it to create a new authority") from None

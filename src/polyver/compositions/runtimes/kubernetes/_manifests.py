@@ -51,7 +51,7 @@ def name_problem(name: str) -> str:
     """
     if _NAME.fullmatch(name):
         return ""
-    fact = f'no Service can be called "{name}"'
+    fact = f'invalid name of a Service: "{name}"'
     return f"{fact}: a letter first, then letters, digits and -, 63 in all at most; rename it"
 
 

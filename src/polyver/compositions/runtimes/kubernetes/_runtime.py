@@ -182,8 +182,8 @@ class KubernetesRuntime:
         """Return the object of that name, or None; raise NotOurs if polyver did not create it."""
         found = await find(self._client, resource, name, self._namespace)
         if found is not None and not is_ours(found, name):
-            fact = f"{resource.plural} {self._namespace}/{name} is somebody else's"
-            raise NotOurs(fact, hint="delete it, or have polyver use another namespace")
+            fact = f"{resource.plural} {self._namespace}/{name} has another owner"
+            raise NotOurs(fact, hint="delete it, or use another namespace for polyver")
         return found
 
     async def _delete(self, resource: GroupVersionResource, name: str) -> None:

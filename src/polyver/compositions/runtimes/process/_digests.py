@@ -86,14 +86,14 @@ def _digest_and_copy(folder: Path, to: Path | None) -> str:
         what, did = error.filename or folder, "copied" if to else "read"
         raise PackageUnusable(f"{what} cannot be {did}: {error.strerror or error}") from None
     if not found:
-        raise PackageUnusable(f"there is nothing in the folder {folder}")
+        raise PackageUnusable(f"the folder is empty: {folder}")
     return digest_of(found)
 
 
 def _too_much(folder: Path) -> PackageUnusable:
     most = f"{_MOST_FILES} files or {_MOST_BYTES >> 20} MiB"
-    hint = "name a folder that holds the function alone"
-    return PackageUnusable(f"the folder {folder} holds more than {most}", hint=hint)
+    hint = "use a folder that contains only the function"
+    return PackageUnusable(f"the folder {folder} contains more than {most}", hint=hint)
 
 
 def _files(root: Path, folder: Path, inside: str) -> Iterator[tuple[str, Path]]:
@@ -118,7 +118,7 @@ def _followed(root: Path, path: Path, name: str) -> Path:
     if path.is_symlink():
         target = Path(os.path.realpath(path))  # raises no error for a loop of links
         if not target.is_relative_to(root.resolve()):
-            raise PackageUnusable(f"the link {name} leads out of the folder {root}")
+            raise PackageUnusable(f"the link {name} points outside the folder {root}")
         if target.is_dir():
             raise PackageUnusable(f"{name} in the folder {root} is a link to a folder")
         return target
@@ -132,7 +132,7 @@ def _read(file: Path, to: Path | None, most: int) -> tuple[bytes, int]:
     with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
         mode = os.fstat(opened.fileno()).st_mode
         if not stat.S_ISREG(mode):
-            raise PackageUnusable(f"{file} is not a plain file")
+            raise PackageUnusable(f"{file} is not a regular file")
         copy = _created(to, mode) if to else None
         try:
             while size <= most and (piece := opened.read(1 << 20)):

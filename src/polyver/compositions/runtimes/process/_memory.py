@@ -30,7 +30,7 @@ def read_memory(text: str) -> int:
     """
     found = _AMOUNT.fullmatch(text)
     if found is None:
-        raise InvalidMemory(f"{text!r} is no amount of memory", hint="write 512Mi or 2Gi")
+        raise InvalidMemory(f"{text!r} is not an amount of memory", hint="write 512Mi or 2Gi")
     return int(found[1]) << _UNITS[found[2] or ""]
 
 

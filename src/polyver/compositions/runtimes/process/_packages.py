@@ -111,12 +111,12 @@ class Packages:
             return self.named[reference]
         scheme, found, rest = reference.partition(":")
         if not found or scheme not in ("file", "pypi"):
-            fact = f'nothing says where the package "{reference}" is'
-            hint = "name its folder, wheel or requirement in the file of --packages"
+            fact = f'the location of the package "{reference}" is unknown'
+            hint = "list its folder, wheel or requirement in the file of --packages"
             raise NotAllowed(fact, hint=hint)
         if not self.allows_others:
-            hint = "name it in the file of --packages, or start polyver with --allow-packages"
-            raise NotAllowed(f'nobody has allowed the package "{reference}" to be run', hint=hint)
+            hint = "list it in the file of --packages, or start polyver with --allow-packages"
+            raise NotAllowed(f'the package "{reference}" is not allowed to run', hint=hint)
         return Requirement.read(rest) if scheme == "pypi" else _local(rest, self.base)
 
 
@@ -165,7 +165,7 @@ def _local(text: str, base: Path) -> Source:
             raise PackageUnusable(f'"{host}" is another machine', hint=hint)
         text = unquote(slash + path)
     if not text or "\0" in text:
-        raise PackageUnusable("it has no path", hint="name a folder or a wheel")
+        raise PackageUnusable("it has no path", hint="use a folder or a wheel")
     try:
         found = (base / text).resolve()
     except (OSError, ValueError, RuntimeError):  # too long, invalid UTF-8, or a loop of links

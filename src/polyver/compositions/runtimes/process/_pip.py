@@ -56,7 +56,7 @@ class EnvironmentInstaller:
     async def make(self, environment: Path, log: Path) -> None:
         """Create an empty virtual environment."""
         argv = [sys.executable, "-m", "venv", "--without-pip", str(environment)]
-        await self._run(argv, log, "no environment can be made")
+        await self._run(argv, log, "no environment can be created")
 
     async def install(self, environment: Path, what: str, log: Path) -> None:
         """Install a folder or a wheel with its dependencies."""
@@ -81,7 +81,7 @@ class EnvironmentInstaller:
         try:
             if not (own / "complete").exists():
                 argv = [sys.executable, "-m", "venv", "--clear", str(own)]
-                await self._run(argv, log, "pip cannot be had")
+                await self._run(argv, log, "pip is not available")
                 (own / "complete").touch()
         finally:
             lock.release()

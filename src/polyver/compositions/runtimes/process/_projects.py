@@ -55,7 +55,7 @@ def read_project(folder: Path) -> FunctionProject:
         return FunctionProject(_read(folder / FILE), is_python)
     if not is_python:
         hint = f"add a {FILE} that names a command, or a pyproject.toml"
-        raise PackageUnusable("the folder does not say how its function is run", hint=hint)
+        raise PackageUnusable("the folder does not define how its function is run", hint=hint)
     return FunctionProject(is_python=True)
 
 
@@ -68,14 +68,14 @@ def _read(file: Path) -> FunctionCommand:
     except UnicodeDecodeError:
         raise PackageUnusable("this is not UTF-8 text", at=FILE) from None
     if len(documents) != 1:
-        raise PackageUnusable("one document is expected", at=FILE, hint="name a command in it")
+        raise PackageUnusable("one document is expected", at=FILE, hint="set a command in it")
     _check_arguments(documents[0])
     found = documents[0].read(FunctionCommand)
     if not found.command or not found.command[0]:
         raise documents[0].error("there is no program to run", "command")
     for number, each in enumerate(found.command):
         if "\0" in each:
-            raise documents[0].error("an argument holds a zero byte", "command", number)
+            raise documents[0].error("an argument contains a zero byte", "command", number)
     for name, value in found.env.items():
         if not _VARIABLE.fullmatch(name) or "\0" in value:
             raise documents[0].error(f'"{name}" cannot be a variable', "env", name)
@@ -108,7 +108,7 @@ def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> Func
     if len(scripts) == 1:
         return FunctionCommand([*scripts])
     hint = f"it needs a module {_MODULE}, or a script called function or {name}"
-    raise PackageUnusable(f"{name} does not say how its function is run", hint=hint)
+    raise PackageUnusable(f"{name} does not define how its function is run", hint=hint)
 
 
 def filled(

@@ -148,7 +148,7 @@ def ended(
         fact = f"it did not answer within {timing.start:.0f} s after its start{said}"
         return ServingStatus(reason="NotStarting", message=_told(fact, ending, next_step))
     if why == "hung":
-        fact = f"it has not answered for {timing.silence:.0f} s: {life.problem}"
+        fact = f"it did not answer for {timing.silence:.0f} s: {life.problem}"
         return ServingStatus(reason="NotAnswering", message=_told(fact, ending, next_step))
     return ServingStatus(reason="Crashed", message=_told(f"it {ending.fact}", ending, next_step))
 

@@ -96,7 +96,7 @@ class Serving:
     async def _once(self, tries: FailureCount) -> FailureCount:
         """Serve until the child has ended, and wait for the restart's back-off."""
         if self._environment is None:
-            self._tell(ServingStatus(reason="Building", message="what it runs in is being made"))
+            self._tell(ServingStatus(reason="Building", message="its environment is being created"))
             self._environment = await self._make(self.wanted)
         if self._child is None:
             self._child = await self._children.start(self._environment)
@@ -110,7 +110,7 @@ class Serving:
         told = ended(child.life, why, ending, self._at.timing, again=delay)
         self._tell(told)
         self._at.log.warning(
-            "a function has ended", revision=self._name, reason=told.reason, message=told.message
+            "function ended", revision=self._name, reason=told.reason, message=told.message
         )
         await sleep(self._at.clock, delay)
         self.restarts += 1
@@ -177,7 +177,7 @@ class Serving:
             raise
         ending = await self._children.end(child)
         self._at.log.warning(
-            "certificates are not renewed: the new process is of no use",
+            "certificates are not renewed: the new process is not usable",
             revision=self._name,
             reason=child.life.problem or str(ending),
         )

@@ -159,7 +159,7 @@ class ProcessRuntime:
             digest = await self._sources.keep(self._packages.find(wanted.package))
             source = self._sources.kept(wanted.digest)
             if source is None:
-                fact = f"the package {wanted.package} has other content by now: {digest}"
+                fact = f"the package {wanted.package} has other content now: {digest}"
                 raise PackageChanged(fact, hint=f"the revision needs that with {wanted.digest}")
         built = await self._environments.take(wanted.digest, source)
         assert built is not None
@@ -178,7 +178,7 @@ class ProcessRuntime:
                 await self._aside.run(self._sources.tidy)
                 await self._aside.run(lambda: _keep_newest(self._logs, _LOGS_KEPT))
             except Exception as error:
-                self._log.failure("environments are not tidied", error)
+                self._log.failure("unused environments cannot be removed", error)
 
     def _changed(self, name: str) -> None:
         for each in self._observers:

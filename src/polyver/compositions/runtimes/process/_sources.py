@@ -70,7 +70,7 @@ class PackageCopies:
                 case Requirement():
                     return await self._fetch(source)
         except OSError as error:
-            fact = f"nothing can be kept in {self._folder}: {error.strerror or error}"
+            fact = f"nothing can be stored in {self._folder}: {error.strerror or error}"
             raise FolderFailed(fact) from None
 
     def kept(self, digest: str) -> Path | None:

@@ -134,7 +134,7 @@ class ApplicationApplier:
             named = {"name": part.name, "namespace": part.namespace or None}
             kept = {name: text for name, text in named.items() if text}
             await self._client.apply(resource, {**bare, "metadata": kept}, manager=APPLIED_BY)
-            found.problems.append(_taken(placed, f"whoever uses {others_in(made)[0]}"))
+            found.problems.append(_taken(placed, f"other users of {others_in(made)[0]}"))
             return None
         self.count += 1
         found.is_over &= self._outputs.note(part, made)
@@ -166,9 +166,9 @@ class ApplicationApplier:
 
 
 def _taken(placed: Placed, whose: str) -> ApplicationApplyProblem:
-    fact = f"{name_of(placed.object)} ({placed.at}) is there already and belongs to {whose}"
+    fact = f"{name_of(placed.object)} ({placed.at}) already exists and belongs to {whose}"
     return ApplicationApplyProblem(
-        "Taken", f"{fact}; give it another name, or delete what is there"
+        "Taken", f"{fact}; give it another name, or delete the existing object"
     )
 
 

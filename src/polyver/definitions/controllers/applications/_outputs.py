@@ -23,7 +23,7 @@ from polyver.kube.objects.owners import controller_of
 
 __all__ = ["ApplicationOutputs", "ObservedApplicationObject", "part_in", "seen_in"]
 
-_GONE: Final = Health(False, "is not there")
+_GONE: Final = Health(False, "does not exist")
 
 
 class ObservedApplicationObject(Struct, frozen=True, gc=False):

@@ -184,7 +184,7 @@ class EngineBroke(PolyverError):
 
 
 _LONGEST: Final = 500
-_HINT: Final = "it is tried again in a minute; templates should do less"
+_HINT: Final = "it is retried in a minute; simplify the template"
 
 
 def _engines(revisions: Mapping[_Name, Object]) -> Iterable[str]:
