@@ -42,7 +42,7 @@ CONVERSIONS: Final = Kind(
     ],
 )
 class ConversionV1Alpha1:
-    """The conversion between the versions of a kind; its name is that of the kind's definition."""
+    """The conversion between the versions of a kind, named like its CustomResourceDefinition."""
 
     class Spec:
         class Edge:
