@@ -60,27 +60,27 @@ def test_what_writes_only_known_fields_is_taken(rule: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "fact", "at"),
     [
-        ("{move: {from: spec.a, to: spec.c}}", "move writes spec.c, and v2", "move.to"),
-        ("{move: {from: spec.c, to: spec.b}}", "move writes spec.c, and v1", "move.from"),
+        ("{move: {from: spec.a, to: spec.c}}", "move writes spec.c, but v2", "move.to"),
+        ("{move: {from: spec.c, to: spec.b}}", "move writes spec.c, but v1", "move.from"),
         (
             "{split: {from: spec.a, into: [spec.b, spec.c], separator: ':'}}",
-            "split writes spec.c, and v2",
+            "split writes spec.c, but v2",
             "split.into[1]",
         ),
-        ("{const: {at: spec.c, value: 1}}", "const writes spec.c, and v2", "const.at"),
+        ("{const: {at: spec.c, value: 1}}", "const writes spec.c, but v2", "const.at"),
         (
             "{cast: {at: spec.a, from: string, to: string, as: spec.c}}",
-            "cast writes spec.c, and v2",
+            "cast writes spec.c, but v2",
             "cast.as",
         ),
         (
             "{each: {at: spec.list, rules: [{move: {from: cmd, to: exec}}]}}",
-            "move writes spec.list[].exec, and v2",
+            "move writes spec.list[].exec, but v2",
             "each.rules[0].move.to",
         ),
         (
             "{keyed: {from: spec.list, to: spec.map, key: id, value: cmd}}",
-            "keyed writes spec.list[].id, and v1",
+            "keyed writes spec.list[].id, but v1",
             "keyed.from",
         ),
     ],

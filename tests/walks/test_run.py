@@ -144,7 +144,7 @@ def test_a_conversion_is_served_admitted_and_withdrawn(server: Server, balancer:
         request(server, "PUT", lamps(group, "v2", "a"), found)
         last = request(server, "GET", lamps(group, "v1", "a"))
         assert last["spec"] == {"watts": "75", "colour": "x"}
-        with pytest.raises(ApiError, match=f"lamps.{group} serves or stores v1, v2, and without"):
+        with pytest.raises(ApiError, match=f"lamps.{group} serves or stores v1, v2; without"):
             request(server, "DELETE", f"{OWN}/lamps.{group}")
         serve_one(server, group)
         request(server, "DELETE", f"{OWN}/lamps.{group}")

@@ -480,7 +480,7 @@ def test_connection_details_are_published_to_a_secret_of_its_own() -> None:
         taken = {"namespace": "shop", "name": "mine"}
         await world.bucket("two", writeConnectionSecretToRef=taken)
         found = await world.until(says("ReconcileError"), "two")
-        assert "belongs to somebody else" in condition(found, "Synced")["message"]
+        assert "has another owner" in condition(found, "Synced")["message"]
         await world.client.delete(BUCKETS, "my-bucket")
         while await find(world.client, SECRETS, "my-details", "shop") is not None:
             await asyncio.sleep(0.002)
