@@ -200,7 +200,7 @@ def _plain(name: str) -> str:
 
 
 def _default(default: Any, kind: ArgumentType, *, at: str) -> object:
-    """Return a default as the function gets it: `"1m"` becomes a Duration."""
+    """Return a default as the value that the function gets: `"1m"` becomes a Duration."""
     if default is None:
         return None
     if isinstance(default, Enum) or _is_model(type(default)):
@@ -276,7 +276,7 @@ def _written(model: Any) -> dict[str, tuple[str, Any]]:
 
 
 def _needed(model: Any) -> set[str]:
-    """Return the required keys; hints as strings hide NotRequired from Python."""
+    """Return the required keys of a TypedDict; Python does not see NotRequired in string hints."""
     hints = model.__annotations__
     hidden = {name for name, hint in hints.items() if "NotRequired[" in str(hint)}
     return {*model.__required_keys__} - hidden
@@ -290,7 +290,7 @@ def _made(default: Any, factory: Any) -> Any:
 
 
 def maker_of(model: Any) -> Callable[[dict[str, object]], object]:
-    """Return a function that makes a model from its fields; a TypedDict omits optional keys."""
+    """Return a function that makes a model from its fields; for a TypedDict without null values."""
     if typing.is_typeddict(model):
         needed = _needed(model)
         return lambda found: {
