@@ -85,7 +85,7 @@ class _SupervisedProgram:
         self._end_by_force()
 
     def _ready(self, woken: int) -> list[int]:
-        """Return the descriptors that become readable within a moment; output is read already."""
+        """Return the descriptors that become readable within half a second; read the output."""
         printing = [] if self._output is None else [self._output]
         ready, _, _ = select.select([0, woken, *printing], [], [], 0.5)
         if self._output in ready:
