@@ -182,7 +182,7 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
 
 
 def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the groups with those that every such user has."""
+    """Return the groups, with those that every user of this type has."""
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups
     if name == ANONYMOUS.name:
@@ -205,10 +205,10 @@ class AuthorizationAttributes:
     resource: str = ""
     subresource: str = ""
     namespace: str = ""
-    """For namespaces themselves: their own name, as in kube-apiserver."""
+    """The namespace of the object; for a Namespace, its own name, as in kube-apiserver."""
     name: str = ""
     path: str = ""
-    """For a path that is not a resource; then the verb is the method in lower case."""
+    """The path of a request that is not for a resource; the verb is the method in lower case."""
 
     @property
     def part(self) -> str:

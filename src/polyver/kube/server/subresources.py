@@ -50,7 +50,7 @@ class WholeObjectView(_ShownWhole):
 
 @dataclass(frozen=True, slots=True)
 class StatusView(_ShownWhole):
-    """The status: a write changes nothing else, except metadata of built-in kinds."""
+    """The status: a write changes only the status, and metadata of built-in kinds."""
 
     rules: KindRules
     name: str = "status"

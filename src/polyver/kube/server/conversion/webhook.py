@@ -102,7 +102,7 @@ async def _in_turn(obj: Object, work: Callable[[], Object]) -> Object:
 
 
 def _needs_none(obj: Object, api_version: str) -> bool:
-    """Report whether an object is in the version already, or has nothing to convert."""
+    """Report whether an object is in the version already, or has no fields to convert."""
     return obj.get("apiVersion") == api_version or not obj.keys() - {"apiVersion", "kind"}
 
 
