@@ -25,9 +25,9 @@ class QueueClosed(PolyverError):
 class WorkQueue(Generic[K]):
     """Keys that wait, that are scheduled for later, and that are being processed.
 
-    A key that is added while it waits is there already; one that is added while it is processed
-    waits from the moment that processing is done. So at any time a key is processed at most once,
-    and after the last change it is processed at least once.
+    Adding a key that already waits changes nothing. A key that is added while it is being processed
+    waits until that is done. So a key is never processed twice at the same time, and is processed
+    at least once after its last change.
     """
 
     def __init__(

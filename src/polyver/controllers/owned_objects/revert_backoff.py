@@ -29,12 +29,12 @@ class RevertBackoff(Generic[K]):
         """The number of keys after the last clean-up."""
 
     def left(self, key: K) -> float:
-        """Return the seconds to wait; 0 if it may be reverted now."""
+        """Return the seconds until a key may be reverted; 0 if it may be reverted now."""
         _, due = self._known.get(key, (0, 0.0))
         return max(due - self._clock.time(), 0.0)
 
     def spend(self, key: K) -> None:
-        """Record that it is reverted now."""
+        """Record that a key is reverted now."""
         now = self._clock.time()
         times, due = self._known.get(key, (0, 0.0))
         times = times + 1 if now < due + self._quiet else 1
