@@ -31,9 +31,9 @@ class FoundLineage:
 
     lineage: Lineage
     policies: tuple[Policy, ...]
-    """The first is the default."""
+    """The policies; the first one is the default."""
     path: str
-    """The name that distinguishes it: `ComponentDefinition/vela-system/webservice`."""
+    """The unique name of the lineage: `ComponentDefinition/vela-system/webservice`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def _recorded(run: ActionSetRun, known: Functions) -> Iterator[_Row]:
 
 
 def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_Row]:
-    """Yield the requests of an ActionSet that has not started."""
+    """Yield a row for each phase of an ActionSet that has not started."""
     for wanted in wanted_of(found):
         inside = found["metadata"]["namespace"]
         _, obj = object_on(context, BLUEPRINTS, wanted.blueprint, inside)
