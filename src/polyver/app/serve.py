@@ -137,7 +137,7 @@ async def _serve(
     ended = signalled()
     async with webhook(settings, load, changes) as running:
         _announce(running, settings)
-        # What is loaded now stays; the garbage collector need not scan it repeatedly.
+        # Loaded objects stay; the garbage collector need not scan them repeatedly.
         gc.collect()
         gc.freeze()
         number = await ended

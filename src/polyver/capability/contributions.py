@@ -55,7 +55,7 @@ class Contribution:
     rights: tuple[Right, ...]
     """The cluster-wide permissions that the controllers and plugins need."""
     rights_inside: tuple[Right, ...] = ()
-    """The permissions that they need in the namespace of the installation."""
+    """The permissions that controllers and plugins need in the installation's namespace."""
     namespaces: tuple[str, ...] = ()
     """The namespaces that must exist."""
     documents: Mapping[str, bytes] = field(default_factory=dict)

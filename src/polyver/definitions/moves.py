@@ -168,7 +168,7 @@ class Piece(NamedTuple):
 
 
 def role_of(piece: Piece) -> Role:
-    """Return the role of an object; an object with the same role replaces it."""
+    """Return the role of an object: the part, kind and name by which replacements are found."""
     return Role(piece.component, piece.kind, piece.name)
 
 

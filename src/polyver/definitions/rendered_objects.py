@@ -232,7 +232,7 @@ def is_applied_for(entry: ReadOnlyObject) -> bool:
 
 
 def others_in(found: ReadOnlyObject) -> list[str]:
-    """Return the field managers of an object other than applications, except for its status."""
+    """Return the field managers of an object, except applications and writers of its status."""
     return [
         str(each.get("manager"))
         for each in _entries(found)

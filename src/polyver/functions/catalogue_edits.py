@@ -251,7 +251,7 @@ class _Edit:
             raise self.refused(fact, name, release.version, hint=hint)
 
     def _redirect(self, lineage: Lineage, old: Release, new: Release) -> None:
-        """Let versions that are to be replaced by the deprecated one be replaced by the new one."""
+        """Set `use` to the new version where other versions name the deprecated one."""
         for each in lineage:
             assert isinstance(each.version, SemVer)
             if each in (old, new) or not each.notes.use:

@@ -35,7 +35,7 @@ REPLACED_BEFORE = 730 * _DAY
 DROPPED_AFTER = _DAY
 """Longest time for which an old CA is trusted after the last leaf of it was served."""
 SETTLED_AFTER = datetime.timedelta(minutes=5)
-"""Shortest time for which it is trusted: until all clients have received the new bundle."""
+"""Shortest time for which an old CA stays trusted: until all clients have the new bundle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ SECRETS = GroupVersionResource("", "v1", "secrets")
 SEEN = "seen.polyver.dev/"
 """The prefix of annotations in which replicas record the certificate they serve, and the time."""
 NOTED_FOR = datetime.timedelta(days=2)
-"""Time for which such an annotation counts; a running replica renews it earlier."""
+"""Time for which the annotation of a replica counts; a running replica renews it earlier."""
 _NOTED_AGAIN = NOTED_FOR / 4
 _DOCUMENT = "certificates.json"
 _MOST_STEPS = 16

@@ -54,8 +54,7 @@ class RuleBlock:
     rules: tuple[ConversionRule, ...] = ()
     places: Places = (None, None)
     root: bool = False
-    """True for the rules of whole objects, which have metadata, and never lose `spec` if it is
-    empty.
+    """True for rules of whole objects: these have metadata, and `spec` stays if it becomes empty.
     """
     trivial: bool = field(init=False)
     """True if values are the same in both versions, as far as the schemas show."""
@@ -317,7 +316,7 @@ def _rooted(place: StructuralSchema | None) -> StructuralSchema | None:
 
 
 def _clear(obj: Object, path: Path) -> None:
-    """Remove the first value on the way to a path that is not an object."""
+    """Remove the first parent of a path that is not an object."""
     for name in path[:-1]:
         inside = obj.get(name, MISSING)
         if inside is not MISSING and type(inside) is not dict:

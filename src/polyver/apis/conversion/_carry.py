@@ -43,9 +43,9 @@ class PreservedFields:
 
     lost: dict[str, Lost] = field(default_factory=dict)
     was_empty: bool = False
-    """True if the object has an empty map of annotations without the preserved fields."""
+    """True if the map of annotations is empty apart from the preserved fields."""
     was_bare: bool = False
-    """True if the object has no metadata without the preserved fields."""
+    """True if the object has no metadata apart from the preserved fields."""
     unknown: str = ""
     """A string in a format that this release does not know; it is written back unchanged."""
 

@@ -65,7 +65,7 @@ class Interpreter:
     def _views(
         self, obj: Object, carry: PreservedFields, version: str
     ) -> Iterable[tuple[str, Hop[ConversionStep], Object]]:
-        """Yield each version with preserved fields, the last hop to it, and the hop's source.
+        """Yield each version with preserved fields, the last hop to it, and the object to convert.
 
         Defaults are filled in, as an API server may do so at any time.
         """

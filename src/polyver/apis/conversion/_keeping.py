@@ -45,7 +45,7 @@ class PreservedFieldsLocation(Protocol):
         ...
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """Return an object with preserved fields; if there are none, without the location."""
+        """Return an object with its preserved fields at the location, if there are any."""
         ...
 
     def may_be_in(self, top: Object) -> bool:
@@ -80,7 +80,7 @@ class PreservedInAnnotation:
         return ("metadata", "annotations", self.name)
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Return an object without preserved fields or empty annotations, and these fields."""
+        """Return an object without its preserved fields, and those; drop empty annotations."""
         metadata = obj.get("metadata")
         annotations = metadata.get("annotations") if type(metadata) is dict else None
         if type(annotations) is not dict or type(metadata) is not dict:
@@ -214,7 +214,7 @@ class PreservedFieldsStore:
         return rest, carry
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """Return an object with preserved fields; if there are none, without the location."""
+        """Return an object with its preserved fields at the location, if there are any."""
         if not carry.unknown:
             return self.place.join(obj, carry)
         return _BESIDE.join(self.place.put(obj, carry.unknown), carry)

@@ -218,7 +218,7 @@ def _to(whole: Callable[[Object, str], Object], group: str, source: str, target:
 def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
     """Return one version of each group of versions that no edge connects with the hub.
 
-    The tree reports errors in the other edges.
+    The tree reports errors in the edges.
     """
     found: list[str] = []
     reached = _reached(hub, edges)

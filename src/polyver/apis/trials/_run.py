@@ -154,7 +154,7 @@ class _Run:
             yield from self._slow(name, (version, stop, back), tries, chance)
 
     def _edges(self, version: str, tries: ConversionCache) -> Iterator[ConversionTrial]:
-        """Yield the trials of edges with functions; rules are stable by construction."""
+        """Yield trials of edges with functions; rules are stable apart from preserved fields."""
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)
             if version in ends and isinstance(edge.forward, ByFunctions):

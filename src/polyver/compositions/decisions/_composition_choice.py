@@ -76,7 +76,7 @@ class Composite:
         return [each for each in inside.get("resourceRefs") or () if each.get("name")]
 
     def written(self, **fields: Any) -> dict[str, Any]:
-        """Return a patch that sets these fields where the composite resource has such fields."""
+        """Return a patch that sets these fields under `spec` or `spec.crossplane`, as in `at`."""
         return {"spec": fields if self.at == "spec" else {INSIDE: fields}}
 
     def dependent(self, at: str, pin: Pin | None = None) -> Dependent:

@@ -89,7 +89,7 @@ def no_longer_defined(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[s
 def check_stored(
     obj: ReadOnlyObject, crd: ReadOnlyObject | None, composites: Sequence[str]
 ) -> list[Refusal]:
-    """Return a refusal if objects may be stored in removed versions; `composites` are objects."""
+    """Return a refusal if objects, named in `composites`, may be stored in removed versions."""
     dropped = no_longer_defined(obj, crd)
     if not dropped or not composites:
         return []

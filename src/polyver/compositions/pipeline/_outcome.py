@@ -178,7 +178,7 @@ def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[Desir
 
 
 def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[DesiredCondition]:
-    """Yield as Unknown the conditions that functions set in an earlier run; the pipeline failed."""
+    """Yield the conditions of functions from earlier runs as Unknown, as the pipeline failed."""
     message = "the pipeline failed before this condition was set"
     for each in mapping(composite.get("status")).get("conditions") or ():
         if each["type"] not in SYSTEM | told:

@@ -94,7 +94,7 @@ class DefinitionsPlan:
 async def plan_on(
     client: Client, definitions: Iterable[Object], applications: Iterable[Object], gate: GatePolicy
 ) -> DefinitionsPlan:
-    """Return the effects of applying these objects to a cluster, in this order."""
+    """Return the plan: the effects of applying these objects to a cluster, in this order."""
     cluster = cluster_version(await client.release())
     planner = _Planner(client, await state_on(client), gate, cluster, await client.discover())
     for each in definitions:
@@ -253,7 +253,7 @@ class _Planner:
         return self._preflight.compare(name, (), ())
 
     def _misplaced(self, application: Object, rendered: Rendered) -> list[PolyverError]:
-        """Return the errors of objects that cannot be applied, except for kinds defined here."""
+        """Return the errors of objects that cannot be applied; own kinds are allowed."""
         about = {**application, "metadata": {"uid": "", **application["metadata"]}}
         _, errors = place_all(about, rendered.outputs, lambda *named: self._kinds.get(named))
         if any(each.object["kind"] == "CustomResourceDefinition" for each in rendered.outputs):

@@ -445,7 +445,7 @@ class _Uses:
         return [settled(use, key.namespace) for use in mine]
 
     def name_all(self, key: DefinitionKey, *, wanted: bool) -> None:
-        """Set whether each change of a user triggers the definition, whose status names users."""
+        """Set whether each change of a user reconciles a definition: its status names the users."""
         (self._named.add if wanted else self._named.discard)(key)
 
     def observe_definition(

@@ -290,7 +290,7 @@ def _made(default: Any, factory: Any) -> Any:
 
 
 def maker_of(model: Any) -> Callable[[dict[str, object]], object]:
-    """Return a function that makes a model from its fields; for a TypedDict without null values."""
+    """Return a function that makes a model from its fields; a TypedDict omits optional nulls."""
     if typing.is_typeddict(model):
         needed = _needed(model)
         return lambda found: {

@@ -56,7 +56,7 @@ def _remote(
 def _on_pods(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
-    """Return such a method for one that needs nodes; it raises NoNodes if the server has none."""
+    """Do the same as `_remote`; the method raises NoNodes if the server runs no pods."""
     remote = _remote(method)
 
     @wraps(method)
@@ -71,7 +71,7 @@ def _on_pods(
 def _remote_events(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[RemoteClient, P], AsyncGenerator[T, None]]:
-    """Return such a method for an async generator of the client."""
+    """Return a method that yields the items of the client's async generator of that name."""
 
     @wraps(method)
     async def call(
@@ -155,7 +155,7 @@ def _blocking(
 def _blocking_events(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[BlockingClient, P], Iterator[T]]:
-    """Return such a method for a generator of the client; it waits for each event."""
+    """Return a method that yields the items of the client's async generator; it waits for each."""
 
     @wraps(method)
     def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> Iterator[T]:

@@ -48,7 +48,7 @@ class ExchangeTransport(Protocol):
 
     @property
     def writable(self) -> Awaitable[object] | None:
-        """The awaitable to await before the next write; None if the connection can be written."""
+        """The awaitable to await before the next write; None if no wait is needed."""
 
     def write(self, headers: bytes, body: bytes) -> None: ...
 

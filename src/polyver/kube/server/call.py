@@ -84,7 +84,8 @@ class ServerContext:
     terminating: set[str] = field(default_factory=set)
     """Namespaces whose deletion was requested; they are added before the deletion is stored.
 
-    The server refuses to create objects in them from then on.
+    The server refuses to create objects in them from then on; objects created earlier are already
+    being stored.
     """
 
     def __post_init__(self) -> None:

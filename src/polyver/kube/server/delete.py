@@ -128,7 +128,7 @@ async def _delete_once(
 
 
 async def _mark(call: Call, change: StoreWrite) -> StoreEntry:
-    """Store the deletion timestamp of an object whose deletion has to wait."""
+    """Store an object whose deletion has begun; meanwhile a namespace counts as terminating."""
     if call.resource.kind.resource != "namespaces":
         return await call.store.write(change)
     name = change.key.rpartition("/")[2]

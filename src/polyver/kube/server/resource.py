@@ -62,7 +62,7 @@ class ServedResource:
     selectable: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
     """The fields that a field selector may name, besides the name and the namespace."""
     since: int = 0
-    """The revision at which the resource was first served: watches can start from it."""
+    """The first revision from which a watch of the resource can start."""
     settled: int = 0
     """The revision from which stored objects match the current schema of the kind."""
     shapes: Mapping[str, Shape] = field(default_factory=dict)

@@ -120,7 +120,7 @@ class RevisionCaller:
         return await self._lanes.enter(key, revisions)
 
     def leave(self, key: CompositeKey, revisions: Iterable[str], asking: PipelineCalls) -> None:
-        """End a run: free its places, and wake keys that wait for a revision which answered."""
+        """End a run, and wake the keys that wait for one of the revisions that answered."""
         silent, lost = asking.silent, asking.lost
         self._lanes.leave(key, revisions, answered=asking.answered, silent=silent, lost=lost)
         # The key may have been waiting for another release that it could not move to.

@@ -212,7 +212,7 @@ class ApplicationController(Controller[Key]):
     # Moves.
 
     async def _move(self, found: Object, options: MoveOptions, key: Key) -> Requeue | None:
-        """Move an application to the releases that work for it; keep its others."""
+        """Move an application to the releases that work for it; otherwise it keeps its own."""
         failed: Mapping[MoveTarget, _Data] = failed_before(found, options.targets, options.inputs)
         again = self._is_due(key, failed) or len(failed) < len(options.targets)
         trial = MoveTrial()

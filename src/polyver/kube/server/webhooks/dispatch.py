@@ -329,7 +329,7 @@ def _unshown(problem: ApiError) -> ApiError:
 
 
 def _unshown_twice(problem: ApiError) -> ApiError:
-    """Return that error wrapped twice, as in kube-apiserver for mutating webhooks."""
+    """Return the error of `_unshown`, wrapped twice as in kube-apiserver for mutating webhooks."""
     return internal(internal(problem.message).message)
 
 
