@@ -119,7 +119,7 @@ def run(
     *,
     linger: float,
 ) -> None:
-    """Serve what is loaded until a signal arrives."""
+    """Serve the loaded conversions until a signal arrives."""
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -1,4 +1,4 @@
-"""Import a project's code to find what it declares.
+"""Import a project's code to find its declarations.
 
 Its errors are reported like any other error, with the line that raised.
 """

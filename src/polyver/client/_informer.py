@@ -1,4 +1,4 @@
-"""An informer: lists a collection, watches it from there, and lists it again when that fails."""
+"""An informer: lists a collection, watches it from there, and lists it again if the watch fails."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ _AT_ONCE = 8
 
 
 class Client(ABC):
-    """An API server as one user of it sees it. A refusal by the server is raised as an ApiError.
+    """A client of an API server for one user. Errors of the server are raised as ApiErrors.
 
     With `metadata` the answers are PartialObjectMetadata: less to send, to decode and to keep.
     """
@@ -259,7 +259,7 @@ class Client(ABC):
         await self._ask(ClientRequest("DELETE", _collection(resource, namespace), query))
 
     async def release(self) -> Object:
-        """Return what the server reports about itself: `major`, `minor`, `gitVersion` and more."""
+        """Return the version information of the server: `major`, `minor`, `gitVersion` and more."""
         return await self._ask(ClientRequest("GET", "/version"))
 
     async def discover(self) -> Discovery:

@@ -116,7 +116,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """End the processing of a key; if it was added meanwhile it waits now."""
+        """End the processing of a key; a key that was added in between waits from now on."""
         self._active.discard(key)
         if key in self._again:
             self._again.discard(key)

@@ -1,4 +1,4 @@
-"""Adoption: the number of dependents that follow a release, and of those that have it.
+"""Adoption: the number of dependents that follow a release, and the number that use it.
 
 A dependent follows a release if it moves to new releases automatically.
 """

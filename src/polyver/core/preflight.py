@@ -67,7 +67,7 @@ class FieldChange:
     is_secret: bool = False
     """True if the values are hidden, and only their presence is shown."""
     is_varied: bool = False
-    """True if the objects of a group have different values here; these are from its example."""
+    """True if the objects of a group have different values; the values are those of its example."""
 
     def __str__(self) -> str:
         if self.is_secret:

@@ -121,7 +121,7 @@ class NoMatch(PolyverError):
 
 
 class Gone(NoMatch):
-    """The requested release was removed: in which release, and by what it was replaced."""
+    """The requested release was removed; names the release of the removal, and a replacement."""
 
     reason = "Gone"
 

@@ -52,7 +52,7 @@ class Lock:
     """The only namespace that the lock covers; empty for all namespaces."""
 
     def inside(self, namespace: str) -> Lock:
-        """Return the part for one namespace; all of it if `namespace` is empty."""
+        """Return the lock of one namespace only; the whole lock if `namespace` is empty."""
         if not namespace or namespace == self.namespace:
             return self
         kept = {name: places for name, places in self.applications.items() if name[0] == namespace}

@@ -57,7 +57,7 @@ _FIRST: Final = (("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefi
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An object as part of an application, and the served kind of it."""
+    """An object as part of an application, and its kind on the server."""
 
     object: dict[str, Any]
     kind: ResourceKind

@@ -1,4 +1,4 @@
-"""Resolution of an application's references to versions, and the record of it.
+"""Resolution of an application's references to versions, and the recorded result.
 
 An application is resolved completely or not at all: if one reference cannot be resolved, none
 moves.

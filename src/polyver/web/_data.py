@@ -237,7 +237,7 @@ def _answer(found: Resolution | NoMatch) -> Data:
 
 
 def why_data(book: PageModel, where: LineageKey, place: DependentKey) -> Data | None:
-    """Return why one reference gets its release, and why no other."""
+    """Return the reasons why a reference gets its release, and no other."""
     known = book.get(where)
     asked = known.asked.get(place) if known is not None else None
     if known is None or asked is None:

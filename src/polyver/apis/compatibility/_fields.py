@@ -75,7 +75,7 @@ def _inner(
 
 
 def _fields(schema: Schema) -> Mapping[str, Schema]:
-    """Return the fields, with those that every embedded resource has."""
+    """Return the schemas of the declared fields and, in embedded resources, of standard fields."""
     fields: Mapping[str, Schema] = schema.get("properties") or {}
     if not schema.get(EMBEDDED):
         return fields

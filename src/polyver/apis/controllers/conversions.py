@@ -311,7 +311,7 @@ def _missing(before: Converter, after: Converter, crd: Object | None) -> list[st
 
 
 def _told(error: PolyverError) -> str:
-    """Return an error's message with its field and without a file, as it is about an object."""
+    """Return an error's message with the field that it names, but without a file and a line."""
     at = place_of(error)
     where, hint = f" ({at})" if at else "", f"; {error.hint}" if error.hint else ""
     return f"{error.fact}{where}{hint}"

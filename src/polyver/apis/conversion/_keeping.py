@@ -25,7 +25,7 @@ __all__ = [
 
 ANNOTATION: Final = "conversion.polyver.dev/carry"
 BESIDE: Final = f"{ANNOTATION}-beside"
-"""Preserved fields of this release, while the usual location has a format that it does not know."""
+"""Annotation for preserved fields while the usual location has fields in an unknown format."""
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
 """The limit for all annotations of an object together."""
 _FIELD_LIMIT: Final = 1024 * 1024
@@ -80,7 +80,7 @@ class PreservedInAnnotation:
         return ("metadata", "annotations", self.name)
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Return an object without its preserved fields, and those; drop empty annotations."""
+        """Return an object and its preserved fields, separated; drop empty annotations."""
         metadata = obj.get("metadata")
         annotations = metadata.get("annotations") if type(metadata) is dict else None
         if type(annotations) is not dict or type(metadata) is not dict:

@@ -148,7 +148,7 @@ class EachRule(_Nested):
     name: ClassVar[str] = "each"
     source_keys: tuple[str, ...] = ()
     target_keys: tuple[str, ...] = ()
-    """The keys that identify items, on each side; by default those of the schema."""
+    """The keys that identify items in each version; by default the list keys of the schema."""
 
     def _bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None

@@ -52,7 +52,7 @@ class ConversionRule(ABC):
         """The fields of `to` that only this rule writes."""
 
     def ports(self, *, back: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """Return the paths that it reads, and those that it writes, in a direction."""
+        """Return the paths that the rule reads in a direction, and the paths that it writes."""
         return (self.targets, self.sources) if back else (self.sources, self.targets)
 
     def bound(
@@ -87,14 +87,14 @@ class ConversionRule(ABC):
         )
 
     def guards(self, lost: Lost, values: Ports, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of lost values that it writes; `values` are those that it reads."""
+        """Yield the guards of lost values that the rule writes; `values` are those it reads."""
         for entry in lost.values():
             if "if" in entry:
                 yield entry, "if", fingerprint(values)
 
 
 def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
-    """Return the value that an entry preserves, or the given one if it preserves none."""
+    """Return the value that an entry preserves; `value` if it preserves none."""
     if "is" in entry:
         return fresh(entry["is"])
     return MISSING if "absent" in entry else value

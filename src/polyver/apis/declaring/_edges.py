@@ -136,7 +136,7 @@ class Edges:
 
 
 def _plain(hook: KindHook, source: str, target: str) -> Function:
-    """Return a function on plain data, whatever types the user's function takes and returns."""
+    """Return a function from plain data to plain data that calls a user's function."""
 
     def convert(obj: Object) -> Object:
         said = {"apiVersion": source, **obj}

@@ -249,7 +249,7 @@ class Kind:
         return read
 
     def converts(self, source: str, target: str) -> Callable[[F], F]:
-        """Connect two versions by a function for this direction; the other needs one as well.
+        """Connect two versions by a function for one direction; the other direction needs one too.
 
         It gets an object of the version's class, or a dict if its hint states it.
         """

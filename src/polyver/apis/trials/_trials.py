@@ -293,7 +293,7 @@ def _unseen(
 
 
 def _filled(value: Any) -> Any:
-    """Return a value without empty objects, which rules leave where they remove the rest."""
+    """Return a value without empty objects, which rules leave behind when they move fields."""
     if type(value) is not dict:
         return value
     kept = {name: _filled(each) for name, each in value.items()}

@@ -42,7 +42,7 @@ class Installer:
 
     client: Client
     place: str
-    """The server, and how it was found, for errors."""
+    """The server, and the source of its address, for errors."""
     tell: Callable[[str], None]
     adopt: bool = False
     patience: float = 300.0

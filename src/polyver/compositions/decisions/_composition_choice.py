@@ -293,7 +293,7 @@ def _resolved(composite: Composite, lineage: Lineage) -> Resolution:
 
 
 def references_patch(composite: Composite, composition: str, revision: str) -> dict[str, Any]:
-    """Return a merge patch that records what a composite resource uses; empty if recorded."""
+    """Return a merge patch that records the composition and revision; empty if recorded."""
     fields: dict[str, Any] = {}
     if composite.composition != composition:
         fields["compositionRef"] = {"name": composition}

@@ -72,7 +72,7 @@ def explain(
     revisions: Sequence[ReadOnlyObject],
     installed: FunctionLineages,
 ) -> CompositeExplanation:
-    """Return what a composite resource would get now from these objects."""
+    """Return the releases that a composite resource would get now from these objects."""
     try:
         chosen = choose_composition(composite, defined, candidates)
     except Refusal as refusal:

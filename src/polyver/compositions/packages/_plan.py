@@ -51,7 +51,7 @@ class FunctionPlan:
     collect: tuple[KnownFunctionRevision, ...] = ()
     postponed: tuple[Postponed, ...] = ()
     current: str = ""
-    """The revision with the desired content; empty if that is unknown."""
+    """The revision with the desired content; empty if the content is unknown."""
     selected: Selected = field(default_factory=dict)
     """The dependents that select each revision, by the revision's name."""
     refusals: tuple[Refusal, ...] = ()
@@ -106,7 +106,7 @@ def users_of(
 def results_of(
     plan: FunctionPlan, known: Iterable[KnownFunctionRevision]
 ) -> list[KnownFunctionRevision]:
-    """Return the revisions after a plan was carried out."""
+    """Return the revisions as they are after a plan was carried out."""
     found = {each.name: each for each in known}
     made = (plan.create,) if plan.create else ()
     found |= {each.name: each for each in (*made, *plan.changes)}

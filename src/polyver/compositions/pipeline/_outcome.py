@@ -45,10 +45,10 @@ _FIRST = 3
 
 @dataclass(frozen=True, slots=True)
 class PipelineOutcome:
-    """The result of a run, in the order in which it is carried out.
+    """The result of a run: the changes to make, in this order.
 
-    Unwanted objects are deleted first, then `references` are stored, then objects are applied:
-    whenever it is interrupted, each existing object has a reference.
+    Unwanted objects are deleted first, then `references` are stored, then objects are applied: so
+    after an interruption each existing object has a reference.
     """
 
     remove: tuple[RemovedResource, ...] = ()
@@ -67,7 +67,7 @@ class PipelineOutcome:
     context: dict[str, Any] | None = None
     ttl: float | None = None
     failure: PipelineFailure | None = None
-    """Reason why nothing is carried out."""
+    """Reason why no change is made."""
     updated: DesiredCondition | None = None
     """The condition `Updated`, if it must be set."""
 

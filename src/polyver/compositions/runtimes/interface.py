@@ -59,7 +59,7 @@ class ServingStatus:
     """The state of a desired revision."""
 
     endpoint: str = ""
-    """HOST:PORT while it answers there; http://HOST:PORT without TLS."""
+    """HOST:PORT at which the revision answers, or http://HOST:PORT without TLS; else empty."""
     reason: Reason = "Starting"
     message: str = ""
 

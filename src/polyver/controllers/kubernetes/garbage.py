@@ -43,7 +43,7 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["EVENTS", "GarbageCollector"]
 
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-"""Excluded: there are many, they are short-lived, and never owned."""
+"""Events are not watched: they are many and short-lived, and never have owners."""
 
 _WATCHED = ("delete", "list", "watch")
 _SOON, _LATER = Requeue(after=1.0), Requeue(after=60.0)
@@ -134,7 +134,7 @@ class GarbageCollector(Controller[str]):
         return _SOON if all(_is_watched(owner.kind) for owner in unobserved) else _LATER
 
     async def _look(self, key: str, found: CollectionPlan) -> dict[str, ObjectIdentity]:
-        """Read owners that the graph does not know (yet) from the server."""
+        """Read owners that are not in the graph, or not yet, from the server."""
         item = self._graph.nodes.get(key)
         seen: dict[str, ObjectIdentity] = {}
         for owner, kind in found.look:

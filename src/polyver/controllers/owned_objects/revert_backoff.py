@@ -20,7 +20,7 @@ class RevertBackoff(Generic[K]):
     """For each key, the time at which it may be reverted again."""
 
     def __init__(self, clock: Clock, backoff: Backoff, *, quiet: float) -> None:
-        """Take `quiet`: after so many seconds without a revert, a key starts anew."""
+        """Take `quiet`: after this many seconds without a revert, a key's back-off restarts."""
         self._clock = clock
         self._backoff = backoff
         self._quiet = quiet

@@ -77,7 +77,7 @@ class EngineFailed(PolyverError):
 
 
 class _Rendering:
-    """One template with its input: a few runs of the program on nearly the same text."""
+    """Renders one template with its input, by a few runs of the program on nearly the same text."""
 
     def __init__(self, cue: CueEngine, template: str, given: TemplateInput, seconds: float) -> None:
         self._cue = cue

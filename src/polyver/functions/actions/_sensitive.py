@@ -1,4 +1,4 @@
-"""Sensitive outputs, which must not be in a status, and their masks there.
+"""Sensitive outputs, which must not be in a status, and the masks that replace them.
 
 An output is sensitive if its function or its phase declares it, or if it contains a value of a
 Secret.

@@ -161,7 +161,7 @@ class _Worker:
         self._tasks = [asyncio.create_task(each) for each in reading]
 
     async def stop(self, grace: float) -> None:
-        """Ask the function to end, and wait for the grace period."""
+        """Request that the function ends, and wait for the grace period."""
         self.send(encode_line({"stop": True}))
         await asyncio.wait({self._ended}, timeout=grace)
 

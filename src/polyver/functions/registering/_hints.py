@@ -168,7 +168,7 @@ def _takes_none(hint: Any) -> bool:
 def field_of(
     python: str, hint: Any, default: Any, at: str, names: Mapping[str, Any]
 ) -> ArgumentField:
-    """Return an argument, or a field of a model; one that may be None is optional."""
+    """Return an argument, or a field of a model; a field that may be None is optional."""
     place = f"{at}, argument {python}"
     marks = _marks(hint)
     alias = next((each.name for each in marks if isinstance(each, Alias)), "")
@@ -243,7 +243,7 @@ def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[Argu
 
 
 def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the hints of a function or a class, with names of its own module."""
+    """Return the resolved hints of a function or a class; `names` are those of its module."""
     is_here = getattr(declared, "__module__", None) == names.get("__name__")
     try:
         return typing.get_type_hints(

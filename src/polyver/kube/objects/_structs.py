@@ -294,7 +294,7 @@ def _embedded(shape: Shape, key: str) -> list[str]:
 
 
 def _ignores_null(shape: Shape, key: str) -> bool:
-    """Report whether null leaves a field unchanged: one that is no pointer, list or mapping."""
+    """Report whether null leaves a field unchanged: it is no pointer, list or mapping."""
     if key in shape.omits:
         return shape.fields[key].type not in ("object", "array")
     return shape.absent.get(key) is not None

@@ -276,7 +276,7 @@ def _rules_of(user: User) -> Iterator[_Rule]:
 
 
 def may(user: User, wanted: AuthorizationAttributes) -> bool:
-    """Report whether a user may do something.
+    """Report whether a user is authorized for an action.
 
     >>> may(VIEWER, AuthorizationAttributes("list", resource="pods"))
     True
@@ -287,7 +287,7 @@ def may(user: User, wanted: AuthorizationAttributes) -> bool:
 
 
 def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
-    """Return the error for a user who may not do something.
+    """Return the error for a user who is not authorized for an action.
 
     >>> print(refusal(ANONYMOUS, AuthorizationAttributes("get", path="/metrics")))
     forbidden: User "system:anonymous" cannot get path "/metrics"

@@ -39,7 +39,7 @@ class KindRules:
         """Change a valid object to the form that kube-apiserver stores, or returns after a read."""
 
     def prepare_create(self, obj: Object) -> None:
-        """Set the fields that the server sets, and clear those that only it may set."""
+        """Set the fields that the server sets, and clear fields that only the server may set."""
 
     def prepare_update(self, obj: Object, old: Object) -> None:
         """Set and clear fields of an update in the same way as `prepare_create`."""

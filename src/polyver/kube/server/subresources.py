@@ -30,7 +30,7 @@ class _ShownWhole:
 
 @dataclass(frozen=True, slots=True)
 class WholeObjectView(_ShownWhole):
-    """The object itself; a write leaves a status with its own path as it is."""
+    """The whole object; a write does not change the status if it is a subresource."""
 
     rules: KindRules
     name: str = ""

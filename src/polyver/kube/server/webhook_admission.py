@@ -1,4 +1,4 @@
-"""The calls of admission webhooks in a write: what they receive, and what is used of their changes.
+"""The calls of admission webhooks in a write: their input, and the changes that are accepted.
 
 They are called after the admission chain of this process. Changes by a webhook must be as valid as
 a request.

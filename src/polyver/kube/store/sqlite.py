@@ -367,7 +367,7 @@ def _end(database: apsw.Connection, how: str) -> None:
 
 
 def _probe(writing: _Writing) -> None:
-    """Make a test write, which nobody reads."""
+    """Make a test write, to find out whether the disk works."""
     writing.database.execute(
         "insert into facts values ('probed', 1) on conflict do update set value = value + 1"
     )

@@ -34,7 +34,7 @@ class RegexpNode:
         return 1
 
     def is_anchored(self) -> bool:
-        """Report whether it can match only at the beginning of a string."""
+        """Report whether the node can match only at the beginning of a string."""
         return False
 
 
@@ -153,7 +153,7 @@ def _is_bounded(tree: RegexpNode, length: int) -> bool:
 
 
 def may_be_empty(tree: RegexpNode) -> bool:
-    """Report whether it can match the empty string."""
+    """Report whether the tree can match the empty string."""
     match tree:
         case SingleCharacter():
             return False
@@ -169,7 +169,7 @@ def may_be_empty(tree: RegexpNode) -> bool:
 
 
 def repeats_nothing(tree: RegexpNode) -> bool:
-    """Report whether it repeats a part that may be empty, where Python's `re` and Go differ."""
+    """Report whether a part that may be empty is repeated: Python's `re` and Go differ then."""
     match tree:
         case Concatenation(parts) | Branch(parts):
             return any(map(repeats_nothing, parts))

@@ -164,7 +164,7 @@ def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_R
 def _now(
     known: Functions, phase: Phase, preferred: str
 ) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-    """Return the version that a phase would get now, why, and why no other."""
+    """Return the version that a phase would get now, the reason, and the rejected versions."""
     try:
         found = resolution_of(known, phase, preferred=preferred)
     except PolyverError as error:

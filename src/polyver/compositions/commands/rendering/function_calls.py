@@ -117,7 +117,7 @@ class FunctionServer:
         return reached(known.name, str(address), trust)
 
     def asking(self, seconds: float) -> _Asking:
-        """Return a callable that calls these functions until a time in so many seconds."""
+        """Return a callable that calls these functions, and times out after so many seconds."""
         now = asyncio.get_running_loop().time()
         return _Asking(self._caller, self._endpoints, self.answers, seconds, now + seconds)
 

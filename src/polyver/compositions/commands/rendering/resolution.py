@@ -280,7 +280,7 @@ def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> Known
 
 
 def read_choices(texts: Iterable[str]) -> dict[str, str]:
-    """Parse `--revision`: the revision of a function that is called, whatever the steps select."""
+    """Parse `--revision`: the revision of each function to call instead of the steps' choice."""
     found: dict[str, str] = {}
     for text in texts:
         function, _, revision = text.partition("=")

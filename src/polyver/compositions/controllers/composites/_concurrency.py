@@ -69,7 +69,7 @@ class _Suspect:
 @dataclass(slots=True)
 class _ConcurrencyLimit(Generic[K]):
     inside: dict[K, float] = field(default_factory=dict)
-    """Keys that call the revision, and the time since which they do."""
+    """Keys that are calling the revision, and the time at which each of them began."""
     parked: OrderedDict[K, None] = field(default_factory=OrderedDict)
     """Keys that found no room and wait to be woken."""
     called: set[K] = field(default_factory=set)

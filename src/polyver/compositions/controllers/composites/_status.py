@@ -100,7 +100,7 @@ class CompositeStatusWriter:
         *,
         published: bool,
     ) -> Object:
-        """Set the status after a run; `published` means that its Secret changed."""
+        """Set the status after a run; `published` means that the connection Secret changed."""
         now = timestamp(self._clock)
         status = dict(outcome.status)
         before = (found.get("status") or {}).get("connectionDetails")

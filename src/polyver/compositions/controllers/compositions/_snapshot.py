@@ -57,7 +57,7 @@ class ClientCompositionLookup:
         self._client = client
 
     async def crd(self, definition: str) -> Object | None:
-        """Return the CustomResourceDefinition of a definition, whoever owns it, or None."""
+        """Return the CustomResourceDefinition of a definition, with any owner, or None."""
         return await find(self._client, CRDS, definition)
 
     async def revisions(self, composition: str) -> list[Object]:

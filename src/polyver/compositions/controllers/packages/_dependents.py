@@ -36,7 +36,7 @@ _PAGE = 500
 
 
 class Users(Protocol):
-    """Knows the users of functions."""
+    """Finds the users of functions."""
 
     async def uses(self, function: str) -> Sequence[StepFunctionUse]:
         """Return the steps that call a function, in revisions that are in use or the newest."""

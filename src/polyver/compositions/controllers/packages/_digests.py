@@ -60,7 +60,7 @@ class _Asked:
 
 
 class Digests:
-    """Asks a runtime for digests, and wakes the function when one is known."""
+    """Computes digests by a runtime, and wakes the function when its digest is known."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Runs one program while the process that asked for it lives, and ends all of it afterwards.
+"""Runs one program while its owner process lives, then ends the program and its descendants.
 
 This is a separate process, because nothing inside a process survives its kill -9. On Linux it is
 the subreaper of the program's orphaned descendants, so that it can end these as well.

@@ -412,9 +412,10 @@ class ApplicationController(Controller[Key]):
         )
 
     async def _release(self, found: Object, key: Key) -> Requeue | None:
-        """Remove the finalizer of an application, after the objects and revisions of it.
+        """Delete an application's objects and revisions, then remove its finalizer.
 
-        Garbage collection deletes the objects that it owns.
+        Only objects in other namespaces are deleted here; garbage collection deletes those that the
+        application owns.
         """
         if not has_finalizer(found, RECORDED):
             return None

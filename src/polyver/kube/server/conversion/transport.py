@@ -213,7 +213,7 @@ class Transport:
 
 
 async def post_with_retries(transport: Transport, body: bytes, *, until: float) -> WebhookResponse:
-    """Post a body, repeat when the webhook asks for a retry, and return the last response."""
+    """Post a body; repeat the request if the webhook requests a retry. Return the last response."""
     answer = await transport.post(body, until=until)
     for _ in range(_MOST_RETRIES):
         if (wait := retry_after(answer)) is None:

@@ -188,7 +188,7 @@ class WebhookConversion:
         return review.converted(answer.body)
 
     async def _post(self, body: bytes) -> WebhookResponse:
-        """Return the response, with retries if the webhook asks for them, until the timeout."""
+        """Return the response, with retries until the timeout if the webhook requests them."""
         if self._service:
             raise no_service(self._address, self._service["name"], self._timeout)
         until = asyncio.get_running_loop().time() + self._timeout
