@@ -1,4 +1,4 @@
-"""The page's source of definitions, as lineages, and of applications, as their users."""
+"""The page's source for definitions (as lineages) and for applications (as their users)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's source of functions, as lineages, of their users, and of runs of ActionSets."""
+"""The page's source for functions (as lineages), for their users, and for runs of ActionSets."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ class KeyedRule(_Nested):
         return {self.key: name} | ({self.value: value} if self.value else value)
 
     def _fits(self, value: Any) -> bool:
-        """Report whether a value of the map can be the rest of an item."""
+        """Report whether a value of the map can become an item: it must not have the key field."""
         return bool(self.value) or (type(value) is dict and self.key not in value)
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:

@@ -1,4 +1,4 @@
-"""Checks which blueprints that follow the stable version a promotion would break.
+"""Finds the blueprints that follow the stable version and that a promotion would break.
 
 Functions of blueprints are not pure, so the check runs none of them: it compares their arguments,
 and the outputs that templates read.

@@ -36,7 +36,7 @@ _Name = tuple[str, str]
 
 
 class RenderingTimeout(PolyverError):
-    """A rendering took too long, or was not started because its template recently did."""
+    """A rendering took too long, or was not started because its template took too long recently."""
 
     reason = "TookTooLong"
 
