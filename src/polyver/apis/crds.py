@@ -50,7 +50,7 @@ def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[st
 
 
 def _said(data: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Return data with more fields; empty ones are left out."""
+    """Return data with more fields, except those that are empty."""
     return data | {name: value for name, value in more.items() if value not in ("", None, [], {})}
 
 

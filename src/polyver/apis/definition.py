@@ -99,10 +99,12 @@ class Definition:
     versions: tuple[DefinedVersion, ...]
     scope: Scope = "Namespaced"
     strategy: Literal["None"] | None = None
-    """The string "None": versions differ only in apiVersion. None: by webhook, or not stated."""
+    """The strategy: the string "None" if only apiVersion changes; None for a webhook, or if not
+    stated.
+    """
     webhook: Webhook | None = None
     hub: str = ""
-    """The version between the others; by default the storage version."""
+    """The version through which the others are converted; by default the storage version."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     place: str = field(default="", compare=False)

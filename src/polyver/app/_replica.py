@@ -49,7 +49,8 @@ _CONVERSIONS = (CONVERSIONS.group, CONVERSIONS.kind)
 _LEASE = "polyver"
 _CERTIFICATES = "polyver-webhook"
 _SETTLE = 1.0
-"""Seconds in which a new Conversion is only served: the other replicas see it in this time."""
+"""Seconds between serving a new Conversion and writing it to its CRD: all replicas serve it then.
+"""
 _GRACE_PERIOD = 20.0
 
 
@@ -84,9 +85,9 @@ class Replica:
     kinds: int
     leadership: Leadership
     failed: asyncio.Task[None]
-    """Ends only if the controllers cannot continue."""
+    """A task that ends only if the controllers cannot continue."""
     retire: Callable[[], Awaitable[None]]
-    """Report not ready and stop the controllers, while reviews are still answered."""
+    """Reports not ready and stops the controllers; reviews are still answered."""
 
 
 @asynccontextmanager

@@ -51,7 +51,7 @@ class RunningWebhook:
     """The number of kinds that it converts."""
     admitted: int
     drain: Callable[[], None]
-    """Report not ready, while everything is still answered."""
+    """Reports not ready; everything is still answered."""
 
 
 @asynccontextmanager

@@ -33,7 +33,7 @@ _USUAL = "apis"
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class CapabilityOptions:
-    """Which capabilities there are, and what they are told.
+    """The options that enable and configure the capabilities of a control plane.
 
     Attributes
     ----------

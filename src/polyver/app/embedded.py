@@ -80,7 +80,7 @@ class Embedded:
     credentials: Credentials
     kubeconfig: Path
     context: str
-    """The current context of that kubeconfig."""
+    """The current context of the kubeconfig."""
     api: Handler
     page: str = ""
     """The address of the page, with its token."""
@@ -137,7 +137,7 @@ async def embedded(
 
 @dataclass(slots=True)
 class _Behind:
-    """The controllers of a pipeline, once they run."""
+    """The controllers that run with a pipeline; None before they start."""
 
     engine: ControllerManager | None = None
 
@@ -277,7 +277,7 @@ def _problem_of(api: Handler) -> str:
 
 
 def _problem(store: Store) -> str:
-    """Return why the server is not ready; empty again after a successful write."""
+    """Return the reason why the server is not ready; empty if the store works."""
     try:
         _ = store.revision
     except Exception as error:

@@ -129,7 +129,7 @@ async def _run(settings: ReplicaSettings, linger: float) -> None:
     ended = signalled()
     async with replica(settings) as running:
         _announce(running, settings)
-        # What is loaded now stays; the garbage collector need not scan it repeatedly.
+        # Loaded objects stay; the garbage collector need not scan them repeatedly.
         gc.collect()
         gc.freeze()
         over: set[asyncio.Future[Any]] = {ended, running.failed}

@@ -119,7 +119,7 @@ def run(
     *,
     linger: float,
 ) -> None:
-    """Serve what is loaded until a signal arrives."""
+    """Serve the loaded conversions until a signal arrives."""
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -137,7 +137,7 @@ async def _serve(
     ended = signalled()
     async with webhook(settings, load, changes) as running:
         _announce(running, settings)
-        # What is loaded now stays; the garbage collector need not scan it repeatedly.
+        # Loaded objects stay; the garbage collector need not scan them repeatedly.
         gc.collect()
         gc.freeze()
         number = await ended

@@ -149,7 +149,7 @@ async def _serve(settings: EmbeddedSettings, manifests: Sequence[Manifest]) -> N
     began = time.monotonic()
     ended = signalled()
     async with embedded(settings) as running:
-        # What is loaded now stays; the garbage collector need not scan it repeatedly.
+        # Loaded objects stay; the garbage collector need not scan them repeatedly.
         gc.freeze()
         # A list makes and drops tens of thousands of objects, none of which hold each other.
         gc.set_threshold(20_000, 10, 10)

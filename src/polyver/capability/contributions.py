@@ -45,20 +45,20 @@ class Contribution:
     """The contribution of one capability to a control plane."""
 
     kinds: tuple[Kind, ...]
-    """Its kinds, which are served like those of users."""
+    """The kinds of the capability, which are served like those of users."""
     links: Callable[[Client], list[Admission]]
-    """Returns its admission plugins."""
+    """Returns the admission plugins of the capability."""
     wanted: tuple[AdmissionRegistration, ...]
-    """The admission registrations of these, in addition to those of every kind in Python."""
+    """The admission registrations of the plugins, in addition to those of all kinds in Python."""
     controllers: Callable[[Client], list[Controller[Any]]]
-    """Returns its controllers."""
+    """Returns the controllers of the capability."""
     rights: tuple[Right, ...]
-    """The permissions that these need on a cluster."""
+    """The cluster-wide permissions that the controllers and plugins need."""
     rights_inside: tuple[Right, ...] = ()
-    """The permissions that they need in the namespace of the installation."""
+    """The permissions that controllers and plugins need in the installation's namespace."""
     namespaces: tuple[str, ...] = ()
     """The namespaces that must exist."""
     documents: Mapping[str, bytes] = field(default_factory=dict)
     """JSON documents, by their paths on the embedded server and on replicas."""
     source: Callable[[], PageSource] | None = None
-    """Returns its part of the page; called when the page is first opened."""
+    """Returns the part of the page for the capability; called when the page is first opened."""

@@ -10,7 +10,7 @@ from polyver.kube.objects import Document
 
 
 class Refusal(PolyverError):
-    """An error that refuses something a user wrote; `reason` is the reason of a condition."""
+    """An error that refuses an object or a field of a user; `reason` is a condition's reason."""
 
     def __init__(self, reason: str, fact: str, *, at: str = "", hint: str = "") -> None:
         super().__init__(fact, at=at, hint=hint)
@@ -31,9 +31,9 @@ class FoundLineage:
 
     lineage: Lineage
     policies: tuple[Policy, ...]
-    """The first is the default."""
+    """The policies; the first one is the default."""
     path: str
-    """The name that distinguishes it: `ComponentDefinition/vela-system/webservice`."""
+    """The unique name of the lineage: `ComponentDefinition/vela-system/webservice`."""
 
 
 @dataclass(frozen=True, slots=True)

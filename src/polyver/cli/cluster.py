@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, dict[str, Any]]]:
-    """Return the server of a context, and those of the named CRDs that it has."""
+    """Return the server of a context, and the named CRDs that exist there, by name."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -59,7 +59,10 @@ def documents_on(context: str, resources: Sequence[GroupVersionResource]) -> lis
 def object_on(
     context: str, resource: GroupVersionResource, name: str, namespace: str
 ) -> tuple[ClusterAccess, dict[str, Any] | None]:
-    """Return one object, or None; by default from the namespace of the context."""
+    """Return the access to a cluster, and one object or None.
+
+    The default namespace is that of the context.
+    """
     from polyver.client import find
     from polyver.client.cluster import ClusterClient, find_access
 

@@ -1,4 +1,4 @@
-"""Import a project's code to find what it declares.
+"""Import a project's code to find its declarations.
 
 Its errors are reported like any other error, with the line that raised.
 """
@@ -92,7 +92,7 @@ def imported(name: str) -> ModuleType:
 
 
 def _loaded(path: Path, name: str) -> ModuleType:
-    """Load the module of a file whose name would import another module."""
+    """Load a module from its file, because an import by name would load another module."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None

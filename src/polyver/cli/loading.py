@@ -120,7 +120,7 @@ class _Strict:
 
 
 def _composite_kind(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """Yield the group and kind that a controller serves for a CompositeResourceDefinition."""
+    """Yield the group and kind that a CompositeResourceDefinition defines."""
     match manifest.document.value:
         case {"spec": {"group": str(group), "names": {"kind": str(kind)}}}:
             if manifest.head.kind == _COMPOSITE_DEFINITION:

@@ -64,7 +64,7 @@ async def replace_for(
 def handed_over(
     obj: Object, owner: Owner | None, manager: str, annotations: frozenset[str]
 ) -> Object | None:
-    """Return an object whose spec belongs to its owner again; None if nothing has to change."""
+    """Return an object whose spec belongs to its former owner; None if nothing has to change."""
     entries = [*(obj["metadata"].get("managedFields") or ())]
     mine = next((each for each in entries if _is_mine(each, manager)), None)
     if owner is None or mine is None or "f:spec" not in mine["fieldsV1"]:
@@ -87,7 +87,7 @@ def _is_mine(entry: Object, manager: str) -> bool:
 
 
 def _parted(fields: Mapping[str, Any], annotations: frozenset[str]) -> tuple[Object, Object]:
-    """Split fields into those of the spec's owner, and the rest."""
+    """Split fields into those to hand over (the spec and some annotations), and the rest."""
     given: Object = {"f:spec": fields["f:spec"]}
     kept = {name: inside for name, inside in fields.items() if name != "f:spec"}
     metadata = dict(kept.get("f:metadata") or {})

@@ -1,4 +1,4 @@
-"""The client of an API server that controllers use, and what it exchanges."""
+"""The client of an API server that controllers use, and the values that it exchanges."""
 
 from polyver.client._clock import Backoff, Clock, SystemClock, Timer, chance, sleep, timestamp
 from polyver.client._informer import Change, Informer, Key

@@ -72,7 +72,7 @@ class Backoff:
     most: float = 30.0
     factor: float = 2.0
     jitter: float = 0.5
-    """The largest part that is subtracted, so that clients that failed together retry apart."""
+    """The largest share of a delay that is subtracted, so that clients do not retry together."""
 
     def delay(self, failures: int, *, spread: float) -> float:
         """Return the delay after a number of failures in a row; `spread` is random, from 0 to 1."""

@@ -130,7 +130,7 @@ class _PlainGroup(Struct, rename="camel"):
 
 class _PlainGroups(Struct):
     versions: tuple[str, ...] = ()
-    """The versions of the core group, which has a document of its own."""
+    """The versions of the core group; only the document of `/api` has this field."""
     groups: tuple[_PlainGroup, ...] = ()
 
 

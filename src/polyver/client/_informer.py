@@ -1,4 +1,4 @@
-"""An informer: lists a collection, watches it from there, and lists it again when that fails."""
+"""An informer: lists a collection, watches it from there, and lists it again if the watch fails."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class Informer(Generic[T]):
     ) -> None:
         self.resource = resource
         self.known: dict[Key, T] = dict(known or {})
-        """The last reported state; one that replaces another informer starts with its state."""
+        """The last reported state of each object; it may be taken over from another informer."""
         self.synced = asyncio.Event()
         """Set when the whole collection has been read for the first time."""
         self.relists = 0
         self.problem: Exception | None = None
-        """The error that currently stops it; None if it works."""
+        """The error that stops the informer at the moment; None if it works."""
         self._client = client
         self._keep = keep
         self._handler = handler
@@ -130,7 +130,7 @@ class Informer(Generic[T]):
         self.synced.set()
 
     async def _replace(self, found: dict[Key, T]) -> None:
-        """Report the differences from before; an object that is not in the list is gone."""
+        """Report the differences between the known objects and a new list."""
         for key in [key for key in self.known if key not in found]:
             await self._tell(key, None)
         for number, (key, after) in enumerate(found.items()):

@@ -59,7 +59,7 @@ _AT_ONCE = 8
 
 
 class Client(ABC):
-    """An API server as one user of it sees it. A refusal by the server is raised as an ApiError.
+    """A client of an API server for one user. Errors of the server are raised as ApiErrors.
 
     With `metadata` the answers are PartialObjectMetadata: less to send, to decode and to keep.
     """
@@ -111,7 +111,7 @@ class Client(ABC):
         more: str = "",
         metadata: bool = False,
     ) -> Listing:
-        """Return the objects of a namespace or of all; `more` of an earlier page continues it."""
+        """Return the objects of one namespace or of all; `more` requests the next page."""
         query = _query(
             labelSelector=labels,
             fieldSelector=fields,
@@ -179,7 +179,7 @@ class Client(ABC):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Replace an object or a subresource; with a resourceVersion, only that state of it."""
+        """Replace an object or a subresource; with a resourceVersion, only in that state."""
         path = _path_of(resource, content, subresource)
         return await self._write("PUT", path, content, _writing(manager, dry_run))
 
@@ -227,7 +227,7 @@ class Client(ABC):
         grace: int | None = None,
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object; with a uid or a resourceVersion, only that one.
+        """Delete an object; with a uid or a resourceVersion, only if the object still has it.
 
         Return the object while finalizers keep it, else mostly a Status.
         """
@@ -259,7 +259,7 @@ class Client(ABC):
         await self._ask(ClientRequest("DELETE", _collection(resource, namespace), query))
 
     async def release(self) -> Object:
-        """Return what the server reports about itself: `major`, `minor`, `gitVersion` and more."""
+        """Return the version information of the server: `major`, `minor`, `gitVersion` and more."""
         return await self._ask(ClientRequest("GET", "/version"))
 
     async def discover(self) -> Discovery:
@@ -268,7 +268,7 @@ class Client(ABC):
         return Discovery(core.kinds + named.kinds, {**core.failures, **named.failures})
 
     async def _discover(self, path: str) -> Discovery:
-        """Return the kinds below a root; with an ETag, an unchanged document is not sent again."""
+        """Return the kinds of `/api` or `/apis`; an unchanged document is not sent again (ETag)."""
         tag, known = self._known.get(path, ("", Discovery()))
         ask = ClientRequest("GET", path, accept=_GROUPS, tag=tag)
         answer = await self._send(ask)
@@ -350,9 +350,9 @@ def _collection(resource: GroupVersionResource, namespace: str) -> str:
 def path_of(
     resource: GroupVersionResource, name: str, namespace: str, subresource: str = ""
 ) -> str:
-    """Return the path of an object; a name that no object can have is an ApiError 404.
+    """Return the path of an object; raise an ApiError 404 for an impossible name.
 
-    Names come from users. A server would answer the same: there is no object of that name.
+    Names come from users. A server would also answer that there is no object of that name.
     """
     for text in (name, *([namespace] if namespace else ())):
         if problem := _problem(text):

@@ -17,7 +17,7 @@ _LONGEST: Final = 128
 
 
 def manager_for(family: str, kind: str, uid: str) -> str:
-    """Return the field manager of one owner among those of a family.
+    """Return the name of the field manager that a family of managers uses for one owner.
 
     >>> manager_for("polyver-composites", "Shop", "7d3a")
     'polyver-composites-shop-7d3a'

@@ -13,9 +13,9 @@ __all__ = ["DirectClient"]
 
 
 class DirectClient(Client):
-    """Asks the server in this process as a certain user; see `polyver.client.Client`.
+    """Sends requests to the server in this process as one user; see `polyver.client.Client`.
 
-    Its creator passes `kinds_changed` to the server, to be called when kinds change; without that,
+    Its creator passes `kinds_changed` to the server, to be called when kinds change. Otherwise
     changes are found by polling every `interval` seconds.
     """
 

@@ -36,7 +36,7 @@ def distinct(known: Iterable[T]) -> dict[str, T]:
     """Return revisions by name, with distinct numbers.
 
     Two revisions can have the same number if two controllers ran at the same time for a moment. The
-    first one here keeps it; the others get new numbers.
+    first revision keeps the number; the others get new numbers.
     """
     found: dict[str, T] = {}
     numbers: set[int] = set()

@@ -1,6 +1,6 @@
 """The loop that runs every controller, and the controllers that every control plane has.
 
-Those of a capability are in its package, and are loaded with it.
+The controllers of a capability are in its package, and are loaded with it.
 """
 
 from polyver.controllers._engine import ControllerManager

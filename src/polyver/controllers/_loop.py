@@ -56,7 +56,7 @@ class Loop(Generic[K]):
         self.ready = asyncio.Event()
         """Set when everything that the controller watches has been read for the first time."""
         self.begin = asyncio.Event()
-        """Set when work may begin: when it is ready, or has waited long enough for that."""
+        """Set when work may begin: the controller is ready, or has waited for that long enough."""
 
     @property
     def metrics(self) -> LoopMetrics:
@@ -65,7 +65,7 @@ class Loop(Generic[K]):
         return self._metrics
 
     def wait_for(self, source: Hashable) -> None:
-        """Add a source; until it has been read completely the controller is not synced."""
+        """Add a source; the controller is not synced until the source has been read completely."""
         self._unsynced.add(source)
         self.controller.synced = False
 

@@ -25,9 +25,9 @@ class QueueClosed(PolyverError):
 class WorkQueue(Generic[K]):
     """Keys that wait, that are scheduled for later, and that are being processed.
 
-    A key that is added while it waits is there already; one that is added while it is processed
-    waits from the moment that processing is done. So at any time a key is processed at most once,
-    and after the last change it is processed at least once.
+    Adding a key that already waits changes nothing. A key that is added while it is being processed
+    waits until that is done. So a key is never processed twice at the same time, and is processed
+    at least once after its last change.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """End the processing of a key; if it was added meanwhile it waits now."""
+        """End the processing of a key; a key that was added in between waits from now on."""
         self._active.discard(key)
         if key in self._again:
             self._again.discard(key)

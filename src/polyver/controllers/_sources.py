@@ -31,7 +31,7 @@ _BACKOFF = Backoff(first=0.1, most=30.0)
 
 
 class _Place(NamedTuple):
-    """The key by which watches share an informer: the same objects, and the same data kept."""
+    """The key of a shared informer: watches with the same objects and `keep` share one."""
 
     resource: GroupVersionResource
     keep: Callable[[ResourceKind, Object], Any]
@@ -118,7 +118,7 @@ class SharedInformers:
             await self._stop()
 
     async def _follow_controllers(self) -> None:
-        """Adapt the informers when controllers want to watch other kinds."""
+        """Start and stop informers when the watches of controllers select other kinds."""
         while True:
             await self._anew.wait()
             self._anew.clear()
@@ -164,7 +164,7 @@ class SharedInformers:
         return wanted
 
     def _vanished(self, wanted: _Wanted, discovery: Discovery) -> list[_Place]:
-        """Return the informers not needed any more; a kind with a discovery error is kept."""
+        """Return the informers that are not needed; an informer of a kind with an error is kept."""
         return [
             place
             for place, source in self._running.items()
@@ -174,9 +174,9 @@ class SharedInformers:
     async def _start(
         self, place: _Place, kind: ResourceKind, subscribers: list[_Subscriber]
     ) -> None:
-        """Start an informer; it takes over the state of one for another version of the kind.
+        """Start an informer with the known objects of one for another version of the kind.
 
-        So objects that were deleted in between are found to be missing, and reported.
+        So it reports objects that were deleted in between.
         """
         before = await self._predecessor(place)
         informer = Informer[Any](
@@ -252,6 +252,6 @@ async def _settle(source: _Source) -> None:
 
 
 def _unsubscribe(source: _Source) -> None:
-    """Let no loop wait for this source any more."""
+    """Stop all loops from waiting for this source."""
     for subscriber in source.subscribers:
         subscriber.loop.settle(source.place)

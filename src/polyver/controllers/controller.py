@@ -112,7 +112,7 @@ class Controller(ABC, Generic[K]):
         """Bring the actual state to the desired state; an exception means to try again later."""
 
     async def close(self) -> None:
-        """Release what it still uses, when the manager stops."""
+        """Release the resources of the controller when the manager stops."""
 
     def discovered(self, discovery: Discovery) -> Iterable[K]:
         """Record the kinds that are served now, and return the keys that this affects."""

@@ -35,7 +35,7 @@ class Events:
         type: Literal["Normal", "Warning"] = "Normal",  # noqa: A002
         once: str = "",
     ) -> None:
-        """Write an Event about an object, unless it exists; `once` or the message identifies it."""
+        """Write an Event about an object, unless one with the same `once` or message exists."""
         metadata = about["metadata"]
         namespace = metadata.get("namespace", "default")
         named = once or f"{reason}\n{message}"

@@ -25,26 +25,26 @@ LEASES = GroupVersionResource("coordination.k8s.io", "v1", "leases")
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The timing of a lease."""
+    """The time limits of a lease."""
 
     seconds: float = 15.0
-    """Others may take it after so many seconds without a renewal."""
+    """Seconds without a renewal after which another replica may take the lease."""
     give_up: float = 10.0
-    """The leader stops acting after so many seconds without a response."""
+    """Seconds without a response after which the leader stops its work."""
     every: float = 2.0
     """Seconds between two renewals, or two checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ObservedLease:
-    """A lease when it was last seen to change, and the time of that, by our own clock."""
+    """A lease as of its last observed change, and the time of the change by our own clock."""
 
     spec: dict[str, Any]
     at: float
 
     @property
     def until(self) -> float:
-        """The time at which others may take it."""
+        """The time after which another replica may take the lease."""
         return self.at + float(self.spec.get("leaseDurationSeconds") or 0)
 
 
@@ -210,7 +210,7 @@ class Leadership:
             raise
 
     async def _keep(self) -> None:
-        """Renew until another replica holds it, or there was no response for too long."""
+        """Renew the lease until another replica holds it, or there is no response for too long."""
         clock, terms = self._lease.clock, self._lease.terms
         renewed = clock.time()
         while clock.time() - renewed < terms.give_up:
@@ -231,7 +231,7 @@ class Leadership:
         return bool(found)
 
     async def _bounded(self, asked: Awaitable[bool], seconds: float) -> bool | None:
-        """Return the result; None if there was none in time, and it has to be tried again."""
+        """Return the result of an attempt; None if it fails or takes too long, to try again."""
         task = asyncio.ensure_future(asked)
 
         def give_up() -> None:

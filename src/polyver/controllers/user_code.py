@@ -19,7 +19,7 @@ from polyver.kube.http.worker_threads import DaemonThreadPool
 __all__ = ["CallTimeout", "StillRunning", "UserCode"]
 
 _THREADS = 64
-"""A function that never returns keeps its thread; so many hanging calls block all others."""
+"""Number of threads; a function that never returns keeps one, so this many block all calls."""
 
 
 class CallTimeout(PolyverError):
@@ -41,7 +41,7 @@ class UserCode:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def call(self, key: Hashable, given: Any) -> Any:
-        """Return what the function returns for this object."""
+        """Return the result of the function for this object."""
         if key in self._running:
             fact = f"an earlier call has not returned after its deadline of {self._timeout:g} s"
             raise StillRunning(fact, hint="it is called again after that call has ended")

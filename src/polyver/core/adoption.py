@@ -1,4 +1,4 @@
-"""Adoption: the number of dependents that follow a release, and of those that have it.
+"""Adoption: the number of dependents that follow a release, and the number that use it.
 
 A dependent follows a release if it moves to new releases automatically.
 """
@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 __all__ = ["Adopted", "Adoption", "Follower", "adopted"]
 
 Follower = Literal["", "updated", "held", "failing"]
-"""The state of a dependent that follows a release; empty if it has not tried it yet."""
+"""The state of a dependent that follows a release; empty if it has not tried the release."""
 _NAMED: Final = 3
 """The number of releases that the message of a condition names."""
 
@@ -22,9 +22,9 @@ class Adoption(NamedTuple):
     followers: int = 0
     updated: int = 0
     held: int = 0
-    """The release would delete objects of these."""
+    """Dependents of which the release would delete objects."""
     failing: int = 0
-    """The release does not work for these."""
+    """Dependents for which the release does not work."""
 
     def with_follower(self, state: Follower, number: int = 1) -> Adoption:
         """Return the counts with more dependents that follow the release."""

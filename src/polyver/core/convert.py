@@ -146,7 +146,7 @@ def _edge_problems(edge: Edge[T], versions: Sequence[str]) -> list[str]:
 def _shape_problems(
     versions: Sequence[str], edges: Sequence[Edge[T]], hub: str | None
 ) -> list[str]:
-    """Return cycles and unconnected versions, by joining the groups that edges connect."""
+    """Return the problems of the edges: cycles, and versions that no edge connects."""
     group = {version: {version} for version in versions}
     problems: list[str] = []
     for edge in edges:

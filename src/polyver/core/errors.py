@@ -43,7 +43,7 @@ class PolyverError(Exception):
 
 
 def listed(names: Sequence[str], *, most: int = 12) -> str:
-    """Join names for a sentence, with the number of those left out.
+    """Join names for a sentence, with the number of omitted names.
 
     >>> listed(["a", "b", "c"], most=2)
     'a, b and 1 more'

@@ -69,7 +69,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Bucket:
-    """Dependents that get the same result while they are on the same side of each gate."""
+    """Dependents that get the same result, unless the share of a gate divides them."""
 
     # Sorted by position, so that a gate's share is a slice.
     members: list[_Member] = field(default_factory=list)
@@ -82,7 +82,7 @@ class _Bucket:
         del self.members[bisect_left(self.members, order, key=_ORDER)]
 
     def cohorts(self, shares: Sequence[float]) -> Iterator[tuple[int, int]]:
-        """Yield the slices of members that lie between two neighbouring shares."""
+        """Yield the ranges of members that lie between two neighbouring shares of gates."""
         edges = [bisect_left(self.members, share, key=itemgetter(0)) for share in shares]
         for start, end in zip([0, *edges], [*edges, len(self.members)], strict=True):
             if start < end:
@@ -147,7 +147,7 @@ class Index:
         return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
 
     def _sides(self, lineage: str, dependent: Dependent) -> tuple[bool, ...]:
-        """Return for each gate with labels whether the dependent has them."""
+        """Return, for each gate with labels, whether the dependent has the labels."""
         gates = self._gate_labels.get(lineage, ())
         return tuple(labels.items() <= dependent.labels.items() for labels in gates)
 
@@ -159,7 +159,7 @@ class Index:
         return self._lineages.get(lineage, {})
 
     def _regroup(self, lineage: str, gates: tuple[Mapping[str, str], ...]) -> None:
-        """Separate the buckets by other labels, once for each change of the gates' labels."""
+        """Divide the dependents of a lineage into buckets by the labels of other gates."""
         self._gate_labels[lineage] = gates
         regrouped: dict[_Key, list[_Member]] = {}
         for (selector, policy, pins, _), bucket in self._lineages.pop(lineage, {}).items():
@@ -175,10 +175,10 @@ class Index:
 
 
 def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> Moves:
-    """Return the dependents whose pin differs from their resolution now, or that lose a release.
+    """Return the dependents whose release changes, or that lose their release.
 
-    It compares pins, not events: after a restart the result is the same. A dependent that never
-    had a release, neither by a pin nor by resolution, loses nothing.
+    The result depends on pins, not on events: after a restart it is the same. A dependent that
+    never had a release, neither by a pin nor by resolution, loses nothing.
     """
     gates = [r.gate for r in (*lineage_before, *lineage_after) if r.gate is not None]
     shares = sorted({gate.share for gate in gates})
@@ -230,7 +230,7 @@ def _attempt(
 
 
 def _losses(members: Iterable[_Member], lineage: Lineage, policy: Policy) -> Iterator[Loss]:
-    """Yield the losses one by one, because each error names what the dependent wrote, and where."""
+    """Yield the loss of each dependent; each error names the dependent's own selector and field."""
     for _, _, dependent, selector in members:
         found = _attempt(lineage, selector, policy, dependent)
         if isinstance(found, NoMatch):

@@ -58,7 +58,7 @@ def _frozen(labels: Mapping[str, str]) -> _Labels:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The release that a dependent uses, by what does not change: its name and its digest."""
+    """The release that a dependent uses, identified by its name and digest."""
 
     release: str
     digest: str = ""
@@ -66,7 +66,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class FailedMove:
-    """The release that a dependent tried without success; it stays with its pin.
+    """The release that a dependent tried without success; the dependent keeps its pin.
 
     Dependents with the same failed move get the same result, whatever the message is.
     """
@@ -88,7 +88,7 @@ class Dependent:
     labels: Mapping[str, str] = _NO_LABELS
     pin: Pin | None = None
     lock: Pin | None = None
-    """The release that it must have, or none at all; a pin is the release that it has."""
+    """The release that it must use; it gets no other. A pin is the release that it uses now."""
     failed_move: FailedMove | None = None
 
     def __post_init__(self) -> None:
@@ -163,7 +163,7 @@ class Release:
 
     @property
     def fate(self) -> str:
-        """Its stage, and the release in which that was reached, if it is gone."""
+        """The stage and, for a removed release, the release of the software that removed it."""
         gone_in = self.notes.removed_in if self.stage.is_gone else None
         return f"{self.stage.value} in {gone_in}" if gone_in else self.stage.value
 
@@ -232,7 +232,7 @@ class Lineage:
     name: str
     releases: tuple[Release, ...]
     versioned: bool
-    """False for a building block with one implementation that registers no versions at all."""
+    """False for a building block with one implementation that declares no versions."""
     everything: int
     finals: int
     """All releases except prereleases."""

@@ -67,7 +67,7 @@ class FieldChange:
     is_secret: bool = False
     """True if the values are hidden, and only their presence is shown."""
     is_varied: bool = False
-    """True if the objects of a group have different values here; these are from its example."""
+    """True if the objects of a group have different values; the values are those of its example."""
 
     def __str__(self) -> str:
         if self.is_secret:
@@ -100,7 +100,8 @@ class ChangeGroup:
 
     kind: str
     change: Change
-    """`removed` if another object of the release replaces it, else `lost`."""
+    """Kind of change; `removed` if another object of the release replaces the object, else `lost`.
+    """
     fields: tuple[FieldChange, ...]
     more_fields: int
     """The number of changed fields that are not named."""
@@ -123,7 +124,7 @@ class FailureGroup:
     message: str
     dependents: tuple[str, ...]
     is_varied: bool = False
-    """True if the messages differ in strings and numbers; the message is that of the first."""
+    """True if the messages differ in strings or numbers; `message` is the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +378,7 @@ _Found = tuple[str, Any, Any, bool]
 
 
 def _differences(before: Any, after: Any, path: str, *, is_secret: bool) -> Iterator[_Found]:
-    """Yield the outermost fields that only one side has, and the innermost that differ."""
+    """Yield each field that only one side has, as a whole, and each value that differs."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         hides = _is_secret(before) or _is_secret(after)
         for key in sorted({*before, *after}, key=str):
@@ -473,7 +474,7 @@ def _hidden(
 
 
 def _without_secrets(value: Any, other: Any, *, is_secret: bool = False) -> Any:
-    """Return a value with the data of Secrets masked, and marked where it differs from `other`."""
+    """Return a value with the data of Secrets hidden; changed data is marked."""
     if isinstance(value, Mapping):
         hides, known = _is_secret(value), other if isinstance(other, Mapping) else {}
         return {

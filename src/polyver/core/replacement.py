@@ -14,7 +14,7 @@ class Role(NamedTuple):
     """The properties by which a new object can replace a deleted one."""
 
     part: str
-    """The part of the dependent that makes it, such as a component."""
+    """The part of the dependent that makes the object, such as a component."""
     kind: str
     name: str
 

@@ -30,15 +30,15 @@ class Policy:
     """The name of the default choice: "newest release"."""
     noun: str = "release"
     preferred: frozenset[Stage] = frozenset()
-    """The stages for the default choice; if empty, all usable ones."""
+    """The preferred stages for the default choice; if empty, all usable stages."""
     otherwise: Version | None = None
-    """The default version if no release is in a preferred stage."""
+    """The version that is the default choice if no release is in a preferred stage."""
     prereleases: bool = False
     """True if a prerelease may be chosen without an exact selector."""
     keeps: frozenset[type] = frozenset()
     """The types of selectors with which a dependent keeps its pin."""
     moves_when_unmatched: bool = False
-    """True if a pin that the selector no longer matches is replaced; else it is an error."""
+    """True if a pin that the selector does not match is replaced; otherwise it is an error."""
     refuses: Mapping[type, str] = field(default_factory=dict)
     """The types of selectors that it does not accept, with the reasons."""
 
@@ -55,7 +55,7 @@ class Rejection:
 
 
 class Resolution(NamedTuple):
-    """The release, the reason, warnings for the user, and why it is not another."""
+    """The chosen release, the reason, and warnings for the user."""
 
     release: Release
     reason: str
@@ -121,7 +121,7 @@ class NoMatch(PolyverError):
 
 
 class Gone(NoMatch):
-    """The requested release was removed: in which release, and by what it was replaced."""
+    """The requested release was removed; names the release of the removal, and a replacement."""
 
     reason = "Gone"
 
@@ -187,7 +187,7 @@ class Question(NamedTuple):
     dependent: Dependent
 
     def rules(self) -> list[tuple[_Rule, int]]:
-        """Return the rules, each as the set of releases that meet it, in order of explanation."""
+        """Return the rules, each with the releases that meet it, in the order of explanation."""
         lineage, selector, policy, _ = self
         usable: tuple[_Rule, int] = ("stage", lineage.in_stages(policy.usable))
         rules: list[tuple[_Rule, int]]
@@ -225,7 +225,7 @@ class Question(NamedTuple):
         return release.gate is None or release.gate.admits(self.dependent)
 
     def kept(self, pin: Pin) -> Release | None:
-        """Return the pinned release, as long as it matches and is visible."""
+        """Return the pinned release if the selector matches it and the dependent may see it."""
         release = self._held(pin, "pin")
         if not self._selects(release):
             if self.policy.moves_when_unmatched:
@@ -234,7 +234,7 @@ class Question(NamedTuple):
         return release if self.sees(release) else None
 
     def stayed(self, chosen: Release, failed: FailedMove) -> Release | None:
-        """Return the pinned release, if the dependent failed with `chosen` and may keep its own."""
+        """Return the pinned release if the move to `chosen` failed and the pin can be kept."""
         pin = self.dependent.pin
         if pin is None or failed.to != chosen.pin:
             return None
@@ -284,7 +284,7 @@ class Question(NamedTuple):
         return Resolution(release, reason, warnings, self)
 
     def answer_without(self, held: int) -> Resolution:
-        """Return the fallback when no release that the dependent sees meets every rule."""
+        """Return the fallback if no release that the dependent may see meets all rules."""
         if isinstance(self.selector, Exact):
             instead = self._answer_without_exact(self.selector)
             if instead is not None:
@@ -305,7 +305,10 @@ class Question(NamedTuple):
         raise NoMatch(self)
 
     def _answer_without_exact(self, selector: Exact) -> Resolution | None:
-        """Return the fallback for an exact selector: for a lineage without versions, or a wish."""
+        """Return the fallback for an exact selector, or None.
+
+        There is one if the lineage has no versions, or if the selector is a wish.
+        """
         lineage = self.lineage
         found = lineage.get(selector.wanted)
         if found is None and not lineage.versioned and lineage.releases:
@@ -344,7 +347,7 @@ class Question(NamedTuple):
                 return policy.best
 
     def fact(self) -> str:
-        """Return the reason why there is no release: none matches, or none of those is usable."""
+        """Return the reason why there is no release: none matches, or no match can be used."""
         refusal = self.policy.refuses.get(type(self.selector))
         if refusal:
             return f"{self.lineage.name}@{self.selector} is refused: {refusal}"

@@ -12,9 +12,9 @@ __all__ = ["UNSPECIFIED", "Exact", "Labels", "Selector", "Unspecified"]
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """One release: by its version, or by its name where releases have names.
+    """One release, by its version, or by its name if releases have names.
 
-    A wish names a version for several lineages at once; a lineage without it uses its default.
+    A wish is a preferred version for several lineages: a lineage without it uses its default.
     """
 
     wanted: Version | str

@@ -29,13 +29,13 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     kind: Literal["Component", "Trait", "Policy", "WorkflowStep"]
     component: str
-    """The component, or another name of the reference."""
+    """Name of the component, policy or step with the reference."""
     definition: str
-    """Name with namespace."""
+    """Name of the definition, with its namespace."""
     requested: str = ""
     version: str
     revision: str
-    """Name of its DefinitionRevision."""
+    """Name of the DefinitionRevision."""
     digest: str
 
     @property
@@ -67,7 +67,7 @@ prepare(Locked)
 
 
 class LockedPlaces:
-    """The entries of a lock, each of which is used once."""
+    """The entries of a lock; each entry is used for one reference."""
 
     def __init__(self, places: Iterable[Locked]) -> None:
         self._left: dict[tuple[str, str, str], list[Locked]] = {}

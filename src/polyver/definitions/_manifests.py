@@ -256,7 +256,7 @@ class _Published:
     def _legacy(
         self, definition: _Definition, document: Document, path: _Path
     ) -> Iterator[tuple[Release, _Path]]:
-        """Yield the next revision; none for unchanged content, unless it gets a new name."""
+        """Yield the next revision; nothing for unchanged content, unless it gets a new name."""
         content = digest(_content(document, path))
         serial = Serial(len(self.releases) + 1)
         annotation = definition.metadata.annotations.get(REVISION_NAME)

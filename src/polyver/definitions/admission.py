@@ -78,7 +78,7 @@ DEFINITIONS_WANTED: Final = (
     _wanted("checks", APPLICATION_REVISIONS, "UPDATE"),
     _wanted("checks", APPLICATIONS, *_WRITES),
 )
-"""Resources and operations that API servers send, besides those for converted kinds."""
+"""Resources and operations that API servers send to these checks, besides converted kinds."""
 
 
 class DefinitionLookup(Protocol):
@@ -89,7 +89,7 @@ class DefinitionLookup(Protocol):
         ...
 
     async def holders(self, namespace: str) -> Sequence[Object]:
-        """Return all DefinitionRevisions of a namespace; their metadata is enough."""
+        """Return at least the metadata of all DefinitionRevisions of a namespace."""
         ...
 
     async def uses(self, kind: str, namespace: str, name: str) -> Sequence[uses.DefinitionUse]:
@@ -132,7 +132,7 @@ class DefinitionChecks:
         review.warnings += [*decision.warnings, *map(str, decision.forced)]
 
     async def decided(self, new: Object, old: Object | None, version: str) -> Decision:
-        """Decide what a write in an API version would publish, and why it would be refused."""
+        """Return the decision about a write: versions to publish, and reasons to refuse it."""
         refused = check_writer(new, old, version) if old is not None else []
         definition, problems = read_definition(new)
         if refused or problems:
@@ -161,7 +161,7 @@ class DefinitionChecks:
 
 
 def _is_same(old: Object, new: Object) -> bool:
-    """Report whether nothing changes that decides what is published."""
+    """Report whether a write changes neither the spec nor the versions to remove by force."""
     said = [_annotations(each).get(FORCED) for each in (old, new)]
     return old.get("spec") == new.get("spec") and said[0] == said[1]
 
@@ -171,7 +171,7 @@ def _annotations(obj: Object) -> Object:
 
 
 def note(obj: Object, old: Object | None, version: str) -> None:
-    """Set the annotation with the API version of creation, overriding the client's value."""
+    """Set the annotation with the API version of creation, whatever the client wrote there."""
     metadata = obj["metadata"]
     before = ((old or {}).get("metadata") or {}).get("annotations") or {}
     first = version if old is None else before.get(API_VERSION)
@@ -187,7 +187,7 @@ def _refuse_use(
     *,
     only: str = "",
 ) -> None:
-    """Refuse a deletion while applications use the revisions: all of them, or only one."""
+    """Refuse to delete all revisions, or only one, while applications use one of them."""
     going = tuple(each for each in known if not only or each.name == only)
     before = lineage_of(definition, known)
     decision = in_use(Decision(remove=going, before=before), found, definition.forced)
@@ -238,9 +238,9 @@ class RevisionChecks:
         _refuse_use(review, definition, [*known], found, only=review.name)
 
     async def _definition(self, kind: str, namespace: str, name: str) -> DesiredDefinition:
-        """Return the revision's definition, with the versions that may be removed by force.
+        """Return the definition of a revision, with the versions that may be removed by force.
 
-        A version that is still listed may not.
+        A version that the definition still lists may not be removed by force.
         """
         obj = await self._published.definition(kind, namespace, name)
         if obj is None:

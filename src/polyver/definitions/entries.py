@@ -70,7 +70,7 @@ def newest_entry(entries: Iterable[Any]) -> Any:
 
 
 def newest_of(lineage: Lineage) -> Release | None:
-    """Return the release for an empty selector; a prerelease only if there is nothing else."""
+    """Return the release that an empty selector selects; a prerelease only if there is no other."""
     for policy in (DEFINITIONS, DEFINITIONS_PRERELEASES):
         try:
             return resolve(lineage, UNSPECIFIED, policy).release

@@ -36,11 +36,11 @@ class RecordedRevision:
     published: str | None
     """Value of `app.oam.dev/publishVersion`."""
     same_as: int | None
-    """The first revision with the same content; None if it is this one."""
+    """Number of the first revision with the same content; None if this is the first."""
 
     @property
     def places(self) -> tuple[Locked, ...]:
-        """The entries of a lock to its versions."""
+        """The entries of a lock with the versions of this revision."""
         return tuple(map(locked, self.resolutions))
 
 
@@ -104,7 +104,7 @@ def returned(application: ReadOnlyObject, to: RecordedRevision) -> dict[str, Any
 
 
 def _last_applied(text: str, spec: ReadOnlyObject) -> str:
-    """Update the annotation of `kubectl apply`: else fields of the old spec would stay."""
+    """Return the updated annotation of `kubectl apply`; else fields of the old spec would stay."""
     try:
         said = json.loads(text)
     except ValueError:

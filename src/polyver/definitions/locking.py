@@ -49,10 +49,10 @@ class Lock:
 
     applications: Mapping[Named, tuple[Locked, ...]]
     namespace: str = ""
-    """The only namespace that it covers; empty for all."""
+    """The only namespace that the lock covers; empty for all namespaces."""
 
     def inside(self, namespace: str) -> Lock:
-        """Return the part for one namespace; all of it if `namespace` is empty."""
+        """Return the lock of one namespace only; the whole lock if `namespace` is empty."""
         if not namespace or namespace == self.namespace:
             return self
         kept = {name: places for name, places in self.applications.items() if name[0] == namespace}
@@ -61,7 +61,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class LockOf:
-    """A lock of the current state, and the applications that do not resolve, with the reasons."""
+    """The lock of the current state, and the errors of applications that do not resolve."""
 
     lock: Lock
     failures: Mapping[Named, Sequence[PolyverError]] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class Difference:
 
     application: str
     what: str
-    """Kind of difference, as one word: `application`, `place`, `version`, `digest`, and so on."""
+    """Type of the difference: `application`, `place`, `version`, `digest`, and so on."""
     locked: str
     found: str
     place: str = ""

@@ -37,7 +37,7 @@ class MoveTarget(NamedTuple):
 
     kind: str
     definition: str
-    """Name with namespace."""
+    """Name of the definition, with its namespace."""
     version: str
     revision: str
     digest: str
@@ -54,15 +54,15 @@ def allows_deletion(release: Release) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseChoice:
-    """The release of each reference of an application, and the one it keeps if a move fails."""
+    """The release chosen for each reference, and the current release that it may keep instead."""
 
     chosen: Sequence[ChosenVersion]
     kept: Mapping[str, ChosenVersion] = field(default_factory=dict)
-    """Kept releases by the path of each reference that would move, but can stay."""
+    """The current release of each reference that may keep it, by the path of the reference."""
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
-        """The releases whose move is optional, each once."""
+        """The releases to which references may move but need not, each once."""
         moving = (each for each in self.chosen if each.use.dependent.at in self.kept)
         return tuple(dict.fromkeys(map(_target, moving)))
 
@@ -73,7 +73,7 @@ class ReleaseChoice:
         *,
         now: str,
     ) -> list[dict[str, Any]]:
-        """Return the resolutions with moves to the `taken` targets, and the failures of others."""
+        """Return the resolutions with moves to `taken` targets, and with the failures of others."""
         return [self._resolution(each, taken, failed, now) for each in self.chosen]
 
     def _resolution(
@@ -103,7 +103,7 @@ def _target(chosen: ChosenVersion) -> MoveTarget:
 
 
 def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes]) -> ReleaseChoice:
-    """Return the chosen releases, with the one that each reference keeps if its move fails."""
+    """Return the chosen releases, and those that references keep if their move fails."""
     kept = {}
     for each in chosen:
         stayed = _kept(each, homes(each.use.kind, each.use.definition))
@@ -124,7 +124,7 @@ def _kept(chosen: ChosenVersion, homes: Homes) -> ChosenVersion | None:
 def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by: str) -> str:
     """Return a digest of all inputs that decide whether an application can move to releases.
 
-    `by` identifies the renderer: another version of it may succeed.
+    `by` identifies the renderer, as another version of the renderer may succeed.
     """
     seen = rendered_from(application)
     metadata = {name: seen["metadata"].get(name) or {} for name in ("labels", "annotations")}
@@ -168,7 +168,7 @@ class Piece(NamedTuple):
 
 
 def role_of(piece: Piece) -> Role:
-    """Return the role of an object, by which its replacement is recognized."""
+    """Return the role of an object: the part, kind and name by which replacements are found."""
     return Role(piece.component, piece.kind, piece.name)
 
 

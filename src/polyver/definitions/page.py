@@ -1,4 +1,4 @@
-"""The page's source of definitions, as lineages, and of applications, as their users."""
+"""The page's source for definitions (as lineages) and for applications (as their users)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _Named:
 
     @property
     def shape(self) -> dict[str, bool]:
-        """Namespaces with a definition, and its kind of versions, which decide the resolution."""
+        """Namespaces with a definition of this name; True if it has numbered revisions."""
         return {place: _is_legacy(lineage) for place, lineage in self.lineages.items()}
 
 

@@ -35,7 +35,7 @@ class PlannedMove:
     at: str
     definition: str
     was: str
-    """Empty if it uses nothing yet."""
+    """The current version; empty if the reference uses none yet."""
     to: str
     reason: str
 
@@ -60,7 +60,8 @@ def moved(
 ) -> tuple[list[PlannedMove], list[PlannedLoss]]:
     """Return the moves and losses that a decision about a definition causes.
 
-    `uses` are those of all applications, `homes` the namespaces with a definition of that name.
+    `uses` are the references of all applications; `homes` are the namespaces with a definition of
+    that name.
     """
     name = decision.after.name
     there = {*homes, namespace}
@@ -86,7 +87,7 @@ def moved(
 
 
 def _shadowed(uses: Iterable[DefinitionUse], namespace: str, decision: Decision) -> Iterator[Loss]:
-    """Yield references pinned to the system namespace's definition that the new one breaks."""
+    """Yield the references to another namespace's definition that a new definition breaks."""
     for use in uses:
         if use.dependent.pin is not None and use.pinned_in != namespace:
             try:

@@ -57,13 +57,13 @@ _FIRST: Final = (("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefi
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An object as part of an application, and the served kind of it."""
+    """An object as part of an application, and its kind on the server."""
 
     object: dict[str, Any]
     kind: ResourceKind
     component: str
     at: str
-    """Path in the application of the component or trait that made it."""
+    """Path of the component or trait in the application that made the object."""
 
 
 def rendered_from(application: ReadOnlyObject) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def name_of(obj: ReadOnlyObject) -> str:
 
 
 def stranger(found: ReadOnlyObject, application: ReadOnlyObject) -> str:
-    """Return the owner of an existing object; empty if it is the application's own."""
+    """Return the other owner of an existing object; empty if the application owns it."""
     metadata: ReadOnlyObject = found["metadata"]
     about: ReadOnlyObject = application["metadata"]
     owner = next((each for each in _owners(found) if each.get("controller")), None)
@@ -232,7 +232,7 @@ def is_applied_for(entry: ReadOnlyObject) -> bool:
 
 
 def others_in(found: ReadOnlyObject) -> list[str]:
-    """Return the other field managers of an object, except those of its status."""
+    """Return the field managers of an object, except applications and writers of its status."""
     return [
         str(each.get("manager"))
         for each in _entries(found)

@@ -1,4 +1,4 @@
-"""Resolution of an application's references to versions, and the record of it.
+"""Resolution of an application's references to versions, and the recorded result.
 
 An application is resolved completely or not at all: if one reference cannot be resolved, none
 moves.
@@ -113,7 +113,7 @@ def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
 
 
 def _is_gone(use: DefinitionUse, lineage: Lineage) -> bool:
-    """Return True if the pinned release was removed, or if there is no such release."""
+    """Return True if the pinned release was removed or never existed, or if there is no pin."""
     pin = use.dependent.pin
     release = lineage.get(pin.release) if pin is not None else None
     return release is None or release.stage.is_gone
@@ -215,7 +215,7 @@ def _number(revision: ReadOnlyObject) -> Serial:
 
 
 def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> dict[str, Any]:
-    """Return an application with the pins of its newest revision, if its status was lost."""
+    """Return an application with the pins of its newest revision if its status has none."""
     status: ReadOnlyObject = application.get("status") or {}
     if revision is None or status.get("resolutions"):
         return dict(application)
@@ -227,7 +227,7 @@ def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> di
 
 
 def recorded_revision(application: ReadOnlyObject) -> dict[str, Any] | None:
-    """Return the newest ApplicationRevision's metadata from the status; None if unknown."""
+    """Return the name and hash of the newest ApplicationRevision from the status, or None."""
     status: ReadOnlyObject = application.get("status") or {}
     latest: ReadOnlyObject = status.get("latestRevision") or {}
     if not latest.get("name") or not latest.get("revisionHash"):
@@ -283,7 +283,7 @@ _HASH = "app.oam.dev/app-revision-hash"
 
 
 def revision_hash(revision: ReadOnlyObject) -> tuple[str | None, str | None]:
-    """Return the key that two ApplicationRevisions with the same content share."""
+    """Return the key of an ApplicationRevision's content: equal keys mean equal content."""
     annotations: ReadOnlyObject = revision["metadata"].get("annotations") or {}
     return annotations.get(_HASH), annotations.get(PUBLISH_VERSION)
 

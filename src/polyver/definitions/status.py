@@ -60,7 +60,7 @@ def applied_fact(outputs: int, taken_back: Sequence[str]) -> DesiredCondition:
 
 
 def confirmed(status: ReadOnlyObject, fact: DesiredCondition) -> DesiredCondition:
-    """Return the condition as in the status, if its `status` value is the same there."""
+    """Return the condition with reason and message from the status, if its value is unchanged."""
     for each in status.get("conditions") or ():
         if (each["type"], each["status"]) == (fact.type, fact.status):
             return DesiredCondition(fact.type, fact.status, each["reason"], each.get("message", ""))
@@ -74,7 +74,7 @@ def holds(status: ReadOnlyObject, fact: DesiredCondition) -> bool:
 
 
 def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> DesiredCondition:
-    """Return a False condition with these errors, and the reason of the first."""
+    """Return a condition with status False, this reason, and the errors as message."""
     return DesiredCondition(kind, "False", reason, _some([*map(str, errors)]))
 
 

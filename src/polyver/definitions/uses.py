@@ -64,17 +64,17 @@ class DefinitionUse:
     dependent: Dependent
     auto_update: str | None = None
     held: bool = False
-    """True if the application keeps its versions until it is published again."""
+    """True if the application keeps its versions until its publishVersion changes."""
     since: str = ""
-    """Time since which it has its pin."""
+    """Time since which the reference has its pin."""
     pinned_in: str = ""
-    """Namespace of the definition of the pin."""
+    """Namespace of the definition that the pin refers to."""
     locked_in: str = ""
     """Namespace of the definition in the application's lock."""
     problem: str = ""
-    """Reason why its lock cannot be used."""
+    """Reason why the lock cannot be used."""
     is_failing: bool = False
-    """True if nothing was ever applied with its pin, because that fails."""
+    """True if nothing was ever applied with the pin, because rendering or applying fails."""
 
 
 def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
@@ -114,7 +114,7 @@ def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
 
 
 class _Locks:
-    """The lock annotation of an application, if it has one."""
+    """The lock of an application, from its annotation."""
 
     def __init__(self, application: ReadOnlyObject) -> None:
         self._problem = ""
@@ -127,7 +127,7 @@ class _Locks:
             self._places = LockedPlaces(carried) if carried is not None else None
 
     def over(self, use: DefinitionUse) -> DefinitionUse:
-        """Return a use with its locked version."""
+        """Return a use with its locked version, or with the problem of the lock."""
         if self._problem or self._places is None:
             return replace(use, problem=self._problem)
         locked: Locked | None = self._places.take(use.kind, use.place, use.definition)
@@ -222,7 +222,7 @@ def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
 
 
 def settled(use: DefinitionUse, home: str) -> DefinitionUse:
-    """Return the use for the definition in a namespace; a pin of another one is dropped."""
+    """Return the use for the definition in a namespace, without a pin to another namespace's."""
     if use.locked_in and use.locked_in != home and not use.problem:
         meant = f"but {home}/{use.definition} is requested"
         use = replace(use, problem=f"the lock has {use.locked_in}/{use.definition}, {meant}")
@@ -233,7 +233,7 @@ def settled(use: DefinitionUse, home: str) -> DefinitionUse:
 
 
 def is_held(application: ReadOnlyObject) -> bool:
-    """Report whether an application keeps its versions until it is published again."""
+    """Report whether an application keeps its versions until its publishVersion changes."""
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     status: ReadOnlyObject = application.get("status") or {}
     wanted = annotations.get(PUBLISH_VERSION)
@@ -241,7 +241,7 @@ def is_held(application: ReadOnlyObject) -> bool:
 
 
 def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]:
-    """Return the selector and the policy of a use."""
+    """Return the selector and the policy of a use; raise Refusal if its lock cannot be used."""
     if use.problem:
         raise Refusal("LockMismatch", use.problem, at=LOCK_PLACE, hint=RELOCK)
     policy = policy_for(use.auto_update, lineage)

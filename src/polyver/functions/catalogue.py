@@ -1,6 +1,7 @@
 """The catalogue of functions: their versions, stages, and removal dates.
 
-Its clock is the list of releases in the catalogue; the last of them is the present.
+Stages and removal dates depend on the releases that the catalogue lists; the last of them is the
+current release.
 """
 
 from __future__ import annotations
@@ -62,9 +63,9 @@ class FunctionCatalogue:
     functions: tuple[Lineage, ...]
     document: Document
     keys: Mapping[str, Mapping[SemVer, str]]
-    """The spelling of each version of each function."""
+    """The spelling in the document of each version of each function."""
     tombstones: Mapping[str, frozenset[SemVer]]
-    """Versions that are written as removed, independent of the clock."""
+    """Versions that the document marks as removed, whatever the current release is."""
 
     @property
     def source(self) -> str:
@@ -85,7 +86,7 @@ class FunctionCatalogue:
         return self.document.place(*path, *(("versions", key) if key else ())).partition(", ")[0]
 
     def at(self, release: SemVer) -> FunctionCatalogue:
-        """Return the catalogue as of that release; a past one changes nothing."""
+        """Return the catalogue as of that release; the same catalogue for an earlier release."""
         releases = (*self.releases, release)
         moved = [
             Lineage(each.name, [replace(r, stage=next_stage(r, releases)) for r in each])

@@ -251,7 +251,7 @@ class _Edit:
             raise self.refused(fact, name, release.version, hint=hint)
 
     def _redirect(self, lineage: Lineage, old: Release, new: Release) -> None:
-        """Replace the deprecated version in the `use` of other versions by the new one."""
+        """Set `use` to the new version where other versions name the deprecated one."""
         for each in lineage:
             assert isinstance(each.version, SemVer)
             if each in (old, new) or not each.notes.use:
@@ -261,7 +261,7 @@ class _Edit:
                 self.say(f"{lineage.name} {each.name} is replaced by {new.name}")
 
     def removal_now(self, name: str, release: Release) -> SemVer:
-        """Return the release in which a deprecated version is removed, if it may be removed now."""
+        """Return the current release for a removal; raise EditRefused if that is too early."""
         assert isinstance(release.version, SemVer)
         notes = release.notes
         assert notes.since is not None
@@ -281,7 +281,7 @@ class _Edit:
         return self.now
 
     def made(self) -> Edited:
-        """Return the edited text, after checking that it is valid and has exactly these changes."""
+        """Return the edited text; raise an error if it is invalid or has any other change."""
         try:
             places = Places(self.text)
         except (yaml.YAMLError, RecursionError):

@@ -83,7 +83,7 @@ def load_functions(
 def registered_functions(names: Sequence[str], folder: Path) -> list[Function]:
     """Return the functions that `load_functions` finds, without catalogues and warnings.
 
-    A process that makes calls loads them once more; what to call was decided before.
+    A worker process calls it to load the functions again; the version to call is decided before.
     """
     found, _ = built_in()
     for entry in sorted(entry_points(group=_GROUP), key=lambda each: each.name):

@@ -1,4 +1,4 @@
-"""The page's source of functions, as lineages, of their users, and of runs of ActionSets."""
+"""The page's source for functions (as lineages), for their users, and for runs of ActionSets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _ActionSet:
     uid: str
     labels: tuple[tuple[str, str], ...]
     wishes: tuple[tuple[str, str, str, str], ...]
-    """Path, blueprint, action and preferred version."""
+    """For each action: its path, blueprint, name and preferred version."""
     run: PageRun
 
 
@@ -63,7 +63,7 @@ class FunctionsSource(PageSource):
         self._blueprints: dict[Key, _Blueprint] = {}
         self._action_sets: dict[Key, _ActionSet] = {}
         self._wishing: dict[Key, set[Key]] = {}
-        """ActionSets with a preferred version, by the blueprints that they name."""
+        """ActionSets with a preferred version, by the blueprint that they reference."""
 
     def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
@@ -115,7 +115,7 @@ class FunctionsSource(PageSource):
     def _of_action_set(
         self, key: Key, found: _ActionSet
     ) -> Iterator[LineageRequest | UnresolvedRequest]:
-        """Yield the requests of phases without a version, with the preferred version."""
+        """Yield the requests of phases without `funcVersion`, with the preferred version."""
         about = Dependent(_name(key), uid=found.uid, labels=dict(found.labels))
         for at, named, action, preferred in found.wishes:
             blueprint = self._blueprints.get(Key(key.namespace, named))
@@ -193,7 +193,7 @@ def _run(name: str, obj: Object) -> PageRun:
 
 
 def _function(snapshot: Any, number: int) -> LineageKey | None:
-    """Return the function of a call; None for a run without a snapshot."""
+    """Return the function that a phase calls, by its index; None for a run without a snapshot."""
     action = snapshot.get("action") or {}
     phases = [*(action.get("phases") or ())]
     phases += [action["deferPhase"]] if action.get("deferPhase") else []

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 __all__ = ["DEFAULT_SECONDS", "DEFAULT_TIMEOUT", "CallSettings"]
 
 DEFAULT_TIMEOUT = "1h"
-"""How long one call may take, unless `--function-timeout` says otherwise."""
+"""Default of `--function-timeout`: the maximum duration of one call."""
 DEFAULT_SECONDS = 3600.0
-"""The same in seconds."""
+"""`DEFAULT_TIMEOUT` in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class CallSettings:
     """Settings for calls of functions."""
 
     seconds: float = DEFAULT_SECONDS
-    """How long one call may take."""
+    """Timeout of one call in seconds."""
     allows: frozenset[str] = frozenset()
-    """`command`, if local processes may be run."""
+    """Permissions for functions; `command` allows local processes."""
     in_threads: bool = False
     """True if calls are made in threads of this process: only for tests that define functions,
     which no other process can load.

@@ -35,7 +35,7 @@ _NEEDED = (
     "anyio._backends._asyncio",
     "polyver.languages.gotemplate",
 )
-"""Modules that would be imported with the first request: loaded here, not in each worker."""
+"""Modules that the first API request would import; loaded here once, not in each worker."""
 
 
 def main(number: str) -> None:
@@ -58,7 +58,7 @@ Known = Mapping[tuple[str, str, str], Function]
 
 
 def _loaded(wanted: Mapping[str, Any]) -> tuple[Known, str]:
-    """Return the functions, or the reason why they cannot be loaded."""
+    """Return the functions, and an error message if they cannot be loaded."""
     sys.path[:] = wanted["path"]
     for file, digest in wanted["files"].items():
         if _digest(Path(file)) != digest:

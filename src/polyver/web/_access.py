@@ -1,4 +1,4 @@
-"""Access to the page: by its token, or by a cookie that was given for it, on this machine.
+"""Access to the page on this machine: by its token, or by a cookie that replaces the token.
 
 The page is read-only and on the loopback address. It must be protected from other users of the
 machine, and from web sites that make a browser send requests to it.

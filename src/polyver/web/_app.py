@@ -212,7 +212,7 @@ class _Site:
             self._streams -= 1
 
     async def _until(self, happens: Any, patience: float) -> bool:
-        """Report whether an awaitable completes in time; shutdown also ends the wait."""
+        """Report whether an awaitable completes, or the server shuts down, before the timeout."""
         tasks = [asyncio.ensure_future(each) for each in (happens, self._ending.wait())]
         try:
             done, _ = await asyncio.wait(

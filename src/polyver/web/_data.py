@@ -161,7 +161,7 @@ def _where(where: LineageKey) -> Data:
 
 
 def _users(known: LineageRecord) -> dict[str, int]:
-    """Return how many references get each release, by name; "" is for those without one."""
+    """Return the number of references that get each release, by name; "" for no release."""
     found: dict[str, int] = {}
     for answer in known.answers:
         name = answer.found.release.name if isinstance(answer.found, Resolution) else ""
@@ -211,7 +211,7 @@ def _places(known: LineageRecord, release: str, text: str) -> Sequence[Dependent
 
 
 NOTHING = "-"
-"""The name in addresses for "no release"."""
+"""The name that stands for "no release" in addresses."""
 
 
 def _named(found: Resolution | NoMatch) -> str:
@@ -237,7 +237,7 @@ def _answer(found: Resolution | NoMatch) -> Data:
 
 
 def why_data(book: PageModel, where: LineageKey, place: DependentKey) -> Data | None:
-    """Return why one reference gets its release, and why no other."""
+    """Return the reasons why a reference gets its release, and no other."""
     known = book.get(where)
     asked = known.asked.get(place) if known is not None else None
     if known is None or asked is None:
@@ -256,7 +256,7 @@ def why_data(book: PageModel, where: LineageKey, place: DependentKey) -> Data | 
 
 
 def _concerns(known: LineageRecord) -> Iterator[Data]:
-    """Yield unresolved references, uses of deprecated releases, and unused deprecated releases."""
+    """Yield the concerns about a lineage: errors, unresolved references, deprecated releases."""
     shown = _shown(known)
     if shown.problem:
         yield _concern("error", shown, fact=shown.problem)

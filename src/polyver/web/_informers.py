@@ -37,7 +37,7 @@ class PageSource(ABC):
 
     @abstractmethod
     def open(self, book: PageModel, following: PageInformers) -> None:
-        """Write what is known already, and watch the rest."""
+        """Write the data that is known already, and watch the rest."""
 
 
 class PageInformers:
@@ -104,7 +104,7 @@ class PageInformers:
 
     @property
     def problems(self) -> dict[str, str]:
-        """The collections that may not be shown as they are, with the reasons."""
+        """The collections that may be shown out of date, with the reasons."""
         found = {
             resource: f"{'/'.join(filter(None, key))} is malformed"
             for resource, key in sorted(self._odd, key=str)

@@ -91,12 +91,12 @@ class PageLineage:
     """Its namespace, or the group of a kind."""
     text: str = ""
     problem: str = ""
-    """The reason why it is not in the state that its authors want."""
+    """The reason why the lineage is not in the state that its authors want."""
     facts: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, ReleaseDetails] = field(default_factory=dict)
-    """By the names of releases."""
+    """Details of the releases, by their names."""
     is_counted: bool = True
-    """True if its dependents are known."""
+    """True if the dependents are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class LineageRecord:
         self.index = Index()
         self.asked: dict[DependentKey, LineageRequest] = {}
         self.order: list[DependentKey] = []
-        """The references by name."""
+        """The keys of all references, sorted by name."""
         self._answers: tuple[Answer, ...] | None = None
 
     @property

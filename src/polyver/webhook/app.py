@@ -51,23 +51,23 @@ _ACTS: Mapping[str, Act] = {MUTATE: "mutate", VALIDATE: "validate"}
 
 MOST_BODY = 64 * 1024 * 1024
 _COUNTED_HERE = 1024 * 1024
-"""The memory for larger bodies is estimated in a worker thread."""
+"""Size from which the memory for a body is estimated in a worker thread."""
 _SENDING = 60.0
 """The seconds that a client may take to read an answer."""
 _LOGGED_EVERY = 1.0
-"""The least seconds between two log lines about refusals for lack of memory."""
+"""Minimum seconds between two log lines about reviews refused for lack of memory."""
 _QUICK = 0.01
-"""About as long as Python lets a thread block the others, so a thread would not help."""
+"""Seconds for which a review may block the event loop: a thread would block it as long."""
 _SMALL = 64 * 1024
-"""Reviews up to this size are assumed to cost the same: their bytes do not matter."""
+"""Size up to which all reviews are assumed to take the same time."""
 _AT_FIRST = -1.0
-"""Nothing is known before the first review, so it is not answered on the event loop."""
+"""Initial limit: the first review is not answered on the event loop."""
 _MOMENT = 1e-6
 _FORGETTING = 0.9
-"""One review that had to wait for a processor must not count for hundreds of reviews."""
+"""Weight of earlier reviews, so that one slow review does not count for hundreds of others."""
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
-"""The share of the client's timeout after which an answer would come too late."""
+"""Share of the client's timeout after which an answer is too late."""
 _USUAL = b"application/json"
 """The content type that API servers send."""
 _NO_FUNCTIONS: tuple[Key, ...] = ()
@@ -108,7 +108,7 @@ class WebhookApp:
         memory: int | None = None,
         documents: Mapping[str, bytes] | None = None,
     ) -> None:
-        """`memory` is how many bytes the process may use: by default the limit of its group.
+        """Take `memory`, the bytes that the process may use; by default its cgroup's limit.
 
         `documents` are JSON documents, by path.
         """
@@ -309,7 +309,7 @@ class WebhookApp:
         return found
 
     def at_once(self, request: RequestHeaders) -> Quick | None:
-        """Return the function that answers usual quick conversions at once; None for all others.
+        """Return the function that answers a usual conversion at once; None for other requests.
 
         Its answers are the same as those of the application, with less work.
         """
@@ -318,7 +318,7 @@ class WebhookApp:
         return partial(self.convert_at_once, _request_timeout(request.query) * _IN_TIME)
 
     def convert_at_once(self, timeout: float, body: bytes | bytearray) -> EncodedResponse | None:
-        """Answer a body within `timeout` seconds; return None if it will not be quick."""
+        """Answer a conversion within `timeout` seconds; return None if it may take long."""
         # Every call matters here: nothing else costs as much in a review of one object.
         size = len(body)
         if self._draining or size > min(self._budget.most_body, self._pace.most_quick):
@@ -354,7 +354,7 @@ class WebhookApp:
 
 
 class _Pace:
-    """The size up to which reviews are quick: by the slowest ones, which are slowly forgotten."""
+    """The size up to which reviews are quick, by the slowest reviews; old ones count less."""
 
     def __init__(self) -> None:
         self.most_quick = _AT_FIRST
@@ -396,7 +396,7 @@ def _request_timeout(query: bytes) -> float:
 
 
 def _odd(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Report whether a body may be something other than plain JSON."""
+    """Report whether a body may be compressed, or anything else than JSON."""
     for name, value in headers:
         if name == b"content-type" and value != _USUAL:
             return True

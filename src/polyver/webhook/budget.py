@@ -25,17 +25,17 @@ __all__ = ["MemoryBudget", "MemoryBudgetExceeded", "MemoryReservation", "MemoryS
 T = TypeVar("T")
 _MIB = 1 << 20
 _RESERVED = 160 * _MIB
-"""For the process itself and for small reviews, which are answered on the event loop."""
+"""Bytes for the process itself, and for small reviews, which are answered on the event loop."""
 _LEAST = 32 * _MIB
 _BODIES = 4
-"""One part in this many is for bodies, the rest for decoding them."""
+"""Divisor of the memory: one part is for bodies, the others are for decoding them."""
 _MOST_WAITING = 256
 _COPIES = 3
 """The number of copies of a body during its conversion, besides the body."""
 _OBJECT = 160
 """The bytes that an object or a list takes in Python."""
 _VALUE = 40
-"""The bytes of each further value in one."""
+"""The bytes of each value inside an object or a list."""
 
 
 class MemoryBudgetExceeded(ApiError):
@@ -136,7 +136,7 @@ class MemoryBudget:
     """The two shares of memory."""
 
     def __init__(self, memory: int, most_body: int) -> None:
-        """`memory` is what the process may use, `most_body` the largest body that is wanted."""
+        """Take the memory that the process may use, and the desired limit for a body."""
         whole = max(memory - _RESERVED, _LEAST)
         self.bodies = MemoryShare(whole // _BODIES)
         self.work = MemoryShare(whole - self.bodies.size)

@@ -90,7 +90,7 @@ class CertificateDocument(msgspec.Struct):
         return now - (self.published_at or now)
 
     def take(self, step: Step, names: Sequence[str], now: datetime.datetime) -> None:
-        """Record a step; publishing and observing are already done."""
+        """Change the document for a step; publishing and observing are done before."""
         match step:
             case Create():
                 made = Authority.create("polyver-webhook", now=now).pair

@@ -34,7 +34,7 @@ class Publisher(Protocol):
     def publish(self, bundle: bytes) -> None: ...
 
     def observed(self, bundle: bytes, lasting: datetime.timedelta) -> bool:
-        """Report whether all clients have this bundle, which was published that long ago."""
+        """Report whether all clients have this bundle, published `lasting` ago."""
         ...
 
 
@@ -42,7 +42,7 @@ class Publisher(Protocol):
 class BundleFile:
     """A file that people copy into `caBundle`.
 
-    The webhook cannot see when they have, so they are given a day.
+    The webhook cannot see when they have copied it, so it waits for a day.
     """
 
     path: Path
@@ -139,7 +139,7 @@ class WebhookCertificates:
             raise FolderFailed(f"{self._file} has unexpected content", hint=hint) from None
 
     def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
-        """Do what a step does outside of the document; return False if it has to wait."""
+        """Perform the part of a step outside of the document; return False if it has to wait."""
         match step:
             case Publish():
                 self._publisher.publish(kept.bundle)

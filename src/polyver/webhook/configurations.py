@@ -31,7 +31,7 @@ class AdmissionRegistration:
     """Subresources, besides the object itself."""
     scope: Literal["Namespaced", "Cluster", "*"] = "Namespaced"
     exact: bool = False
-    """True if writes in other versions are ignored; otherwise they are converted first."""
+    """True if writes in other versions are not reviewed; otherwise they are converted first."""
     conditions: Mapping[str, str] = field(default_factory=dict)
     """CEL expressions by name, all of which must be true."""
 

@@ -57,7 +57,7 @@ class Reviewed(msgspec.Struct, frozen=True):
     fault: BaseException | None = None
     """The exception of user code: for the log, not for clients."""
     about: str = ""
-    """The object for which it was raised."""
+    """The object for which user code raised the exception."""
     admitted: Admitted | None = None
 
 

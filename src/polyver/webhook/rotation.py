@@ -27,15 +27,15 @@ __all__ = [
 
 _DAY = datetime.timedelta(days=1)
 _HOUR = datetime.timedelta(hours=1)
-"""The time before its creation from which a certificate is valid."""
+"""Time by which a certificate is valid before its creation, because clocks differ."""
 RENEWED_BEFORE = 30 * _DAY
-"""The time before its expiry at which the certificate is renewed."""
+"""Time before the expiry of the certificate at which it is renewed."""
 REPLACED_BEFORE = 730 * _DAY
-"""The time before its expiry at which a CA gets a successor: a leaf must expire before its CA."""
+"""Time before the expiry of a CA at which it gets a successor; its leaves expire before it."""
 DROPPED_AFTER = _DAY
-"""The longest time for which an old CA is trusted after its last leaf was served."""
+"""Longest time for which an old CA is trusted after the last leaf of it was served."""
 SETTLED_AFTER = datetime.timedelta(minutes=5)
-"""The shortest such time: until all clients have received what was written for them."""
+"""Shortest time for which an old CA stays trusted: until all clients have the new bundle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class RotationState:
     published: tuple[str, ...] = ()
     """The CAs in the bundle that was published last."""
     observed: bool = False
-    """True if all clients have that bundle."""
+    """True if all clients have the published bundle."""
     shown: bool = False
     """True if all replicas report that they serve this leaf; False if none reports."""
 
@@ -129,7 +129,7 @@ def plan(state: RotationState, names: Collection[str], now: datetime.datetime) -
 
 
 def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool) -> str:
-    """Return the newest CA if all clients know it or it signed the leaf before; else the oldest."""
+    """Return the newest CA if all clients know it, or if it signed the leaf; else the oldest CA."""
     oldest, newest = serials[0], serials[-1]
     return newest if observed or (leaf and leaf.signer == newest) else oldest
 
@@ -137,7 +137,7 @@ def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool)
 def _replaced(
     state: RotationState, leaf: LeafState, serials: tuple[str, ...], now: datetime.datetime
 ) -> Step | None:
-    """Return the next step from a CA to its successor."""
+    """Return the next step of replacing the older of two CAs."""
     oldest, newest = serials
     if leaf.signer == oldest:
         return Issue(newest) if state.observed else Observe()

@@ -33,7 +33,7 @@ SECRETS = GroupVersionResource("", "v1", "secrets")
 SEEN = "seen.polyver.dev/"
 """The prefix of annotations in which replicas record the certificate they serve, and the time."""
 NOTED_FOR = datetime.timedelta(days=2)
-"""The time for which such an annotation counts; a running replica renews it long before."""
+"""Time for which the annotation of a replica counts; a running replica renews it earlier."""
 _NOTED_AGAIN = NOTED_FOR / 4
 _DOCUMENT = "certificates.json"
 _MOST_STEPS = 16
@@ -51,7 +51,7 @@ class StoredDocument:
 
     @property
     def revision(self) -> int:
-        """The revision. A watch may report an older one than was read meanwhile."""
+        """The resourceVersion as a number: a watch may report an older state than the known one."""
         return int(self.secret["metadata"]["resourceVersion"])
 
     @property
@@ -223,7 +223,7 @@ class SharedPairs:
         self._held = held
 
     async def note(self, now: datetime.datetime) -> None:
-        """Record in an annotation which certificate is served here, if that is not recent."""
+        """Record the certificate that this replica serves, unless a recent annotation states it."""
         held = self._held
         if held is None or held.kept.leaf is None:
             return
@@ -253,7 +253,7 @@ class SharedPairs:
             timer.cancel()
 
     async def look(self, log: Log) -> None:
-        """Record which certificate is served; the leader also takes the steps that are due."""
+        """Record which certificate is served here; the leader first takes the steps due."""
         now = self._clock.now()
         if self._leads():
             for step in await self.advance(now):
@@ -297,12 +297,12 @@ class SharedPairs:
         return step
 
     async def _doubt(self, kept: CertificateDocument) -> None:
-        """Publish the bundle again if an object that had it was changed since."""
+        """Mark the bundle as not published if an object that names the webhook lost it."""
         if kept.observed and kept.is_to_switch and not await self._bundles.observed(kept.bundle):
             kept.published, kept.observed = [], False
 
     async def _act(self, kept: CertificateDocument, step: Step, now: datetime.datetime) -> bool:
-        """Do what a step does outside of the document; return False if it has to wait."""
+        """Perform the part of a step outside of the document; return False if it has to wait."""
         match step:
             case Publish():
                 await self._bundles.publish()

@@ -38,10 +38,10 @@ class FunctionKinds:
         return bool(self._kinds)
 
     def named_early(self, body: bytes | bytearray) -> tuple[Key, ...]:
-        """Return a kind that the beginning of a body names, where the first object is.
+        """Return a kind with functions that the beginning of a body mentions, as a tuple.
 
-        This saves decoding most reviews twice. It decides nothing: a review whose kind is not found
-        here may not call functions, and is repeated if it would.
+        This saves decoding most reviews twice. A review whose kind is not found here is tried
+        without functions, and repeated if it needs them.
         """
         if self._kinds:
             start = bytes(body[:_BEGINNING])

@@ -39,11 +39,13 @@ class ConvertedKinds:
         converter: Callable[[ResourceKind], Converter | None],
         kinds: Mapping[str, DeclaredKind] | None = None,
     ) -> None:
-        """Take `kinds` by the name of their CustomResourceDefinition."""
+        """Take `kinds` as a mapping from the name of their CustomResourceDefinition."""
         self._converter = converter
         self._kinds = dict(kinds or {})
         self._threads: dict[str, DaemonThreadPool] = {}
-        """Threads for the hooks and functions of each kind: one that hangs blocks no other kind."""
+        """Threads for the hooks and functions, by kind, so that a hook that hangs blocks no other
+        kind.
+        """
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
         if not kind.custom or operation not in _WRITES:
@@ -99,7 +101,7 @@ class ConvertedKinds:
         return []
 
     async def _called(self, review: AdmissionRequest, function: Callable[[], T]) -> T:
-        """Call a hook; log its unexpected errors, and give the client a general message."""
+        """Call a hook; log an unexpected exception, and raise an API error without its details."""
         try:
             return await self._timed(review, function)
         except ApiError:
@@ -136,7 +138,7 @@ def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
 
 
 def _defaulted(declared: DeclaredKind, version: str, obj: Object) -> Object:
-    """Return an object with the defaults of its hooks; `apiVersion`, `kind` and identity stay."""
+    """Return an object with the defaults of its hooks; hooks cannot change its identity."""
     made = declared.defaulted(version, obj)
     fixed = ("apiVersion", "kind", "metadata")
     rest = {name: value for name, value in made.items() if name not in fixed}
@@ -145,7 +147,7 @@ def _defaulted(declared: DeclaredKind, version: str, obj: Object) -> Object:
 
 
 def _metadata(before: Mapping[str, Any], after: Any) -> Object:
-    """Return the metadata: hooks may change labels, annotations and finalizers, nothing else."""
+    """Return the metadata with the hooks' changes of labels, annotations and finalizers only."""
     free = ("labels", "annotations", "finalizers")
     kept = {name: value for name, value in before.items() if name not in free}
     return kept | {n: after[n] for n in free if n in after} if isinstance(after, dict) else kept
@@ -184,7 +186,7 @@ def wanted_by(kind: DeclaredKind) -> list[AdmissionRegistration]:
 
 
 def _carry_missing(converter: Converter | None) -> str:
-    """Return a CEL condition: an update left out the preserved fields.
+    """Return a CEL condition that is true if an update omits the preserved fields.
 
     Without a converter, the condition looks for the usual annotations.
     """

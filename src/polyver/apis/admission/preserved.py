@@ -1,7 +1,8 @@
 """Reports of preserved fields in a format that this release does not know.
 
-They are kept as they are and not restored. A client that writes such an object gets a warning, and
-the log names the first object of each kind and format, also if it was only read.
+polyver keeps such fields unchanged and does not restore them. A client that writes an object with
+such fields gets a warning. The log names the first object of each kind and format, also if it was
+only read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["log_unknown_formats", "unknown_format_warning"]
 
 
 def unknown_format_warning(converter: Converter, obj: dict[str, Any]) -> str:
-    """Return the warning for a write of an object; nothing if its preserved fields can be read."""
+    """Return the warning for a write of an object; empty if its preserved fields can be read."""
     found = converter.unknown_format(obj)
     if not found:
         return ""

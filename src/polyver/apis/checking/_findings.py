@@ -21,7 +21,7 @@ class Counterexample:
     expected: Any = None
     got: Any = None
     edited: Object | None = None
-    """The converted object after a client changed a field in the other version."""
+    """The converted object after a client changed a field in the target version."""
 
     def as_data(self) -> dict[str, Any]:
         made = {"given": self.given, "expected": self.expected, "got": self.got}
@@ -39,9 +39,10 @@ class ConversionFinding:
     fact: str
     advice: str
     versions: tuple[str, ...] = ()
-    """The version that it is about, or the versions of the conversion path that shows it."""
+    """The version that has the error, or the versions of the conversion path that shows the error.
+    """
     path: str = ""
-    """A field of the objects; empty if it is about whole objects."""
+    """The field that has the error; empty if the finding is about whole objects."""
     place: str = ""
     """Location of the declaration of the kind or of the rule, such as a file and a line."""
     example: Counterexample | None = None

@@ -34,16 +34,17 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class FieldConversion:
-    """The result of a conversion for one field."""
+    """The result of a conversion for one field of the source version."""
 
     path: str
     how: How
     to: tuple[str, ...] = ()
-    """Its fields in the other version; empty if the value is only preserved."""
+    """The fields of the target version that hold the value; empty if the value is only preserved.
+    """
     rules: tuple[str, ...] = ()
-    """The rules that change its value."""
+    """The rules that change the value."""
     exact: bool = True
-    """True if the other version expresses every value of it, so that none has to be preserved."""
+    """True if the target version expresses every value, so that no value has to be preserved."""
     why: str = ""
 
     def as_data(self) -> dict[str, Any]:
@@ -65,9 +66,11 @@ class Ledger:
     target: str
     fates: tuple[FieldConversion, ...]
     observed: bool = False
-    """True if it was observed on objects, False if it was read from rules."""
+    """True if the ledger was observed on converted objects, False if it was read from rules."""
     complete: bool = True
-    """True if a schema names all fields; without one, only the fields in rules are known."""
+    """True if a schema names all fields; without a schema, the ledger has only fields named in
+    rules.
+    """
 
     def as_data(self) -> dict[str, Any]:
         return {
@@ -87,7 +90,7 @@ class TracedValue:
     rules: tuple[str, ...] = ()
     exact: bool = True
     carried: str = ""
-    """The reason why the other version does not express it; empty if it does."""
+    """The reason why the target version does not express the value; empty if it does."""
 
     def behind(self, *steps: str | Inside) -> TracedValue:
         return replace(self, place=(*steps, *self.place))
@@ -152,7 +155,7 @@ def _joined(before: TracedValue, after: TracedValue) -> TracedValue:
 
 
 def trace(hop: ByRules, place: Place, target: str, schema: Schema | None) -> list[TracedValue]:
-    """Return the fields in which one hop puts the value of a field with the given schema."""
+    """Return the fields to which one conversion step writes the value of a field."""
     return _trace(hop.block, place, target, schema, back=hop.back)
 
 
@@ -172,7 +175,7 @@ def _trace(
 def _through(
     rule: ConversionRule, rest: Place, target: str, schema: Schema | None, *, back: bool
 ) -> list[TracedValue]:
-    """Return the fields in which a rule puts the value that it reads, or a value inside of it."""
+    """Return the fields to which a rule writes the value that it reads, or a value inside of it."""
     to = rule.ports(back=back)[1]
     match rule:
         case DropRule():
@@ -201,7 +204,7 @@ def _items(
     *,
     back: bool,
 ) -> list[TracedValue]:
-    """Do the same as `_through` for rules about the items of lists and maps."""
+    """Return the fields to which a rule about the items of a list or map writes a value."""
     if isinstance(rule, WrapRule):
         inner, around = (rest[1:], to) if back else (rest, (*to, ITEM))
         if back and not rest:

@@ -145,7 +145,7 @@ class Fit:
     def _typed(
         self, rule: ConversionRule, side: Side, path: Place, expected: str
     ) -> Iterator[ConversionFinding]:
-        """Yield a finding if a field's type is not the rule's, which reads and writes the field."""
+        """Yield a finding if the schema gives a field another type than its rule expects."""
         schema = schema_at(side.schema, path) or {}
         said = schema.get("type") or expected
         if said != expected and (expected, said) != ("integer", "number"):
@@ -213,7 +213,7 @@ def _a(word: str) -> str:
 
 
 def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[ConversionFinding]:
-    """Yield a finding for each field that is passed on unchanged to a field of another type."""
+    """Yield a finding for each field that is copied unchanged to a field of another type."""
     if source.schema is None or target.schema is None:
         return
     seen: list[Place] = []

@@ -71,7 +71,7 @@ def _values(
 def _passed_on(
     fit: Fit, rule: MoveRule | EachRule | WrapRule | KeyedRule
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding if a rule passes on a value unchanged to a field of another type."""
+    """Yield a finding if a rule copies a value unchanged to a field of another type."""
     inside = fit.inside(rule)
     for each in rule.inside.rules:
         yield from _problems(inside, each)

@@ -58,7 +58,7 @@ class _End:
         return _End(self.version, place, (*self.at, *steps))
 
     def unnamed(self) -> _End:
-        """Return the items of a list, or the values of a map."""
+        """Return the path of the items of the list, or of the values of the map, at this path."""
         is_list = self.place is not None and self.place.type == "array"
         return self.inside(ITEM if is_list else VALUE)
 
@@ -75,7 +75,7 @@ class _Missing:
     path: Place
     is_source: bool
     number: int
-    """Its index among the fields that the rule names on that side."""
+    """The index of this field among the fields that the rule names in the same version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _problems(ends: _Ends, block: RuleBlock, holder: Document) -> Iterator[Polyv
 
 
 def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]:
-    """Return the part of a written rule that names the missing field."""
+    """Return the key of the rule's declaration under which the missing field is named."""
     if "at" in written:
         return ("at",) if missing.is_source or "as" not in written else ("as",)
     if missing.is_source:

@@ -60,7 +60,7 @@ class Earlier:
 def earlier(
     against: str, names: Sequence[str], kinds: Sequence[str], conversions: Sequence[str]
 ) -> Iterator[Earlier]:
-    """Yield the earlier state while the body runs; `names` are the current definitions."""
+    """Yield the earlier state while the `with` block runs; `names` are the current definitions."""
     if against.startswith(CLUSTER):
         yield _on_cluster(against, names)
     elif Path(against).exists():
@@ -73,7 +73,7 @@ def earlier(
 def compared(
     definitions: Mapping[str, Definition], before: Earlier, against: str
 ) -> Iterator[ConversionFinding]:
-    """Yield a finding for each change from the earlier definitions that may break their users."""
+    """Yield a finding for each change since the earlier definitions that may break their users."""
     for name, old in before.definitions.items():
         if name not in definitions:
             yield found("kind-removed", name, f"it is defined in {against}, but not here")
@@ -108,9 +108,9 @@ def _versions_then(subject: CheckedKind, before: Earlier) -> set[str]:
 
 
 def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
-    """Return the earlier definition, without its conversion if the current one states none.
+    """Return the earlier definition; without `conversion` if the current definition has none.
 
-    The conversion is often added to a manifest later.
+    Users often add the conversion to a manifest later.
     """
     if now.strategy or now.webhook:
         return old
@@ -204,7 +204,7 @@ def _unpack(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> No
 
 
 def _is_there(folder: Path, name: str) -> bool:
-    """Report whether the earlier revision has a file; for modules their import shows it."""
+    """Report whether the earlier revision has a file; always True for the name of a module."""
     is_path = "/" in name or name.endswith((".py", *SUFFIXES)) or Path(name).is_dir()
     return not is_path or (folder / name).exists()
 

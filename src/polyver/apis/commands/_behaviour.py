@@ -32,7 +32,7 @@ class NotConvertedThen(Exception):
 def behaviour_in(
     folder: Path, names: Sequence[str], revision: str
 ) -> Iterator[dict[Key, EarlierConversions]]:
-    """Yield the conversions of the kinds in a folder while the body runs."""
+    """Yield the conversions of the kinds in a folder while the `with` block runs."""
     with subprocess.Popen(  # noqa: S603 - this Python
         [sys.executable, "-c", _RUN, *names],
         cwd=folder,
@@ -81,7 +81,7 @@ def _asked(process: subprocess.Popen[str], question: Object | None, revision: st
 
 
 def answer(names: Sequence[str]) -> None:
-    """Answer requests on standard output; what the code of kinds prints goes to standard error."""
+    """Answer requests on standard output; output of the kinds' own code goes to standard error."""
     from polyver.apis.commands.kinds import load_kinds
 
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:

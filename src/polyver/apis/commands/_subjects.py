@@ -37,7 +37,7 @@ class LoadedKinds:
 def load_subjects(
     kinds: Sequence[str], conversions: Sequence[str], *, show_traceback: bool
 ) -> LoadedKinds:
-    """Load what is to be checked; a file that cannot be read at all is an error."""
+    """Load the kinds and conversions to check; raise an error for a file that cannot be read."""
     loaded = LoadedKinds()
     documents = read_manifests(conversions)
     described = [*objects_of(documents, GROUP, KIND)]

@@ -34,7 +34,7 @@ def compare_alternatives(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _options(schema: Schema, name: str) -> list[Any]:
-    """Return the options, without those that int-or-string implies anyway."""
+    """Return the options of a keyword, without those that int-or-string implies."""
     found = schema.get(name)
     options = [found] if name == "not" and found is not None else found or []
     made = [bare(each) for each in options]
@@ -46,7 +46,7 @@ def _options(schema: Schema, name: str) -> list[Any]:
 
 
 def _without(options: Sequence[Any], others: Sequence[Any]) -> list[Any]:
-    """Return the options that are not among others; each of the others matches one option."""
+    """Return the options that are not in `others`; each of the others cancels one option."""
     left, found = [*others], []
     for option in options:
         place = next((i for i, other in enumerate(left) if same(option, other)), None)
@@ -66,7 +66,10 @@ def _all_widened(old: list[Any], new: list[Any]) -> bool:
 
 
 def _never(_: list[Any], __: list[Any]) -> bool:
-    """Return False: a wider option of oneOf may let a second one match; one of not forbids more."""
+    """Return False, as any change of these options is a finding.
+
+    A wider option of `oneOf` may let a second option match; a wider option of `not` forbids more.
+    """
     return False
 
 

@@ -75,7 +75,7 @@ def _inner(
 
 
 def _fields(schema: Schema) -> Mapping[str, Schema]:
-    """Return the fields, with those that every embedded resource has."""
+    """Return the schemas of the declared fields and, in embedded resources, of standard fields."""
     fields: Mapping[str, Schema] = schema.get("properties") or {}
     if not schema.get(EMBEDDED):
         return fields
@@ -113,7 +113,7 @@ def _compare_fate(
     old: Schema | _UnknownFieldHandling,
     new: Schema | _UnknownFieldHandling,
 ) -> Iterator[CompatibilityFinding]:
-    """Yield the findings for a field that has no schema before or after."""
+    """Yield the findings for a field that has a schema only before or only after the change."""
     path = path_to(place.path, name)
     if isinstance(new, _UnknownFieldHandling):
         assert not isinstance(old, _UnknownFieldHandling)
@@ -136,7 +136,7 @@ def _added(place: SchemaPair, name: str, new: Schema) -> CompatibilityFinding:
 
 
 def _takes_default(schema: Schema) -> bool:
-    """Report whether a default is valid; kube-apiserver accepts invalid defaults inside of maps."""
+    """Report whether a default is valid; kube-apiserver accepts invalid defaults inside maps."""
     filled: dict[str, Any] = {}
     checked = compile_schema({"type": "object", "properties": {"field": schema}})
     checked.default(filled)
@@ -144,7 +144,7 @@ def _takes_default(schema: Schema) -> bool:
 
 
 def _is_looked_at(place: SchemaPair) -> bool:
-    """Report whether some constraint covers the fields that are added inside."""
+    """Report whether a constraint at this path or outside of it applies to fields added inside."""
     return place.limited or any(place.new.get(each) is not None for each in _LOOKING_INSIDE)
 
 
@@ -168,7 +168,7 @@ def _compare_lost(
 
 
 def _renamed(place: SchemaPair, name: str) -> str:
-    """Return the new field that is most likely the old one under another name, or nothing."""
+    """Return the new field that most likely replaces a removed field; empty if there is none."""
     old, new = _fields(place.old), _fields(place.new)
     wanted = bare(old[name])
     alike = [each for each in new if each not in old and same(bare(new[each]), wanted)]
@@ -195,7 +195,7 @@ def _compare_required(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _is_always_there(place: SchemaPair, name: str) -> bool:
-    """Report whether a field is required anyway, as in every embedded resource."""
+    """Report whether a field is required by the API server, as in every embedded resource."""
     known = ("apiVersion", "kind") if place.path else ("apiVersion", "kind", "metadata")
     return bool(place.new.get(EMBEDDED)) and name in known
 
@@ -244,7 +244,7 @@ def _named(rest: Schema | _UnknownFieldHandling) -> str:
 
 
 def _keeps(fate: _UnknownFieldHandling, schema: Schema) -> bool:
-    """Report whether values that had a schema are kept unchanged without one."""
+    """Report whether an API server keeps values unchanged after their schema was removed."""
     return fate is _UnknownFieldHandling.KEPT or (
         fate is _UnknownFieldHandling.EMPTIED and _is_scalar(schema)
     )
@@ -273,6 +273,6 @@ def _compare_freed(place: SchemaPair, old: Schema, path: str) -> Iterator[Compat
 
 
 def _spared(schema: Schema, items: Schema) -> Schema:
-    """Return the schema of items; a list that keeps unknown fields keeps those of its items too."""
+    """Return the schema of items; it keeps unknown fields if the list keeps them."""
     more: dict[str, Any] = {PRESERVE: True} if schema.get(PRESERVE) else {}
     return {**items, **more}

@@ -35,7 +35,7 @@ def _compare_size(place: SchemaPair, keyword: str, sign: int) -> Iterator[Compat
 
 
 def _told(place: SchemaPair, keyword: str, old: Any, new: Any, rule: str) -> CompatibilityFinding:
-    """Return a finding about a keyword; without an old value, the limit is new."""
+    """Return the finding for a limit that was added, removed or changed."""
     if old is None:
         return place.found("limit-added", f"{keyword} was added: {shown(new)}")
     if new is None:
@@ -92,6 +92,6 @@ def _compare_multiple(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _are_whole(place: SchemaPair, old: float, new: float) -> bool:
-    """Report whether both are exact multiples; multiples of floats are only approximate."""
+    """Report whether both multiples can be compared exactly, which only integers can."""
     known = types_of(place.old) == types_of(place.new) == {"integer"}
     return known and min(old, new) > 0 and _is_plain(place.old, old) and _is_plain(place.new, new)

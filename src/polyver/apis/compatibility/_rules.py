@@ -15,7 +15,9 @@ class FindingSeverity(Enum):
     BREAKING = "breaking"
     """Existing objects or clients stop working."""
     RISKY = "risky"
-    """They may stop working: it depends on their data, or the schema does not show it."""
+    """Existing objects or clients may stop working: it depends on data, or the schema does not show
+    it.
+    """
     SAFE = "safe"
     """Nothing stops working; the change is only reported."""
 

@@ -43,7 +43,7 @@ def compare_type(place: SchemaPair) -> CompatibilityFinding | None:
 
 
 def compare_value(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    """Yield the changes of all other keywords about the value itself."""
+    """Yield the changes of all keywords about the value itself, except its type."""
     yield from _compare_enum(place)
     yield from compare_bounds(place)
     yield from _compare_pattern(place)
@@ -102,7 +102,7 @@ def _compare_format(place: SchemaPair) -> Iterator[CompatibilityFinding]:
 
 
 def _means_more(place: SchemaPair) -> bool:
-    """Report whether a format may have had no effect before: each type has its own formats."""
+    """Report whether a format that had no effect on the old type may have one on the new type."""
     old, new = type_name(place.old), type_name(place.new)
     return old not in (new, "string") and (old, new) != ("integer", "number")
 

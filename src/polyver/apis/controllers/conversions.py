@@ -75,7 +75,7 @@ class ConversionController(Controller[str]):
         settle: float = 0.0,
         clock: Clock | None = None,
     ) -> None:
-        """Take `told`, the `spec.conversion` for CRDs; without it nothing is written.
+        """Take `told`, the value of `spec.conversion` for CRDs; if it is None, no CRD is changed.
 
         `annotations` are set together with it, for controllers such as cert-manager. `bundle`
         returns the CA bundle if `told` has none. `kinds` are the CRDs that are converted without a
@@ -155,7 +155,7 @@ class ConversionController(Controller[str]):
         return None
 
     async def _lost(self, key: str, crd: Object | None) -> None:
-        """Stop serving a Conversion that is gone, unless its kind still needs it."""
+        """Stop serving a Conversion that no longer exists, unless its kind still needs it."""
         known = self._published.get(key)
         if known is None:
             return
@@ -176,7 +176,7 @@ class ConversionController(Controller[str]):
     async def _write_down(
         self, key: str, conversion: Object, crd: Object | None, problem: str
     ) -> None:
-        """Write to the CRD that we convert, and set the condition of the Conversion."""
+        """Set our webhook in the CRD, and report the result in the condition of the Conversion."""
         if crd is None:
             text = f"there is no CustomResourceDefinition {key}"
             await self._tell(conversion, "False", "NoDefinition", text)
@@ -209,7 +209,7 @@ class ConversionController(Controller[str]):
         return known
 
     def _rest(self, key: str) -> str:
-        """Return the end of the message about a Conversion that was valid and is not any more."""
+        """Return the end of the message about a Conversion that has become invalid."""
         return "; objects are still converted as before" if key in self._published else ""
 
     def _withdraw(self, key: str) -> None:
@@ -281,9 +281,9 @@ class _Published:
 
 
 def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
-    """Return the converter; if the CRD has changed meanwhile, a reduced one and the reason.
+    """Return the converter; if the Conversion does not fit its CRD, a reduced one and the reason.
 
-    Without any, objects could not be read in other versions, nor even deleted.
+    Without a converter, clients could neither read objects in other versions nor delete them.
     """
     try:
         return converter_of(conversion, crd), ""
@@ -311,7 +311,7 @@ def _missing(before: Converter, after: Converter, crd: Object | None) -> list[st
 
 
 def _told(error: PolyverError) -> str:
-    """Return an error's message with its field and without a file, as it is about an object."""
+    """Return an error's message with the field that it names, but without a file and a line."""
     at = place_of(error)
     where, hint = f" ({at})" if at else "", f"; {error.hint}" if error.hint else ""
     return f"{error.fact}{where}{hint}"
@@ -336,7 +336,7 @@ def _made_from(conversion: Object, crd: Object | None) -> str:
 
 
 def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
-    """Report whether a CRD names our webhook; fields that the server defaults are ignored."""
+    """Report whether a CRD names our webhook; fields with server-side defaults are ignored."""
     said = crd["spec"].get("conversion") or {}
     client, wanted = _client(said), _client(told)
     return said.get("strategy") == told.get("strategy") and all(

@@ -65,7 +65,7 @@ class DeclaredController(Controller[Key]):
     """
 
     workers = 32
-    """A call that hangs keeps its worker until the deadline: this many block all others."""
+    """Number of workers. A call that hangs blocks its worker until the deadline of the call."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class DeclaredController(Controller[Key]):
         return found
 
     async def _keep(self, owner: Object, wanted: Sequence[Object]) -> Object:
-        """Apply the wanted objects, delete those wanted before, and return the updated owner."""
+        """Apply the wanted objects, delete those no longer wanted, and return the updated owner."""
         before, parts = noted(owner), [part_of(each) for each in wanted]
         # Recorded first: an object that is applied but not recorded would never be deleted.
         owner = await self._keeping.note(owner, [*before, *parts])

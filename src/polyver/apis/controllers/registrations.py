@@ -96,7 +96,7 @@ class RegistrationController(Controller[str]):
     async def _keep(
         self, kind: str, resource: GroupVersionResource, wanted: Sequence[AdmissionRegistration]
     ) -> None:
-        """Apply the registrations to one of the objects; entries of other managers stay."""
+        """Apply the registrations to one webhook configuration; webhooks of other managers stay."""
         found = await find(self._client, resource, _NAME)
         # Read after the object: a slow replica then cannot write back a bundle that was replaced.
         webhook = self._webhook

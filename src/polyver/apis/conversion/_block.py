@@ -1,8 +1,8 @@
-"""The rules for one object, or for each item of a list, and the fields that no rule names.
+"""The rules for one object, or for each item of a list, and for the fields that no rule names.
 
 This is the plain interpreter: it defines the result of a conversion, one edge at a time, and the
-compiler is tested against it. A field that no rule names stays where it is, unless the other
-version lacks it.
+compiler is tested against it. A field that no rule names keeps its path, unless the other version
+does not have it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class RuleBlock:
     rules: tuple[ConversionRule, ...] = ()
     places: Places = (None, None)
     root: bool = False
-    """True for the rules of whole objects, which have metadata, and keep `spec` and the like."""
+    """True for rules of whole objects: these have metadata, and `spec` stays if it becomes empty.
+    """
     trivial: bool = field(init=False)
     """True if values are the same in both versions, as far as the schemas show."""
     fits: bool = field(init=False)
@@ -70,7 +71,7 @@ class RuleBlock:
         object.__setattr__(self, "fits", all(_fits(rule, *known) for rule in self.rules))
 
     def bound(self, source: StructuralSchema | None, target: StructuralSchema | None) -> RuleBlock:
-        """Return the rules for versions with these schemas, and the rules that these imply."""
+        """Return the rules bound to these schemas, and the rules that the schemas imply."""
         rules = tuple(rule.bound(source, target) for rule in self.rules)
         more = implied(rules, source, target, root=self.root)
         return replace(self, rules=(*rules, *more), places=(source, target))
@@ -80,11 +81,11 @@ class RuleBlock:
         return 1 if self.root else 0
 
     def written(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the written version in a direction."""
+        """Return the schema of the version that is written in this direction."""
         return self.places[0 if back else 1]
 
     def read(self, *, back: bool) -> StructuralSchema | None:
-        """Return the schema of the read version in a direction."""
+        """Return the schema of the version that is read in this direction."""
         return self.places[1 if back else 0]
 
     # Objects.
@@ -114,12 +115,12 @@ class RuleBlock:
         return rule.run(values, back=back)
 
     def _applies(self, rule: ConversionRule, obj: Object) -> bool:
-        """Report whether a rule applies: a constant needs its top-level field, such as `spec`."""
+        """Report whether a rule applies; a constant applies only if its top-level field exists."""
         constant = isinstance(rule, ConstRule) and self.root and len(rule.at) > 1
         return not constant or rule.targets[0][0] in obj
 
     def allowed(self, rule: ConversionRule, values: Ports, *, back: bool) -> Ports:
-        """Return the values to write: labels and annotations that are no strings are dropped."""
+        """Return the values to write, without labels and annotations that are not strings."""
         if not self.root:
             return values
         paths = rule.ports(back=back)[1]
@@ -137,7 +138,7 @@ class RuleBlock:
                 put(made, path, value)
 
     def lost(self, obj: Object, made: Object, *, back: bool) -> Lost:
-        """Return the fields of an object that a conversion back of `made` would not restore."""
+        """Return the fields of an object that converting `made` back would not restore."""
         lost: Lost = {}
         for rule in self.rules:
             # A constant is expected only if the conversion back would write it.
@@ -150,7 +151,7 @@ class RuleBlock:
         return lost | delta(again, obj, self.read(back=back))
 
     def lost_by(self, rule: ConversionRule, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """Return the fields that one rule read and would not restore."""
+        """Return the values that one rule read and that running it back would not restore."""
         reads, writes = rule.ports(back=back)
         touched = any(path[0] == "metadata" for path in (*reads, *writes))
         if not self.root or not touched or not writes:
@@ -159,7 +160,7 @@ class RuleBlock:
         return rule.missed(values, again, back=back)
 
     def restored(self, made: Object, lost: Lost, *, back: bool) -> Object:
-        """Return a converted object with the fields restored that it lost before."""
+        """Return a converted object with its preserved fields restored."""
         if not lost:
             return made
         whole: Object = fresh(made)
@@ -174,7 +175,7 @@ class RuleBlock:
         return whole
 
     def guards(self, lost: Lost, view: Any, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of preserved fields, with their values for the object that is read."""
+        """Yield the guards of preserved fields, with their values for the object `view`."""
         rest = dict(lost)
         for rule in self.rules:
             reads, writes = rule.ports(back=back)
@@ -198,7 +199,7 @@ class RuleBlock:
         return made
 
     def lost_value(self, value: Any, made: Any, *, back: bool) -> dict[str, Any]:
-        """Return the entry for a converted value; empty if nothing was lost."""
+        """Return the entry of `Lost` for a converted value; empty if nothing was lost."""
         if type(value) is dict and type(made) is dict:
             lost = self.lost(value, made, back=back)
             return {"in": lost} if lost else {}
@@ -249,7 +250,7 @@ class FieldClaims:
             self.add(rule)
 
     def add(self, rule: ConversionRule) -> None:
-        """Refuse a rule that reads or writes a field of another rule, or a field inside of one."""
+        """Add a rule; raise an error if it shares a field, or a part of one, with another rule."""
         number = len(self._rules)
         for back, side in enumerate(self._sides):
             own = _Side()
@@ -265,7 +266,7 @@ class FieldClaims:
 
 
 class _Side:
-    """The fields of one version that rules use, and the fields around them, with the rules."""
+    """The fields of one version that rules use, and their parents, each with its rule."""
 
     def __init__(self) -> None:
         self._taken: dict[Path, tuple[Path, int]] = {}
@@ -315,7 +316,7 @@ def _rooted(place: StructuralSchema | None) -> StructuralSchema | None:
 
 
 def _clear(obj: Object, path: Path) -> None:
-    """Remove a value on the path that is not an object."""
+    """Remove the first parent of a path that is not an object."""
     for name in path[:-1]:
         inside = obj.get(name, MISSING)
         if inside is not MISSING and type(inside) is not dict:

@@ -47,7 +47,7 @@ class Rules:
         self._claims = FieldClaims()
 
     def move(self, source: str, target: str) -> None:
-        """Add a field that has another path in the second version."""
+        """Add a rule for a field that has another path in the second version."""
         self._add(MoveRule(self._path(source), self._path(target), RuleBlock()))
 
     def split(
@@ -59,7 +59,7 @@ class Rules:
         types: Sequence[Type] | None = None,
         absent: str | None = None,
     ) -> None:
-        """Add a string that is several fields in the second version."""
+        """Add a rule for a string that is split into several fields in the second version."""
         if len(into) < 2:
             raise InvalidRule("split needs at least two fields to split into")
         if not separator:
@@ -76,11 +76,11 @@ class Rules:
         self._add(SplitRule(self._path(source), targets, separator, kinds, absent))
 
     def wrap(self, source: str, target: str) -> Rules:
-        """Add a value that is the first item of a list; return the rules for the value."""
+        """Add a rule for a value that becomes the first item of a list; return its rules."""
         return self._nested(WrapRule(self._path(source), self._path(target), RuleBlock()))
 
     def values(self, at: str, words: Mapping[Any, Any], *, to: str = "") -> None:
-        """Add a mapping of the values of a field to those in the second version."""
+        """Add a rule that maps the values of a field to values in the second version."""
         if not words:
             raise InvalidRule("values needs at least one pair")
         for each in (*words, *words.values()):
@@ -95,7 +95,7 @@ class Rules:
         self._add(ValuesRule(self._path(at), self._path(to or at), dict(words)))
 
     def cast(self, at: str, source: Type, target: Type, *, to: str = "") -> None:
-        """Add a value that has another type in the second version."""
+        """Add a rule for a value that has another type in the second version."""
         _check_type(source)
         _check_type(target)
         self._add(CastRule(self._path(at), self._path(to or at), source, target))
@@ -108,7 +108,7 @@ class Rules:
         *,
         types: Sequence[Type] = ("integer", "integer"),
     ) -> None:
-        """Add a number that has another unit in the second version."""
+        """Add a rule for a number that has another unit in the second version."""
         try:
             exact = Fraction(repr(factor) if isinstance(factor, float) else factor)
         except (ValueError, ZeroDivisionError, TypeError):
@@ -122,7 +122,7 @@ class Rules:
         self._add(ScaleRule(self._path(source), self._path(target), exact, types[0], types[1]))
 
     def keyed(self, source: str, target: str, *, key: str, value: str = "") -> None:
-        """Add a list whose items have a key, which is a map by that key in the second version."""
+        """Add a rule for a list whose items have a key; the second version has a map by key."""
         if not key:
             raise InvalidRule("keyed needs the name of the key field")
         if key == value:
@@ -130,21 +130,21 @@ class Rules:
         self._add(KeyedRule(self._path(source), self._path(target), RuleBlock(), key, value))
 
     def drop(self, at: str) -> None:
-        """Add a field that only the first version has; the second one preserves it."""
+        """Add a rule for a field that only the first version has; the second preserves it."""
         self._add(DropRule(self._path(at)))
 
     def add(self, at: str) -> None:
-        """Add a field that only the second version has; the first one preserves it."""
+        """Add a rule for a field that only the second version has; the first preserves it."""
         self._add(DropRule(self._path(at), added=True))
 
     def const(self, at: str, value: Any) -> None:
-        """Add a field of the second version that has this value unless another is preserved."""
+        """Add a rule for a field of the second version with this value, unless one is preserved."""
         if value is None:
             raise InvalidRule("const needs a value")
         self._add(ConstRule(self._path(at), value))
 
     def each(self, at: str, *, to: str = "", key: str | Sequence[str] = ()) -> Rules:
-        """Add the items of a list, or the values of a map; return the rules for each of them."""
+        """Add a rule for each item of a list, or value of a map; return the rules inside of it."""
         keys = (key,) if isinstance(key, str) else tuple(key)
         if "" in keys:
             raise InvalidRule("the key of items has no name")
@@ -152,7 +152,7 @@ class Rules:
         return self._nested(each)
 
     def within(self, at: str, *, to: str = "") -> Rules:
-        """Add an object; return the rules for the fields inside of it."""
+        """Add a rule for an object; return the rules for the fields inside of it."""
         return self._nested(MoveRule(self._path(at), self._path(to or at), RuleBlock()))
 
     def _nested(self, rule: ConversionRule) -> Rules:
@@ -197,7 +197,7 @@ def _completed(rule: ConversionRule, inside: Rules | None) -> ConversionRule:
 
 
 def _renamed(keys: Sequence[str], block: RuleBlock) -> tuple[str, ...]:
-    """Return the names of the items' keys in the other version."""
+    """Return the names that the keys of the items have in the second version."""
     moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, MoveRule)}
     found = [moves.get((key,), (key,)) for key in keys]
     return tuple(path[0] for path in found) if all(len(path) == 1 for path in found) else ()

@@ -39,13 +39,13 @@ class CarryTooLarge(PolyverError):
 
 @dataclass(slots=True)
 class PreservedFields:
-    """The preserved fields of each version, and the form of the annotations without them."""
+    """The preserved fields of each version, and the form of the object without their annotation."""
 
     lost: dict[str, Lost] = field(default_factory=dict)
     was_empty: bool = False
-    """True if clients see an empty map of annotations."""
+    """True if the map of annotations is empty apart from the preserved fields."""
     was_bare: bool = False
-    """True if there is no metadata at all."""
+    """True if the object has no metadata apart from the preserved fields."""
     unknown: str = ""
     """A string in a format that this release does not know; it is written back unchanged."""
 
@@ -73,7 +73,7 @@ _Entry = TypedDict(
     },
     total=False,
 )
-"""The allowed form of `Lost`: any client can write an annotation, and must not break conversion."""
+"""The allowed form of `Lost`. It is checked, as any client can write the annotation."""
 
 
 class _Written(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,7 +87,7 @@ _decode = msgspec.json.Decoder(_Written).decode
 
 
 def read(text: object) -> PreservedFields:
-    """Read preserved fields; a string in a format that this release does not know is kept as it is.
+    """Read preserved fields; keep a string in a format that this release does not know.
 
     Another release of polyver may have written it, and will read it again after a roll-back.
     """
@@ -107,7 +107,7 @@ def read(text: object) -> PreservedFields:
 
 
 def format_of(text: str) -> str:
-    """Name the format of preserved fields that could not be read, as far as the string shows it."""
+    """Return the format of preserved fields that could not be read, as far as it is known."""
     try:
         found = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

@@ -39,7 +39,8 @@ from polyver.core.plain import Object
 __all__ = ["Compiled", "compile_path"]
 
 Compiled = Callable[[Object, dict[str, Lost]], None]
-"""Converts an object, whose fields may be Raw, and its preserved fields by version; in place."""
+"""Converts an object, whose fields may be Raw, and its preserved fields by version, both in place.
+"""
 
 
 def compile_path(hops: Sequence[Hop[ConversionStep]]) -> Compiled | None:
@@ -111,15 +112,15 @@ class _Writer:
 
 @dataclass(slots=True)
 class _BlockWriter:
-    """Code for the rules of one block in one direction, on the object in a variable."""
+    """Writes the code for the rules of one block in one direction."""
 
     out: _Writer
     block: RuleBlock
     back: bool
     losing: bool
-    """True if the code preserves lost values; if False, it raises Loses instead."""
+    """True if the code preserves lost values; False if it raises Loses."""
     far: tuple[Settled, Settled] = (Settled(False, False), Settled(False, False))
-    """`Settled` of the versions before the two of this block, and of those after them."""
+    """`Settled` of the versions before this block on the conversion path, and of those after it."""
     top: str = "top"
     containers: dict[Path, str] = field(default_factory=dict)
 
@@ -178,7 +179,7 @@ class _BlockWriter:
         return 1 if self.block.root else 0
 
     def _anchors(self) -> dict[int, str]:
-        """Write code that notes, before any change, whether the parent of each constant exists."""
+        """Write code that records first whether the top-level field of each constant exists."""
         found: dict[int, str] = {}
         for rule in self.block.rules:
             if isinstance(rule, ConstRule) and self.block.root and len(rule.at) > 1:
@@ -204,7 +205,7 @@ class _BlockWriter:
         return [tuple(found[path] for path in paths) for paths in reads]
 
     def _clean(self, reads: Iterable[Path]) -> None:
-        """Write code that removes emptied objects, or raises Unusual if one must not remain."""
+        """Write code that removes emptied objects, or raises Unusual if the target lacks one."""
         emptied = {path[:size] for path in reads for size in range(1, len(path))}
         for at in sorted(emptied, key=len, reverse=True):
             var, parent = self.containers[at], self.containers[at[:-1]]
@@ -296,7 +297,7 @@ class _RuleWriter:
         return f"{outs}, K = {name}(({ins}), L, K)"
 
     def _hit(self) -> str:
-        """Return a condition: there are preserved fields for the paths that this rule writes."""
+        """Return code for a condition: the paths that this rule writes have preserved fields."""
         if not self.block.losing or not self.paths:
             return ""
         names = [show_path(path) for path in self.paths]
@@ -373,7 +374,7 @@ class _RuleWriter:
         self._write([made])
 
     def _guarded(self, made: str) -> None:
-        """Write code for the values inside, with the interpreter as fallback if one is lost."""
+        """Write code that converts a value, and lets the interpreter do so if something is lost."""
         line, value = self._out.line, self.values[0]
         line("try:")
         self._out.indent += 1
@@ -385,7 +386,7 @@ class _RuleWriter:
         line(f"    {self._interpreted([made])}")
 
     def _inside(self, made: str) -> None:
-        """Write code that converts a value, and raises Loses if something inside of it is lost."""
+        """Write code that converts a value, and raises Loses if something in the value is lost."""
         line, value, back = self._out.line, self.values[0], self.block.back
         match self.rule:
             case KeyedRule():

@@ -26,7 +26,7 @@ from polyver.kube.objects.converted_metadata import check_identity, restored
 __all__ = ["ConversionPath", "ConversionPaths", "ConvertOpened"]
 
 ConvertOpened = Callable[[Object], Object | Raw | None]
-"""Converts an object, which it may change; None if the interpreter has to."""
+"""Converts an object, maybe in place; returns None if only the interpreter can convert it."""
 Convert = Callable[[Object, str], Object]
 
 
@@ -125,7 +125,7 @@ def _by_rules(
 
 
 def _check_passing(carry: PreservedFields, targets: frozenset[str]) -> None:
-    """Raise Unusual if preserved fields with guards are only passed on, as they may be stale."""
+    """Raise Unusual if preserved fields of versions off the path have guards: they may be stale."""
     passed = carry.lost.keys() - targets
     if any(has_guards(carry.lost[version]) for version in passed):
         raise Unusual

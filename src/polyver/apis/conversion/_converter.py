@@ -1,7 +1,7 @@
 """Converts the objects of one kind from any of its versions to any other, with nothing lost.
 
-Each conversion path has one compiled function. The interpreter converts what that refuses, and
-gives the same results.
+Each conversion path has one compiled function. The interpreter converts the objects that the
+compiled function refuses; both give the same results.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class FunctionEdge:
 class Converter:
     """All versions of one kind, and the conversion paths between them.
 
-    Without the schema of a version it cannot know which fields that lacks: it passes all on.
+    The converter passes on all fields to a version without a schema, as it cannot know the fields
+    that this version lacks.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Converter:
         schemas: Mapping[str, Mapping[str, Any]] | None = None,
         carry: str = "",
     ) -> None:
-        """Preserve fields in the field `carry` beside `spec`; without it, in an annotation."""
+        """Keep preserved fields in a field `carry` beside `spec`; if empty, in an annotation."""
         self.group = group
         self.kind = kind
         self.versions = tuple(versions)
@@ -74,12 +75,12 @@ class Converter:
         )
         """The location of preserved fields."""
         self.on_unknown_format: Callable[[str, str], None] = lambda *_: None
-        """Called once for each format of preserved fields that is not known, with an object."""
+        """Called once for each unknown format of preserved fields, with the name of an object."""
         self._unknown_formats: set[str] = set()
         self.schemas = {name: compile_schema(each) for name, each in (schemas or {}).items()}
         structures = {name: read_structure(each) for name, each in (schemas or {}).items()}
         self.calls_functions = any(isinstance(edge, FunctionEdge) for edge in edges)
-        """True if a user's code takes part, which may take any time."""
+        """True if user code takes part in conversions; it may take any time."""
         steps = [_edge(edge, structures) for edge in edges]
         self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
         self._paths = ConversionPaths(self.tree, group, self.keeping, self.convert)
@@ -119,7 +120,7 @@ class Converter:
         return self.interpreted(rest, source, target)
 
     def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
-        """Return what the compiled rules make of an object; None if they cannot convert it."""
+        """Return an object converted by the compiled rules; None if they cannot convert it."""
         path = self._paths[source, target]
         if path is None or path.calls_functions:
             return None
@@ -131,13 +132,13 @@ class Converter:
         return None if made is None else _plain(_encode(made))
 
     def interpreted(self, obj: Object, source: str, target: str) -> Object:
-        """Return an object without apiVersion in another version, by the interpreter."""
+        """Return an object, given without apiVersion, as converted by the interpreter."""
         visible, carry = self._split(obj)
         made = self._interpreter.convert(visible, carry, source, target)
         return self.keeping.join(made, carry)
 
     def convert_raw(self, raw: bytes | Raw, version: str) -> bytes:
-        """Convert an object that is JSON; fields that no rule reads are not decoded."""
+        """Convert an object that is JSON, without decoding the fields that no rule reads."""
         top = _top(raw)
         source = self.version_of({name: _value(top.get(name)) for name in ("apiVersion", "kind")})
         self._check(version)
@@ -148,10 +149,11 @@ class Converter:
         return encode_json(self.convert(_whole(raw), version) if made is None else made)
 
     def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
-        """Return the function for objects whose fields may be JSON; None if only `convert_raw` can.
+        """Return the function for objects whose fields may be JSON, or None.
 
-        It may change an object in place. It returns None for one that only `convert_raw` can
-        convert.
+        The function may change an object in place. It returns None for an object that only
+        `convert_raw` can convert. There is no function if only `convert_raw` can convert between
+        the two versions.
         """
         path = self._paths[source, target]
         return None if path is None or path.touches_metadata else path.convert
@@ -166,7 +168,7 @@ class Converter:
         return visible, carry
 
     def unknown_format(self, obj: Object) -> str:
-        """Name the format of preserved fields that cannot be read; nothing if they can."""
+        """Return the format of preserved fields that cannot be read; empty if they can be read."""
         carry = self.keeping.split(obj)[1]
         return format_of(carry.unknown) if carry.unknown else ""
 
@@ -255,7 +257,7 @@ _fields = json.Decoder(dict[str, Raw]).decode
 _plain = json.Decoder().decode
 _encode = json.Encoder().encode
 _NO_JSON = (MsgspecError, TypeError, UnicodeError, OverflowError)
-"""Errors for data that is not JSON, which the interpreter converts as it is."""
+"""Exceptions for data that cannot be encoded as JSON; the interpreter converts such data."""
 
 
 def _top(raw: bytes | Raw) -> Object:

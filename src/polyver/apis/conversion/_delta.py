@@ -43,7 +43,7 @@ Guard = tuple[dict[str, Any], str, str]
 
 
 def was(value: Any, *, guarded: bool) -> dict[str, Any]:
-    """Return the entry for a field that had a value, or was absent."""
+    """Return the entry for a field that had this value, or that was absent."""
     entry: dict[str, Any] = {"absent": True} if value is MISSING else {"is": fresh(value)}
     return entry | {"if": ""} if guarded else entry
 
@@ -106,7 +106,7 @@ def _compare_lists(
 def item_losses(
     losses: Sequence[Lost], have: Sequence[Any], want: Sequence[Any], keys: Sequence[str]
 ) -> Lost:
-    """Return the entry for a list whose items lost something, by key if the keys are unique."""
+    """Return the entry for a list whose items lost values; by key if the keys are unique."""
     if not any(losses):
         return {}
     names = item_names(want, keys)
@@ -172,7 +172,7 @@ def patch_items(
     keys: Sequence[str],
     restore: Callable[[Any, Lost], Any],
 ) -> None:
-    """Restore lost values of items, in place, by a function that may also return a new item."""
+    """Restore the lost values of a list's items in place; `restore` may return a replacement."""
     for number, lost in _matched(items, entry, keys):
         if type(items[number]) is dict:
             restored = restore(items[number], lost)
@@ -218,7 +218,7 @@ def _remove(obj: Object, path: Path) -> None:
 
 
 def guards(lost: Lost, view: Any, place: StructuralSchema | None) -> Iterator[Guard]:
-    """Yield the guards of lost fields that no rule names; `view` is where they were lost."""
+    """Yield the guards of lost fields that no rule names; `view` is the object without them."""
     for text, entry in lost.items():
         if "whole" in entry:
             yield entry, "whole", fingerprint([_visible(view)])
@@ -239,7 +239,7 @@ def item_guards(
     keys: Sequence[str],
     inside: Callable[[Lost, Any], Iterator[Guard]],
 ) -> Iterator[Guard]:
-    """Yield the guards of values that the items of a list lost."""
+    """Yield the guards of the values that the items of a list lost."""
     found = items if type(items) is list else []
     for number, lost in _matched(found, {"by": entry.get("by", {})}, keys):
         yield from inside(lost, found[number])
@@ -249,7 +249,7 @@ def item_guards(
 
 
 def has_guards(lost: Lost) -> bool:
-    """Report whether a value may be restored only while something else is unchanged."""
+    """Report whether an entry has a guard: it is restored only while other fields are unchanged."""
     return any(map(_is_guarded, lost.values()))
 
 
@@ -263,7 +263,7 @@ def _is_guarded(entry: dict[str, Any]) -> bool:
 
 
 def without(lost: Lost, stale: Collection[int]) -> Lost:
-    """Return the entries without those of these identities, and without entries left empty."""
+    """Return the entries without the stale ones, given by `id()`, and without empty ones."""
     kept: Lost = {}
     for path, entry in lost.items():
         if id(entry) not in stale and (left := _entry_without(entry, stale)):

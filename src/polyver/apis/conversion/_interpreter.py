@@ -1,7 +1,8 @@
 """The interpreter: converts an object edge by edge, and so defines the result of a conversion.
 
-Preserved fields are trusted after their guards were checked against the object as it came in. They
-get new guards from the object as it goes out. The compiled rules are tested against this.
+It trusts preserved fields only after it has checked their guards against the object before the
+conversion. Afterwards it sets new guards from the converted object. The compiled rules are tested
+against the interpreter.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Interpreter:
         return made
 
     def _walk(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
-        """Convert along the path; preserved fields, already checked, are changed in place."""
+        """Convert an object along the path; update its checked preserved fields in place."""
         for hop in self._tree.way(source, target):
             made = hop.convert.run(obj)
             made = hop.convert.restored(made, carry.lost.pop(hop.target, {}))
@@ -48,7 +49,7 @@ class Interpreter:
         return obj
 
     def _trust(self, obj: Object, carry: PreservedFields, version: str) -> None:
-        """Drop preserved fields that do not belong to the object as it is now."""
+        """Drop preserved fields whose guards do not match the object as it is now."""
         for lost_version, hop, view in self._views(obj, carry, version):
             lost = carry.lost[lost_version]
             checked = hop.convert.guards(lost, view)
@@ -64,7 +65,7 @@ class Interpreter:
     def _views(
         self, obj: Object, carry: PreservedFields, version: str
     ) -> Iterable[tuple[str, Hop[ConversionStep], Object]]:
-        """Yield each version that lost fields, the last hop to it, and the object which that reads.
+        """Yield each version with preserved fields, the last hop to it, and the object to convert.
 
         Defaults are filled in, as an API server may do so at any time.
         """

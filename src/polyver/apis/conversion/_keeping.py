@@ -25,7 +25,7 @@ __all__ = [
 
 ANNOTATION: Final = "conversion.polyver.dev/carry"
 BESIDE: Final = f"{ANNOTATION}-beside"
-"""Preserved fields of this release, while the usual location has a format that it does not know."""
+"""Annotation for preserved fields while the usual location has fields in an unknown format."""
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
 """The limit for all annotations of an object together."""
 _FIELD_LIMIT: Final = 1024 * 1024
@@ -41,11 +41,11 @@ class PreservedFieldsLocation(Protocol):
         ...
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Return an object without its preserved fields, and these."""
+        """Return an object without its preserved fields, and the preserved fields."""
         ...
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """Return an object with preserved fields; without the location if there are none."""
+        """Return an object with its preserved fields at the location, if there are any."""
         ...
 
     def may_be_in(self, top: Object) -> bool:
@@ -80,7 +80,7 @@ class PreservedInAnnotation:
         return ("metadata", "annotations", self.name)
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Return an object without preserved fields and empty annotations, and the former."""
+        """Return an object and its preserved fields, separated; drop empty annotations."""
         metadata = obj.get("metadata")
         annotations = metadata.get("annotations") if type(metadata) is dict else None
         if type(annotations) is not dict or type(metadata) is not dict:
@@ -191,10 +191,10 @@ class PreservedInField:
 
 
 class PreservedFieldsStore:
-    """The location of preserved fields, and an annotation beside it while the location is taken.
+    """The location of preserved fields, with a second annotation while the location is occupied.
 
-    It is taken by preserved fields in a format that this release does not know: another release
-    wrote them, and reads them again when it is back. They stay as they are.
+    The location is occupied by preserved fields in a format that this release does not know. They
+    stay as they are: another release of polyver wrote them, and reads them again when it returns.
     """
 
     def __init__(self, place: PreservedFieldsLocation) -> None:
@@ -204,7 +204,7 @@ class PreservedFieldsStore:
         """Paths at which an object may have preserved fields."""
 
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
-        """Return an object without its preserved fields, and these."""
+        """Return an object without its preserved fields, and the preserved fields."""
         rest, carry = self.place.split(obj)
         if not _has_beside(rest):
             return rest, carry
@@ -214,7 +214,7 @@ class PreservedFieldsStore:
         return rest, carry
 
     def join(self, obj: Object, carry: PreservedFields) -> Object:
-        """Return an object with preserved fields; without the location if there are none."""
+        """Return an object with its preserved fields at the location, if there are any."""
         if not carry.unknown:
             return self.place.join(obj, carry)
         return _BESIDE.join(self.place.put(obj, carry.unknown), carry)

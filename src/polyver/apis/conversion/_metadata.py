@@ -23,7 +23,7 @@ def fits_metadata(path: Path, value: Any) -> bool:
 
 
 def may_restore(text: str, entry: Mapping[str, Any]) -> bool:
-    """Report whether an entry is for a field that a conversion may write."""
+    """Report whether a conversion may write the field of an entry; most metadata is fixed."""
     if not text.startswith(_FIXED):
         return True
     path = parse_path(text)

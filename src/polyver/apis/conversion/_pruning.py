@@ -43,7 +43,7 @@ def pruner(place: StructuralSchema | None) -> Prune | None:
 
 
 _NO_FIELD = "\0"
-"""A name that no schema has."""
+"""A field name that occurs in no schema."""
 
 
 def _pruner(
@@ -73,7 +73,7 @@ def _leave(_: Any) -> None:
 
 
 def _empty(value: Any) -> None:
-    """Drop all fields, where a schema has none."""
+    """Remove all fields of a value, for a schema without fields."""
     if type(value) is dict:
         value.clear()
     elif type(value) is list:

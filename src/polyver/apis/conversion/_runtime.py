@@ -49,7 +49,9 @@ __all__ = [
 
 Convert = Callable[[Any], Any]
 Lossless = Callable[..., Any]
-"""Takes the values that a rule reads, at least one not missing; returns a sequence for several."""
+"""Runs a rule on the values that it reads, not all missing; returns a sequence if it writes
+several.
+"""
 
 fields = msgspec.json.Decoder(dict[str, Raw]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
@@ -169,7 +171,7 @@ class RuleByInterpreter:
 
 
 def preserved(entry: dict[str, Any]) -> Any:
-    """Return the value of a preserved field that depends on no visible field."""
+    """Return the value of a preserved field that has no guard; raise Unusual if it has one."""
     if entry.keys() != {"is"}:
         raise Unusual
     return entry["is"]
@@ -183,9 +185,9 @@ _LARGE: Final = 10**18
 
 
 def lossless(rule: ConversionRule, *, back: bool) -> Lossless:
-    """Return a function that runs a simple rule on plain values if nothing is lost.
+    """Return a function that runs a simple rule on plain values.
 
-    The function returns None if something would be lost.
+    The function returns None if a value would be lost.
     """
     match rule:
         case ValuesRule():
@@ -317,9 +319,9 @@ def _joined(rule: SplitRule) -> Lossless:
 
 
 def keyed(rule: KeyedRule, one: Convert | None, *, back: bool) -> Convert:
-    """Return a function that runs a rule on a list, or on a map, if nothing is lost.
+    """Return a function that converts between a list and a map by key.
 
-    `one` converts each value inside. If something is lost, the function raises Loses.
+    `one` converts each value inside. The function raises Loses if a value would be lost.
     """
     if rule.value:
         return _keyed_values(rule, one, back=back)
@@ -331,7 +333,7 @@ def _same(value: Any) -> Any:
 
 
 def _keyed_values(rule: KeyedRule, one: Convert | None, *, back: bool) -> Convert:
-    """Convert lists of items with a key and a value without decoding the values."""
+    """Return the function of `keyed` for items of a key and a value, which is not decoded."""
     hints: list[tuple[str, Any, Any]] = [
         ("name", str, msgspec.field(name=rule.key)),
         ("value", Raw, msgspec.field(name=rule.value)),

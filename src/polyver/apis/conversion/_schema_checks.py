@@ -20,7 +20,7 @@ __all__ = ["Settled", "all_settled", "is_alone", "settled", "watched"]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Properties of schemas by which a guard stays the same when defaults are filled in."""
+    """Properties of a schema that decide whether filling in defaults can change a guard."""
 
     has_schema: bool
     has_defaults: bool
@@ -37,11 +37,11 @@ def _has_null(value: Any) -> bool:
 
 
 Watched = dict[Path, tuple[frozenset[str] | None, frozenset[str]]]
-"""By path of an object: the fields it may have (None for any), and those it may not have."""
+"""By path of an object: the fields it may have (None for any field), and those it must not have."""
 
 
 def watched(block: RuleBlock, *, back: bool) -> Watched:
-    """Return fields that the read version may have, the written one lacks, and no rule names."""
+    """Return the fields that the target version lacks and no rule names, by their object's path."""
     source, target = block.read(back=back), block.written(back=back)
     found: Watched = {}
     if target is not None:
@@ -77,7 +77,7 @@ def _watch(
 
 
 def is_alone(block: RuleBlock, at: Path, *, back: bool) -> bool:
-    """Report whether an object on a rule's path exists only in the version that is read."""
+    """Report whether the target version lacks the object at a path."""
     target = block.written(back=back)
     for name in at:
         if target is None:

@@ -85,7 +85,7 @@ class ByFunctions:
         return _called(self.there, obj, self.target)
 
     def said(self, obj: Object) -> Object:
-        """Return what the function returns for an object, with fields that the target may lack."""
+        """Return the function's result before pruning, with fields that the target may lack."""
         return _called(self.there, obj, None)
 
     def lost(self, obj: Object, made: Object) -> Lost:
@@ -109,8 +109,8 @@ class ByFunctions:
 class _ByUnfitRules(ByRules):
     """An edge whose rules name fields that a version lacks.
 
-    An API server prunes what they write there, so each is treated as a function that may lose any
-    field.
+    An API server prunes the values that the rules write to such fields. So the rules are treated
+    like functions, which may lose any field.
     """
 
     @property
@@ -153,7 +153,7 @@ def by_rules(block: RuleBlock, *, back: bool) -> ByRules:
 
 
 def _guarded(lost: Lost) -> Lost:
-    """Return the lost fields, each value with a guard of its own."""
+    """Return the lost fields with a guard for each value."""
     made: Lost = {}
     for path, entry in lost.items():
         each = {name: value for name, value in entry.items() if name != "whole"}
@@ -185,9 +185,9 @@ class PrunedObject(dict[str, Any]):
 
 
 def _called(function: Function, obj: Object, target: StructuralSchema | None) -> Object:
-    """Call a function, prune its result as an API server does, and restore what it may not change.
+    """Return the result of a function, pruned as by an API server, with the input's fixed fields.
 
-    It is not called for objects with only metadata, which API servers send.
+    The function is not called for objects with only metadata, which API servers send too.
     """
     if not obj.keys() - {"kind", "metadata"}:
         same: Object = _copied(obj)
@@ -203,7 +203,7 @@ def _called(function: Function, obj: Object, target: StructuralSchema | None) ->
 
 
 def _are_alike(one: Object, other: Object) -> bool:
-    """Report whether two objects are the same JSON; False means that they must be compared."""
+    """Report whether two objects encode to the same JSON; False if they cannot be encoded."""
     try:
         return _sorted(_without_fixed(one)) == _sorted(_without_fixed(other))
     except (TypeError, ValueError, RecursionError):  # functions may return anything

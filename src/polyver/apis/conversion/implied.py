@@ -1,6 +1,7 @@
 """Rules that the schemas of two versions imply: a field that only one of them has is preserved.
 
-An API server would prune it from converted objects. Fields in neither schema are left to that.
+An API server would prune the field from converted objects. Fields that neither schema has are left
+to the API server.
 """
 
 from __future__ import annotations
@@ -113,17 +114,17 @@ def is_open(place: StructuralSchema) -> bool:
 
 
 class _Paths:
-    """The fields that rules name on one side."""
+    """The paths that rules name in one version."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.exact = frozenset(paths)
         self.around = {path[:size] for path in self.exact for size in range(len(path) + 1)}
-        """These paths and all paths above them."""
+        """The paths and all of their parents."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """The fields that rules name, on each side."""
+    """The paths that rules name, in each version."""
 
     sources: _Paths
     targets: _Paths
@@ -183,7 +184,7 @@ def _within(
 
 
 def _is_listed(place: StructuralSchema) -> bool:
-    """Report whether a schema has only unnamed values: the items of a list, the values of a map."""
+    """Report whether a schema is for a list or a map of values, without named fields."""
     listed = place.items is not None or place.values is not None
     return listed and not place.fields and not place.preserves
 
@@ -191,7 +192,7 @@ def _is_listed(place: StructuralSchema) -> bool:
 def _alone(
     path: Path, place: StructuralSchema | None, named: _Paths, *, added: bool
 ) -> Iterator[ConversionRule]:
-    """Yield drop rules for a field that one side lacks, or for the inner fields no rule names."""
+    """Yield a drop rule for a field that one version lacks, or for its parts that no rule names."""
     if place is None or path in named.exact:
         return
     if path not in named.around:

@@ -52,12 +52,12 @@ class _Nested(SingleFieldRule):
         return replace(self, inside=self.inside.bound(source, target))
 
     def _entry(self, lost: Lost, *, back: bool) -> dict[str, Any]:
-        """Return the entry with the lost fields of the value that is written."""
+        """Return the entry for the lost fields of the value that this rule writes."""
         found: dict[str, Any] = lost.get(show_path(self.source if back else self.target), {})
         return found
 
     def _told(self, entry: dict[str, Any], *, back: bool) -> Lost:
-        """Return an entry as the lost fields of the value that is read."""
+        """Return an entry as `Lost`, at the path of the value that this rule reads."""
         return {show_path(self.target if back else self.source): entry} if entry else {}
 
 
@@ -136,7 +136,7 @@ class WrapRule(_Nested):
 
 
 def _first(value: Any) -> Any:
-    """Return the first item of a list; a null counts as missing, as servers may drop it."""
+    """Return the first item of a list; null counts as missing, as API servers may drop nulls."""
     first = value[0] if type(value) is list and value else None
     return MISSING if first is None else first
 
@@ -148,7 +148,7 @@ class EachRule(_Nested):
     name: ClassVar[str] = "each"
     source_keys: tuple[str, ...] = ()
     target_keys: tuple[str, ...] = ()
-    """The keys that identify items, on each side; by default those of the schema."""
+    """The keys that identify items in each version; by default the list keys of the schema."""
 
     def _bound(
         self, source: StructuralSchema | None, target: StructuralSchema | None
@@ -274,7 +274,7 @@ class KeyedRule(_Nested):
         return made
 
     def _inner(self, item: dict[str, Any]) -> Any:
-        """Return an item without its key, or the field that is the value."""
+        """Return an item's value in the map: the item without its key, or one of its fields."""
         if self.value:
             return item[self.value]
         return {name: value for name, value in item.items() if name != self.key}
@@ -290,7 +290,7 @@ class KeyedRule(_Nested):
         return {self.key: name} | ({self.value: value} if self.value else value)
 
     def _fits(self, value: Any) -> bool:
-        """Report whether a value of the map can be the rest of an item."""
+        """Report whether a value of the map can become an item: it must not have the key field."""
         return bool(self.value) or (type(value) is dict and self.key not in value)
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
@@ -373,7 +373,7 @@ class KeyedRule(_Nested):
                 yield from guards(inner, seen.get(name, MISSING), None)
 
     def _seen(self, found: Any, *, back: bool) -> dict[str, Any]:
-        """Return the entries that are read in the form in which they are written, by their keys."""
+        """Return the list or map that is read in the form of the other version, by key."""
         if back:
             items = self._list(found) if type(found) is dict else []
             return {item[self.key]: item for item in items}

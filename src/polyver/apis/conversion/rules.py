@@ -52,7 +52,7 @@ class ConversionRule(ABC):
         """The fields of `to` that only this rule writes."""
 
     def ports(self, *, back: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """Return the paths that it reads, and those that it writes, in a direction."""
+        """Return the paths that the rule reads in a direction, and the paths that it writes."""
         return (self.targets, self.sources) if back else (self.sources, self.targets)
 
     def bound(
@@ -66,11 +66,11 @@ class ConversionRule(ABC):
         """Return the values to write for the values that were read."""
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
-        """Return the values that it read and that running it back would not restore."""
+        """Return the values that the rule read and that running it back would not restore."""
         return self.missed(values, self.run(made, back=not back), back=back)
 
     def missed(self, values: Ports, again: Ports, *, back: bool) -> Lost:
-        """Return the values that it read and that differ from those of `again`."""
+        """Return the values that the rule read and that differ from those in `again`."""
         reads, _ = self.ports(back=back)
         return {
             show_path(path): was(value, guarded=True)
@@ -79,7 +79,7 @@ class ConversionRule(ABC):
         }
 
     def restored(self, made: Ports, lost: Lost, *, back: bool) -> Ports:
-        """Return the values to write, with those restored that were lost before."""
+        """Return the values to write, with preserved values restored."""
         _, writes = self.ports(back=back)
         return tuple(
             restored_entry(value, lost[show_path(path)]) if show_path(path) in lost else value
@@ -87,14 +87,14 @@ class ConversionRule(ABC):
         )
 
     def guards(self, lost: Lost, values: Ports, *, back: bool) -> Iterator[Guard]:
-        """Yield the guards of lost values that it writes; `values` are those that it reads."""
+        """Yield the guards of lost values that the rule writes; `values` are those it reads."""
         for entry in lost.values():
             if "if" in entry:
                 yield entry, "if", fingerprint(values)
 
 
 def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
-    """Return the value that an entry preserves, or the given one if it preserves none."""
+    """Return the value that an entry preserves; `value` if it preserves none."""
     if "is" in entry:
         return fresh(entry["is"])
     return MISSING if "absent" in entry else value
@@ -175,7 +175,7 @@ class SplitRule(ConversionRule):
     separator: str
     types: tuple[Type, ...]
     absent: str | None = None
-    """The string for a field that is missing."""
+    """The part of the string that stands for a missing field."""
     name: ClassVar[str] = "split"
 
     @property
@@ -199,7 +199,7 @@ class SplitRule(ConversionRule):
         return MISSING if text == self.absent else cast(text, "string", kind)
 
     def _joined(self, parts: Ports) -> Any:
-        """Join the parts up to the first missing one, or all if `absent` stands for those."""
+        """Join the parts; a missing part becomes `absent`, or ends the string if that is None."""
         if all(part is MISSING for part in parts):
             return MISSING
         texts: list[str] = []

@@ -28,7 +28,7 @@ class ClassReader:
     """Reads one declared class, and those that its fields name."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
-        """Take the `names` in scope at the class, which hints written as strings may use."""
+        """Take `names`, the names in scope at the class, to resolve hints written as strings."""
         self._names = names
         self._open: list[type] = []
         self._read: dict[type, FieldSchema] = {}
@@ -168,7 +168,7 @@ def _is_ours(cls: type) -> bool:
 
 
 def _held(place: FieldSchema) -> tuple[Any, Any]:
-    """Return the type and the default of a field in objects."""
+    """Return the type and the default that a field has in the class of objects."""
     if not place.takes_null:
         return place.python | None, None
     if place.python is Any:

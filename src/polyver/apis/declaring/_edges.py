@@ -28,11 +28,11 @@ AnyEdge = DeclaredEdge | FunctionEdge
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A function that converts in one direction."""
+    """A user's function that converts in one direction."""
 
     hook: KindHook
     convert: Function
-    """The function on plain data."""
+    """The function with plain data as argument and result."""
 
 
 @dataclass(slots=True)
@@ -136,7 +136,7 @@ class Edges:
 
 
 def _plain(hook: KindHook, source: str, target: str) -> Function:
-    """Return a function on plain data, whatever types the user's function takes and returns."""
+    """Return a function from plain data to plain data that calls a user's function."""
 
     def convert(obj: Object) -> Object:
         said = {"apiVersion": source, **obj}
@@ -169,7 +169,7 @@ def _is_hollow(value: Any) -> bool:
 
 
 def _read(cls: type, obj: Object) -> Any:
-    """Return an object of a class, with empty objects for required parts that are missing."""
+    """Return an object of a class; its missing required parts become empty objects."""
     return _filled(from_own(cls, obj))  # functions get copies
 
 
@@ -216,9 +216,9 @@ def _to(whole: Callable[[Object, str], Object], group: str, source: str, target:
 
 
 def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
-    """Return one version of each group of versions that no other edge connects with the hub.
+    """Return one version of each group of versions that no edge connects with the hub.
 
-    The tree reports errors in those edges.
+    The tree reports errors in the edges.
     """
     found: list[str] = []
     reached = _reached(hub, edges)
@@ -243,7 +243,7 @@ def _reached(start: str, edges: Sequence[AnyEdge]) -> set[str]:
 
 
 def _methods(name: str, classes: Mapping[str, type]) -> list[str]:
-    """Return the conversion methods that a version's class has itself, not from another version."""
+    """Return the conversion methods of a version's class that no other version's class provides."""
     bases = _declared(classes[name]).__mro__
     others = [_declared(cls) for other, cls in classes.items() if other != name]
     theirs = {base for other in others if other in bases for base in other.__mro__}
@@ -318,7 +318,7 @@ def _empty(cls: Any, obj: Object) -> Any:
 
 
 def check_strategy(definition: Definition) -> None:
-    """Refuse edges of a kind whose versions differ only in apiVersion."""
+    """Raise an error if a kind has conversions although its versions differ only in apiVersion."""
     if definition.strategy == "None":
         fact = f'{definition.kind} has strategy="None", but also conversions'
         raise InvalidKind(fact, at=definition.place, hint="remove one of them")

@@ -161,7 +161,7 @@ _NUMBERS = (*_BOUNDS, "multiple_of")
 
 
 def _limits(mark: object) -> Iterator[tuple[str, Any]]:
-    """Yield the limits that an object has in attributes with their usual names."""
+    """Yield the limits in a marker's attributes, such as `ge` or `max_length`."""
     for name in (*_NUMBERS, "min_length", "max_length"):
         value = getattr(mark, name, None)
         if isinstance(value, int | float) and not isinstance(value, bool):

@@ -68,7 +68,7 @@ class KindHook:
         return shown_name(self.function)
 
     def taken(self, obj: Mapping[str, Any]) -> Any:
-        """Return a copy of an object in the form that the function takes; it may change it."""
+        """Return a copy of an object in the form that the function takes, for it to change."""
         return copy.deepcopy(dict(obj)) if self.cls is None else from_object(self.cls, obj)
 
 
@@ -94,7 +94,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
-    """Return an object with the hooks' defaults; fields that their class does not name stay."""
+    """Return an object with the hooks' defaults; fields that the hooks' class lacks are kept."""
     found: Object = dict(obj)
     for hook in hooks:
         given = hook.taken(found)
@@ -106,7 +106,7 @@ def defaulted(hooks: Iterable[KindHook], obj: Mapping[str, Any]) -> Object:
 
 
 def _changed(whole: Any, before: Any, after: Any) -> Any:
-    """Apply the changes in a view of an object to the whole object."""
+    """Apply the changes between two states of a partial object to the whole object."""
     if before == after:
         return whole
     match whole, before, after:

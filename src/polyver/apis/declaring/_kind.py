@@ -249,7 +249,7 @@ class Kind:
         return read
 
     def converts(self, source: str, target: str) -> Callable[[F], F]:
-        """Connect two versions by a function for this direction; the other needs one as well.
+        """Connect two versions by a function for one direction; the other direction needs one too.
 
         It gets an object of the version's class, or a dict if its hint states it.
         """
@@ -263,9 +263,9 @@ class Kind:
         return register
 
     def convert(self, function: F) -> F:
-        """Register one function that converts between all versions, given an object and a version.
+        """Register one function that converts an object of any version to a given version.
 
-        If there are other edges, it connects the versions that those do not connect with the hub.
+        If there are other edges, it connects the versions that these do not connect with the hub.
         """
         self._edges.add_whole(function)
         self._definition = None
@@ -329,7 +329,7 @@ class Kind:
 
     @property
     def controller_takes(self) -> KindHook:
-        """The controller's parameter: the version whose class it names, else the stored one."""
+        """The controller's hook: its version is that of the class it takes, else the stored one."""
         assert self._takes is not None
         return self._takes
 

@@ -57,8 +57,10 @@ def is_part(cls: object) -> bool:
 
 
 class _Declared(type(msgspec.Struct)):  # type: ignore[misc]
-    """The metaclass of parts. A class derived from a part is derived from the declared class
-    instead: it is a plain class, and is read like any other.
+    """The metaclass of parts.
+
+    A class derived from a part becomes a plain class, derived from the class as it was declared,
+    and is read like any other class.
     """
 
     def __new__(
@@ -123,7 +125,7 @@ def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
 
 
 def from_own(cls: type[T], obj: Mapping[str, Any]) -> T:
-    """Do the same as `from_object` without a copy: the object may share parts of the data."""
+    """Return plain data as an object of a declared class, without a copy: both may share data."""
     said, wanted = obj.get("apiVersion"), getattr(cls, "apiVersion", None)
     if wanted and said not in (None, wanted):
         raise NotAsDeclared(f"{_named(obj)} is in {said}, not in {wanted}", at="apiVersion")

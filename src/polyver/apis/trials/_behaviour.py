@@ -37,7 +37,7 @@ class EarlierConversions:
     versions: tuple[str, ...]
     schemas: Mapping[str, Mapping[str, Any]]
     convert: Callable[[Object, str], tuple[Object, Object]]
-    """Returns an object in another version as it is stored, and as clients see it."""
+    """Converts an object; returns the result as it is stored, and as clients see it."""
 
     @classmethod
     def of(cls, subject: CheckedKind) -> EarlierConversions:
@@ -53,9 +53,9 @@ class EarlierConversions:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """The versions from that of an object to the one that is compared.
+    """The versions through which an object is converted for the comparison.
 
-    In between, the old conversions may store the object in another version.
+    The old conversions may store the object in another version before the comparison.
     """
 
     source: str
@@ -117,7 +117,7 @@ class _Run:
     subject: CheckedKind
     before: EarlierConversions
     found: dict[tuple[str, str], tuple[_Way, _Change]] = field(default_factory=dict)
-    """By the version that is compared, and the field."""
+    """The findings, by the compared version and the field."""
     ways: dict[tuple[str, str], set[tuple[str, ...]]] = field(default_factory=dict)
     compiled: dict[str, Schema] = field(default_factory=dict)
 
@@ -152,7 +152,7 @@ class _Run:
         return any(each.path == change.path for each in self._changes(obj, way))
 
     def _changes(self, obj: Object, way: _Way) -> Iterator[_Change]:
-        """Report each field that clients see changed; none if the old conversions fail."""
+        """Yield each field that clients see changed; nothing if the old conversions fail."""
         try:
             given = self.before.convert(obj, way.stored)[0] if way.stored else obj
             was = self.before.convert(given, way.target)[1]

@@ -46,7 +46,7 @@ _DRAWN = 40
 """The most objects that Hypothesis draws per version; the others are mixed from these."""
 
 _THOROUGH = 600
-"""The number of objects that are tried on every path; each of the others is tried on one."""
+"""The number of objects that are tried on every path; later objects are tried on one path each."""
 _EDITS = 4
 _SLOW = ("compiled", "edited", "defaults")
 
@@ -132,7 +132,7 @@ class _Run:
     def _trials(
         self, version: str, tries: ConversionCache, chance: random.Random
     ) -> Iterator[ConversionTrial]:
-        """Yield all paths with every stop for the first objects, later one of each per object."""
+        """Yield trials on all paths for the first objects, and on a random path for later ones."""
         versions = tries.converter.versions
         others = [each for each in versions if each != version]
         stop = chance.choice(others)
@@ -154,7 +154,7 @@ class _Run:
             yield from self._slow(name, (version, stop, back), tries, chance)
 
     def _edges(self, version: str, tries: ConversionCache) -> Iterator[ConversionTrial]:
-        """Yield trials of edges with functions: rules are stable except for what they preserve."""
+        """Yield trials of edges with functions; rules are stable apart from preserved fields."""
         for edge in tries.converter.tree.edges:
             ends = (edge.source, edge.target)
             if version in ends and isinstance(edge.forward, ByFunctions):
@@ -163,7 +163,7 @@ class _Run:
     def _slow(
         self, name: str, way: tuple[str, str, str], tries: ConversionCache, chance: random.Random
     ) -> Iterator[ConversionTrial]:
-        """Yield the trials that take longer, for one path."""
+        """Yield the trials of the slow type `name` for one path."""
         version, stop, _ = way
         if name == "compiled":
             yield ConversionTrial(name, (version, stop))
@@ -270,7 +270,7 @@ class _Run:
 
 
 def _sort(broken: TrialFailure) -> tuple[str, ...]:
-    """Return the key by which two failures count as the same."""
+    """Return the key that is equal for failures that count as the same."""
     same_path = (plain_path(broken.path),) if broken.rule == "invalid" else ()
     return (broken.rule, *broken.way, *same_path)
 

@@ -44,6 +44,6 @@ class CheckedKind:
 
 
 def _without(schema: Schema, name: str) -> Schema:
-    """Return a schema without the field that only conversion writes."""
+    """Return a schema without the field that is reserved for preserved fields."""
     fields = {each: value for each, value in schema.get("properties", {}).items() if each != name}
     return {**schema, "properties": fields} if name else schema

@@ -89,7 +89,7 @@ class ConversionCache:
         return self._known[way]
 
     def reached(self, *way: str) -> Object | None:
-        """Do the same, or return None if it cannot be converted."""
+        """Return the same as `after`, or None if the object cannot be converted."""
         try:
             return self.after(*way)
         except _Failed:
@@ -147,7 +147,7 @@ def _direct(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 
 
 def _called(converter: Converter, obj: Object, made: Object, way: tuple[str, ...]) -> Object:
-    """Return the result of a user's function for an object, if a single one converts it."""
+    """Return the unpruned result of a user's function if it makes the whole conversion."""
     hops = converter.tree.way(*way)
     if len(hops) != 1 or not isinstance(hops[0].convert, ByFunctions):
         return made
@@ -188,7 +188,7 @@ def _invalid(
 
 
 def _law(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that an object converted through another version is the same as directly."""
+    """Check that converting through another version gives the same object as directly."""
     source, stop, target = trial.way
     expected = tries.after(source, target) if source != target else tries.obj
     got = tries.after(*trial.way)
@@ -274,7 +274,7 @@ def _edited(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | No
 def _unseen(
     tries: ConversionCache, trial: ConversionTrial, given: Object, there: Object
 ) -> TrialFailure | None:
-    """Check that others see an edit as if no fields had been preserved."""
+    """Check that other versions show an edit as if no fields had been preserved."""
     _, stop, other = trial.way
     edit, way = trial.edit, (*trial.way, stop)
     assert edit is not None
@@ -293,7 +293,7 @@ def _unseen(
 
 
 def _filled(value: Any) -> Any:
-    """Return a value without empty objects, which rules leave where they remove the rest."""
+    """Return a value without empty objects, which rules leave behind when they move fields."""
     if type(value) is not dict:
         return value
     kept = {name: _filled(each) for name, each in value.items()}
@@ -306,7 +306,7 @@ def _edit_of(trial: ConversionTrial) -> str:
 
 
 def _stable(tries: ConversionCache, trial: ConversionTrial) -> TrialFailure | None:
-    """Check that an edge gives the same result again after going back, without preserved fields."""
+    """Check that a round trip over an edge without preserved fields gives the same result again."""
     source, target = trial.way
     [forth] = tries.converter.tree.way(source, target)
     [back] = tries.converter.tree.way(target, source)

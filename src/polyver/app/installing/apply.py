@@ -42,7 +42,7 @@ class Installer:
 
     client: Client
     place: str
-    """The server, and how it was found, for errors."""
+    """The server, and the source of its address, for errors."""
     tell: Callable[[str], None]
     adopt: bool = False
     patience: float = 300.0
@@ -89,7 +89,7 @@ class Installer:
                 raise RequestRefused(f"{name} is being deleted", at=self.place, hint=hint)
 
     async def _taken(self, installation: Installation) -> list[Object]:
-        """Return objects of others that have the names of objects that replicas will create."""
+        """Return existing objects with the names of objects that replicas will create."""
         if self.adopt:
             return []
         names = kept_by_replicas(installation.namespace)
@@ -97,7 +97,7 @@ class Installer:
         return [each for each in found if each is not None and not is_kept(each)]
 
     async def _look_ahead(self, wanted: Iterable[Object], taken: Sequence[Object]) -> None:
-        """Try everything by a dry run on the server, where the namespace exists."""
+        """Try to apply everything by a dry run, where the namespace exists; raise if it fails."""
         strange, changed = [*taken], {}
         for each in wanted:
             name = named(each)
@@ -113,7 +113,7 @@ class Installer:
             raise problem
 
     def _is_used(self, name: ObjectName) -> bool:
-        """Report whether it is a namespace of someone else, which is used but not changed."""
+        """Report whether an object is a namespace that polyver uses, but did not create."""
         obj = self._found[name]
         return name.kind == "Namespace" and obj is not None and not is_installed(obj)
 
@@ -124,7 +124,7 @@ class Installer:
         return there and not self._is_used(name)
 
     async def _tried(self, content: Object, name: ObjectName) -> dict[str, list[str]]:
-        """Return the fields that others own, if these prevent the installation."""
+        """Return the conflicts of a dry run that prevent the installation: fields by owner."""
         try:
             await self._applied(content, name, dry_run=True)
         except ApiError as error:
@@ -140,7 +140,7 @@ class Installer:
     # Writing.
 
     def _in_order(self, wanted: Sequence[Object]) -> tuple[list[Object], list[Object]]:
-        """Split off the CRDs with new versions: they wait for replicas that know these."""
+        """Split off the CRDs that get new versions, as these must wait for the new replicas."""
         later = [each for each in wanted if self._gets_versions(each)]
         return [each for each in wanted if each not in later], later
 

@@ -40,7 +40,7 @@ CERTIFICATES = "polyver-webhook"
 INSTALLER = "polyver-install"
 """The field manager that applies the objects of an installation."""
 RUNNER = "polyver"
-"""The field manager of `polyver run`: configurations, certificates, the lease."""
+"""The field manager of `polyver run` for configurations, certificates and the lease."""
 LABELS = {
     "app.kubernetes.io/name": NAME,
     "app.kubernetes.io/part-of": NAME,

@@ -40,13 +40,13 @@ class _ExistingInstallation:
     """The existing objects of an installation."""
 
     parts: list[Part]
-    """Its objects, and those that `polyver run` creates."""
+    """The objects of the installation, and those that `polyver run` creates."""
     crds: list[Part]
     """The CRDs that were installed."""
     converted: list[str]
-    """The CRDs that it converts and that stay, with the versions that are in use."""
+    """The CRDs that stay and whose objects polyver converts, with their versions in use."""
     strange: list[ObjectName]
-    """Objects of others that have the names of its objects."""
+    """Objects of other owners with the names of objects of the installation."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Remover:
     async def remove(
         self, *, with_objects: bool = False, sure: bool = False, force: bool = False
     ) -> None:
-        """Remove it, unless users would lose something that was not confirmed."""
+        """Remove the installation, unless users would lose something that they did not confirm."""
         try:
             await self._refuse_elsewhere()
             found = await self._look(with_objects=with_objects)
@@ -103,7 +103,7 @@ class Remover:
     # Checks.
 
     async def _refuse_elsewhere(self) -> None:
-        """Refuse if the installation is in another namespace; its ClusterRoleBinding names it."""
+        """Refuse if polyver is installed in another namespace, by its ClusterRoleBinding."""
         binding = ObjectName(_ROLES, NAME)
         other = installed_in(await find(self.client, binding.resource, binding.name))
         if other and other != self.namespace:
@@ -198,7 +198,7 @@ class Remover:
             raise UnreadableInput(fact, at=self.place, hint=hint)
 
     async def _left(self, obj: Object, name: ObjectName) -> str:
-        """Return a description of what delays the deletion of an object."""
+        """Return a description of the objects that delay the deletion of an object."""
         if name.kind != CRDS:
             return "its pods"
         try:
@@ -235,7 +235,7 @@ class Remover:
                 raise
 
     async def _again(self) -> None:
-        """Delete objects again that a replica may have written before it ended."""
+        """Delete the objects again that a replica may have written before it ended."""
         for obj, name in (await self._kept())[0]:
             await self._delete(obj, name)
 

@@ -1,6 +1,6 @@
-"""The permissions of `polyver run` on a cluster: only those it uses, by name where possible.
+"""The permissions of `polyver run` on a cluster: only those that it uses, by name where possible.
 
-A test runs everything it does, and takes the permissions away one after the other.
+A test exercises all features, and removes the permissions one after the other.
 """
 
 from __future__ import annotations

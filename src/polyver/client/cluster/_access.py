@@ -70,7 +70,7 @@ class ClusterAccess:
     cluster: KubeconfigCluster = field(repr=False)
     user: KubeconfigUser = field(repr=False)
     place: str
-    """The file and context, or the service account, that it is from, for error messages."""
+    """The file and context, or the service account, that define the access, for errors."""
     context: str = ""
     namespace: str = "default"
 
@@ -244,7 +244,7 @@ def _merged(configs: Iterable[tuple[Path, _Config]]) -> _Merged:
 
 
 def _cluster_in(cluster: KubeconfigCluster, folder: Path) -> KubeconfigCluster:
-    """Return a cluster with absolute paths; data in the file takes precedence over a path."""
+    """Return a cluster with an absolute path of its CA file; CA data takes precedence over it."""
     file = None if cluster.certificate_auth_data else _absolute(cluster.certificate_auth, folder)
     return replace(cluster, certificate_auth=file)
 

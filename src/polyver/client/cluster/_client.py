@@ -219,7 +219,10 @@ class ClusterClient(Client):
     async def _opened(
         self, ask: ClientRequest, *, watching: bool = False
     ) -> AsyncIterator[httpx2.Response]:
-        """Yield the response as it begins; repeat the request if the server wants that."""
+        """Yield the response when it begins; repeat the request after 401, 429 or 503 if possible.
+
+        A request is repeated after 401 only with other credentials.
+        """
         renewed, waits = False, 0
         began = self._clock.time()
         while True:
@@ -333,10 +336,10 @@ class ClusterClient(Client):
 
 
 class _Making:
-    """A connection that is being opened.
+    """A connection that is being opened, to close it if the request is cancelled.
 
-    httpcore2 releases one without closing it when a request is cancelled in the middle of a TLS
-    handshake; it would stay open until it is garbage-collected.
+    If a request is cancelled during a TLS handshake, httpcore2 drops the connection without closing
+    it; it would stay open until it is garbage-collected.
     """
 
     def __init__(self) -> None:

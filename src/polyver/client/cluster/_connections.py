@@ -78,11 +78,11 @@ class Connections:
             await pool.close_if_done()
 
     async def ready(self) -> None:
-        """Get the credentials first: a plugin that asks a person may take longer than a request."""
+        """Get the credentials: a plugin that asks a person may take longer than a request."""
         await self._credentials.shown()
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Report whether there are other credentials than those that were refused."""
+        """Renew credentials that a server refused; return False if there are no others."""
         return await self._credentials.renewed(refused)
 
     async def close(self) -> None:
@@ -133,7 +133,7 @@ def _client(
 
 
 def _is_near(server: str) -> bool:
-    """Report whether it is this machine, for which no proxy is used, as in kubectl."""
+    """Report whether a server is this machine, for which no proxy is used, as in kubectl."""
     host = httpx2.URL(server).host
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -156,7 +156,7 @@ def _tls(material: TlsMaterial, access: ClusterAccess) -> ssl.SSLContext:
 
 
 def _named(access: ClusterAccess) -> str:
-    """Return the files that certificates are from, as far as they are from files."""
+    """Return the names of the certificate files, for errors."""
     files = (access.cluster.certificate_auth, access.user.client_cert, access.user.client_key)
     return ", ".join(each for each in files if each) or "the certificates"
 

@@ -65,7 +65,7 @@ class CredentialProvider:
             return self._shown
 
     async def renewed(self, refused: PresentedCredentials) -> bool:
-        """Report whether there are other credentials than those that a server has refused."""
+        """Renew credentials that a server refused; return False if there are no others."""
         async with self._lock:
             if self._shown == refused:
                 if self._clock.time() >= self._next_run:
@@ -85,7 +85,7 @@ class CredentialProvider:
         self._until = self._clock.time() + self._limits.look
 
     async def _run(self) -> ExecCredential:
-        """Run the plugin, at most once in `look` seconds, however many callers and failures."""
+        """Run the plugin; after a failure, raise the same error for `look` seconds."""
         if self._problem is not None and self._clock.time() < self._next_run:
             raise self._problem.with_traceback(None)
         self._problem = None

@@ -21,7 +21,7 @@ class ClientLimits:
     """
     connections: int = 16
     watches: int = 256
-    """Each has its own connection."""
+    """The maximum number of watches; each has its own connection."""
     answer: int = 512 * 1024 * 1024
     """Bytes of one response, uncompressed."""
     line: int = 16 * 1024 * 1024

@@ -72,7 +72,7 @@ class CompositionLookup(Protocol):
     """Reads the stored objects that the checks depend on."""
 
     async def crd(self, definition: str) -> Object | None:
-        """Return the CustomResourceDefinition of a definition, whoever owns it, or None."""
+        """Return the CustomResourceDefinition of a definition, with any owner, or None."""
         ...
 
     async def composites(self, crd: Object) -> Sequence[str]:

@@ -169,7 +169,7 @@ def _is_deactivated(new: Object, old: Object) -> bool:
 
 
 def _is_forced(new: Object, old: Object) -> bool:
-    """Report whether this write adds or changes the annotation that forces it."""
+    """Report whether a write adds or changes the annotation that allows it by force."""
     said, before = ((each["metadata"].get("annotations") or {}).get(FORCED) for each in (new, old))
     return bool(said) and said != before
 

@@ -100,7 +100,7 @@ async def answered(channel: Channel, method: str, request: bytes, *, within: flo
 
 
 def failed(found: Meaning, endpoint: Endpoint, *, sent: bool) -> FunctionFailed:
-    """Return the error to raise; `sent` means that the function may have seen the request."""
+    """Return the error to raise; `sent` means that the function may have got the request."""
     about = {"revision": endpoint.revision, "address": endpoint.address}
     return FunctionFailed(found.failure, found.fact, **about, sent=sent)
 

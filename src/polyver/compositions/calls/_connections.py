@@ -22,8 +22,8 @@ class FunctionConnection:
     async def ask(self, request: bytes, *, within: float) -> bytes:
         """Return the bytes of a response; raise RpcError if there is none.
 
-        A function that implements only the other version of the protocol is called with that one
-        from then on.
+        If the function implements only the other version of the protocol, this call and all later
+        calls use that version.
         """
         known, other = self._methods
         try:

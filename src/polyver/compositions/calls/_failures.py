@@ -29,7 +29,7 @@ _MOST_TOLD = 300
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A kind of failure, a sentence about the function, and how often such a call is tried."""
+    """A kind of failure, a sentence about the function, and the number of tries for such calls."""
 
     failure: CallFailure
     fact: str
@@ -59,7 +59,7 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
 
 
 def _refused(details: str) -> str:
-    """Return the reason why the TLS handshake failed; empty if that is not the cause."""
+    """Return the reason why the TLS handshake failed; empty if the cause is another one."""
     if found := _VERIFY.search(details):
         return f"has an untrusted certificate: {found[1]}"
     if "Hostname Verification Check failed" in details:

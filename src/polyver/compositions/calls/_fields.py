@@ -1,6 +1,7 @@
 """Protobuf messages as lists of fields, each with its number, attribute name and encoding.
 
-As proto3 requires, a field with its default value is not written, and a missing field has it.
+As proto3 requires, a field with its default value is not written, and a missing field gets its
+default value.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Message(Generic[T]):
     def __init__(
         self, made: Callable[..., T], *slots: MessageField, either: Collection[int] = ()
     ) -> None:
-        """Create a message; of the fields in `either` (a oneof), the last one in the data wins."""
+        """Create a message; `either` are the fields of a oneof: the last one in the data counts."""
         self._made = made
         self._slots = slots
         self._either = frozenset(either)

@@ -75,7 +75,7 @@ def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
 
 
 def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> Iterator[WireField]:
-    """Yield the known fields; one with an unexpected wire type is skipped like an unknown one."""
+    """Yield the known fields; a field with an unexpected wire type counts as unknown."""
     try:
         for field in fields(data, message):
             if field.wire in wires.get(field.number, ()):
@@ -97,7 +97,7 @@ def entry(data: bytes) -> tuple[str, bytes]:
 
 
 def _value(data: bytes, depth: int) -> Any:
-    """Decode a value: the last field counts; parts of the same list or object are merged."""
+    """Decode a value: its last field counts, and parts of one list or object are merged."""
     kind, parts, last = 0, b"", None
     for field in known(data, "Value", _KINDS):
         if field.number in (5, 6):

@@ -102,7 +102,7 @@ class IssuedCertificate:
 
     @property
     def renewed_at(self) -> datetime.datetime:
-        """Time at which it is replaced, if nothing else happens."""
+        """Time at which the certificate is replaced, unless it must be replaced earlier."""
         leaf = x509.load_pem_x509_certificate(self.pair.certificate)
         return renewed_at(leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 
@@ -144,7 +144,7 @@ class Authorities:
         return b"".join(authority.pem for _, authority in reversed(self.known))
 
     def advanced(self, now: datetime.datetime) -> Authorities:
-        """Return the authorities after all steps that are due now; itself if there are none."""
+        """Return the authorities after all steps that are due now; itself if no step is due."""
         match plan(self._signers, now):
             case CreateFunctionAuthority():
                 made = Authority.create(f"polyver-functions {now:%Y-%m-%d}", now=now)
@@ -200,8 +200,8 @@ def renewal(
 ) -> str:
     """Return the reason to replace a certificate now; empty if there is none.
 
-    The authorities must have been advanced to this time. A superfluous trusted authority is no
-    reason.
+    The authorities must have been advanced to this time. A certificate whose holder trusts more
+    authorities than needed is not replaced.
     """
     try:
         leaf = x509.load_pem_x509_certificate(issued.pair.certificate)

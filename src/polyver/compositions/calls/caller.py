@@ -58,7 +58,7 @@ class Caller:
         self.metrics = metrics or CallMetrics()
         self._lines: dict[str, _Line] = {}
         self._finishing: list[_Line] = []
-        """Lines of forgotten revisions that still have calls in flight."""
+        """Connections and limits of forgotten revisions that still have calls in flight."""
 
     async def call(
         self, endpoint: Endpoint, request: Request, *, within: float = 10.0, resend: bool = True
@@ -66,8 +66,8 @@ class Caller:
         """Return a function's response within so many seconds; raise FunctionFailed otherwise.
 
         Functions are pure, so a request that may have been lost is sent again while there is time:
-        up to three tries if the connection could not be made, two if it broke. Without `resend`, a
-        request that the function may have received is not sent again.
+        up to three times in all if the connection could not be made, twice if it broke. Without
+        `resend`, a request that the function may have received is not sent again.
         """
         now = asyncio.get_running_loop().time
         counts = self.metrics.of(endpoint.revision)
@@ -152,7 +152,7 @@ class _Line:
 
     @asynccontextmanager
     async def turn(self, endpoint: Endpoint, deadline: _Deadline) -> AsyncIterator[None]:
-        """Wait until the concurrency limit allows another call."""
+        """Wait for the concurrency limit; raise FunctionFailed if too many calls wait."""
         if self._turns.locked() and self._waiting >= self._limits.waiting:
             fact = f"is busy: {self._waiting:,} calls are already waiting"
             raise _failed(endpoint, CallFailure.BUSY, fact)
@@ -173,7 +173,7 @@ class _Line:
 
     @asynccontextmanager
     async def connected(self, endpoint: Endpoint) -> AsyncIterator[FunctionConnection]:
-        """Yield the connection to the current address; an older one finishes its calls."""
+        """Yield the connection to the current address; calls on older connections may finish."""
         from polyver.compositions.calls._connections import FunctionConnection
 
         if self._closed:
@@ -204,7 +204,7 @@ class _Line:
         return len(self._connections)
 
     async def retire(self) -> None:
-        """Close all connections after the calls that are in flight or wait."""
+        """Close each connection when its calls, in flight or waiting, have ended."""
         self._retired = True
         await self._tidy()
 

@@ -121,7 +121,7 @@ class CertificateFolder:
         return self._folder / "revisions"
 
     def _advanced(self, now: datetime.datetime) -> Authorities:
-        """Return the authorities as of now; changes are stored before anyone uses them."""
+        """Return the authorities as of now; changes are stored before any certificate uses them."""
         try:
             if self._authorities is None:
                 private_folder(self._folder)

@@ -55,7 +55,7 @@ class CallMetrics:
         self._revisions: dict[str, CallCounts] = {}
 
     def of(self, revision: str) -> CallCounts:
-        """Return the counts of a revision; those beyond the limit share one."""
+        """Return the counts of a revision; revisions beyond the limit share one set of counts."""
         found = self._revisions.get(revision)
         if found is None:
             name = revision if len(self._revisions) < _MOST_REVISIONS else _OTHERS

@@ -196,7 +196,7 @@ def _print(found: CompositeExplanation, *, explain: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One choice: the composition, its revision, or the function revision of a step."""
+    """One choice of a composite resource: a composition, its revision, or a function revision."""
 
     part: str
     asks: str
@@ -286,7 +286,7 @@ class ImpactRow:
 
 
 def impact_rows(explained: Iterable[CompositeExplanation], function: str) -> list[ImpactRow]:
-    """Return the composite resources whose steps call a function."""
+    """Return a row for each step of a composite resource that calls a function."""
     return [
         ImpactRow(each.composite.shown, f"step {step.name}", row.has, row.gets, row.why)
         for each in explained
@@ -303,7 +303,7 @@ def print_composites(rows: Sequence[ImpactRow]) -> None:
 
 
 async def explained_on(client: Client) -> list[CompositeExplanation]:
-    """Return every composite resource with the releases that it would get now."""
+    """Return, for each composite resource, the releases in use and those that it would get now."""
     composed = await composed_on(client)
     return [composed.explain(each) for each in await composites_on(client, composed)]
 

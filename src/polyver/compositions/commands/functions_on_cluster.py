@@ -231,9 +231,9 @@ def why_package(name: str, context: str, output: OutputFormat, *, explain: bool)
 
 
 def impact_of_package(text: str, context: str, output: OutputFormat) -> None:
-    """List the steps that get a function or one revision of it, or that select it without a match.
+    """List the steps that select a function, or one revision of it, with or without a match.
 
-    Composite resources that were composed by it, or would be, are listed too.
+    Composite resources that the function has composed, or would compose, are listed too.
     """
     from polyver.compositions.commands.composites import explained_on, impact_rows, print_composites
 

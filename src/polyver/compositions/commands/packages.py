@@ -252,7 +252,7 @@ def logs(
 
 
 def _revision(text: str, folder: Path, context: str) -> str:
-    """Return the name of a revision; the cluster is not asked if that revision has a log here."""
+    """Return the name of a revision; if its log is in the folder, without reading the cluster."""
     from polyver.compositions.commands.functions_on_cluster import named, revision_in
 
     name, revision = named(text)
@@ -269,7 +269,7 @@ def _revision(text: str, folder: Path, context: str) -> str:
 
 
 class _Seen(NamedTuple):
-    """The inode of a log file, and how much of it was printed: the file may have been rotated."""
+    """The inode of a log file, and the number of bytes printed, to detect that it was rotated."""
 
     file: int = 0
     size: int = 0

@@ -306,7 +306,7 @@ async def _driven(
 
 
 def _tell(read: _Read, run: PipelineRun, outcome: PipelineOutcome, included: Included) -> None:
-    """Print warnings about what the output does not show; raise RunFailed if the run failed."""
+    """Print warnings about results that the output omits; raise RunFailed if the run failed."""
     from polyver.capability import Refusal
     from polyver.compositions.pipeline import check_distinct, shown
 

@@ -76,7 +76,7 @@ class Composite:
         return [each for each in inside.get("resourceRefs") or () if each.get("name")]
 
     def written(self, **fields: Any) -> dict[str, Any]:
-        """Return a patch that sets its fields for compositions."""
+        """Return a patch that sets these fields under `spec` or `spec.crossplane`, as in `at`."""
         return {"spec": fields if self.at == "spec" else {INSIDE: fields}}
 
     def dependent(self, at: str, pin: Pin | None = None) -> Dependent:
@@ -208,7 +208,7 @@ def _unclear(defined: CompositeKind, fitting: Sequence[str], at: str) -> Refusal
 
 
 def gated(lineage: Lineage, gates: Mapping[str, Gate] | None) -> Lineage:
-    """Return a lineage with the gates of rollouts, by the names of the gated releases."""
+    """Return a lineage with the gates of rollouts; `gates` has them by release name."""
     if not gates:
         return lineage
     return Lineage(lineage.name, [replace(each, gate=gates.get(each.name)) for each in lineage])
@@ -263,7 +263,7 @@ def composite_entry(
 ) -> tuple[Dependent, str, Selector, Policy]:
     """Return the entry of a composite resource in the core's Index.
 
-    With all of them in an Index, `affected` returns those that move when there is a new revision.
+    `affected` returns the entries in an Index that a new revision moves.
     """
     labels = composite.revision_labels
     field = "compositionRevisionSelector" if labels else "compositionRevisionRef"
@@ -293,7 +293,7 @@ def _resolved(composite: Composite, lineage: Lineage) -> Resolution:
 
 
 def references_patch(composite: Composite, composition: str, revision: str) -> dict[str, Any]:
-    """Return a merge patch that records what a composite resource uses; empty if recorded."""
+    """Return a merge patch that records the composition and revision; empty if recorded."""
     fields: dict[str, Any] = {}
     if composite.composition != composition:
         fields["compositionRef"] = {"name": composition}

@@ -55,8 +55,8 @@ def is_by_force(obj: ReadOnlyObject) -> bool:
 def is_ours(crd: ReadOnlyObject, obj: ReadOnlyObject) -> bool:
     """Report whether a CustomResourceDefinition belongs to a definition.
 
-    One without a controller does if we applied it before: it was restored from a backup, or
-    orphaned.
+    A CRD without a controller belongs to it if polyver applied the CRD before: it was restored from
+    a backup, or orphaned.
     """
     if controller_of(crd):
         return is_owned(crd, obj)
@@ -89,7 +89,7 @@ def no_longer_defined(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[s
 def check_stored(
     obj: ReadOnlyObject, crd: ReadOnlyObject | None, composites: Sequence[str]
 ) -> list[Refusal]:
-    """Return why versions cannot be dropped; `composites` are existing objects of any version."""
+    """Return a refusal if objects, named in `composites`, may be stored in removed versions."""
     dropped = no_longer_defined(obj, crd)
     if not dropped or not composites:
         return []
@@ -142,7 +142,7 @@ def _pruned(before: ReadOnlyObject, after: ReadOnlyObject, path: str) -> Iterato
 def check_conversion(
     obj: ReadOnlyObject, crd: ReadOnlyObject | None, composites: Sequence[str]
 ) -> list[Refusal]:
-    """Return a refusal if existing objects would lose fields; `composites` are these objects."""
+    """Return a refusal if existing objects, named in `composites`, would lose fields."""
     lost = lost_fields(obj, crd) if composites else []
     if crd is None or not lost:
         return []
@@ -279,7 +279,7 @@ def _postponed(waits_for: Sequence[str]) -> Iterable[DesiredCondition]:
 
 
 def _composed_type(crd: ReadOnlyObject) -> dict[str, str]:
-    """Return the stored version, even while the definition asks for another one in vain."""
+    """Return the storage version of the CRD, even if the definition requests another one."""
     spec = crd["spec"]
     stored = next(each["name"] for each in spec["versions"] if each["storage"])
     return {"apiVersion": f"{spec['group']}/{stored}", "kind": spec["names"]["kind"]}

@@ -31,14 +31,15 @@ class CompositeExplanation:
     composite: Composite
     composition: ChosenComposition | Refusal
     revision: Resolution | Refusal | None
-    """None if there is no composition."""
+    """The resolution of the revision; None if there is no composition."""
     steps: tuple[StepResolution, ...] = ()
 
     @property
     def asks_composition(self) -> str:
-        """The composition that it selects, as a string; empty if none.
+        """The composition that the resource selects, by name or labels; empty if none.
 
-        A name may be an earlier choice of the controller, which uses the same field as the user.
+        The name may be an earlier choice of the controller, which writes it to the same field as
+        users.
         """
         labels = self.composite.composition_labels
         return self.composite.composition or (str(Labels.of(labels)) if labels else "")
@@ -71,7 +72,7 @@ def explain(
     revisions: Sequence[ReadOnlyObject],
     installed: FunctionLineages,
 ) -> CompositeExplanation:
-    """Return what a composite resource would get now from these objects."""
+    """Return the releases that a composite resource would get now from these objects."""
     try:
         chosen = choose_composition(composite, defined, candidates)
     except Refusal as refusal:

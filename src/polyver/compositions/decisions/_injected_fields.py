@@ -12,9 +12,9 @@ __all__ = ["COLUMNS", "INSIDE", "LEGACY_COLUMNS", "RESERVED", "injected"]
 
 Schema = Mapping[str, Any]
 INSIDE: Final = "crossplane"
-"""Field of `spec` that holds them, unless the definition's scope is LegacyCluster."""
+"""Field of `spec` with the fields for compositions, unless the scope is LegacyCluster."""
 RESERVED: Final = "pipeline"
-"""Field of `status` that Crossplane does not have, so a definition may already use it."""
+"""Field of `status` that only polyver adds, so a definition may already use this name."""
 
 _TEXT: Schema = {"type": "string"}
 _TIME: Schema = {"type": "string", "format": "date-time"}

@@ -148,7 +148,7 @@ class StepResolution:
     at: str
     selector: Selector
     used: Pin | None
-    """The revision that it called when the composite resource was last composed."""
+    """The revision that the step called when the composite resource was last composed."""
     answer: Resolution | Refusal
 
     @property
@@ -234,7 +234,7 @@ def _required(each: ReadOnlyObject) -> ResourceSelector:
 
 
 def _refusal(error: NoMatch, installed: FunctionLineages, at: str) -> Refusal:
-    """Return a refusal that says why a step cannot be resolved."""
+    """Return the refusal with the reason why a step cannot be resolved."""
     lineage, selector = error.lineage, error.selector
     if not len(lineage) and not isinstance(selector, Exact):
         fact, hint = (
@@ -305,7 +305,7 @@ def moved_pipelines(
 
 
 def _got(lineage: Lineage, selector: Selector) -> Pin | tuple[str, ...]:
-    """Return the pin that a step resolves to; if none, the names of the matching revisions."""
+    """Return the pin that a selector resolves to, else the names of the revisions it matches."""
     try:
         return resolve(lineage, selector, REVISIONS, Dependent("")).release.pin
     except NoMatch:

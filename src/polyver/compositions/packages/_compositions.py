@@ -65,7 +65,7 @@ def revision_used(composite: ReadOnlyObject) -> str:
 def uses_in(
     pipelines: Iterable[CompositionPipeline], used: Collection[str]
 ) -> list[StepFunctionUse]:
-    """Return all steps of the relevant revisions; `used` are those in use."""
+    """Return all steps of the relevant revisions; `used` are the revisions in use."""
     there = [*pipelines]
     newest: dict[str, Serial] = {}
     for each in there:

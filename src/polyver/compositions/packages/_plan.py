@@ -1,7 +1,7 @@
 """Revisions of a Function: which are created, renumbered, (de)activated and collected.
 
-The decision depends only on the actual and desired state, so that an interrupted one is made again
-from wherever it got to.
+The decision depends only on the actual and the desired state, so that it can be made again after an
+interruption.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class FunctionPlan:
     collect: tuple[KnownFunctionRevision, ...] = ()
     postponed: tuple[Postponed, ...] = ()
     current: str = ""
-    """The revision with the desired content; empty if that is unknown."""
+    """The revision with the desired content; empty if the content is unknown."""
     selected: Selected = field(default_factory=dict)
-    """The dependents that select each revision, whether or not they delay a change."""
+    """The dependents that select each revision, by the revision's name."""
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -106,7 +106,7 @@ def users_of(
 def results_of(
     plan: FunctionPlan, known: Iterable[KnownFunctionRevision]
 ) -> list[KnownFunctionRevision]:
-    """Return the revisions after a plan was carried out."""
+    """Return the revisions as they are after a plan was carried out."""
     found = {each.name: each for each in known}
     made = (plan.create,) if plan.create else ()
     found |= {each.name: each for each in (*made, *plan.changes)}
@@ -117,7 +117,7 @@ def results_of(
 def _taken(
     function: DesiredFunction, before: Mapping[str, KnownFunctionRevision], digest: str | None
 ) -> Refusal | None:
-    """Return a refusal if another content's revision has the same name."""
+    """Return a refusal if the revision's name belongs to a revision with other content."""
     if digest is None:
         return None
     there = before.get(revision_name(function.name, digest))
@@ -150,7 +150,7 @@ def _bring(
 
 
 def _wanted(function: DesiredFunction, there: Mapping[str, KnownFunctionRevision]) -> set[str]:
-    """Return the revisions that must be active: the highest ones, or those of users if Manual."""
+    """Return the revisions that must be active: the highest ones, or the active ones if Manual."""
     if not function.automatic:
         return {name for name, each in there.items() if each.active}
     staying = [each for each in there.values() if not each.deleting]

@@ -29,11 +29,11 @@ class FunctionPackageState:
     problem: str = ""
     """Reason why the content is unavailable, as a sentence."""
     reason: str = UNPACKING
-    """The same as one word."""
+    """The reason as one word."""
     asking: bool = False
     """True while the content is being determined."""
     revision: ReadOnlyObject | None = None
-    """The current FunctionRevision, or the one before while that is unknown."""
+    """The current FunctionRevision, or the last known one while the current one is unknown."""
 
 
 def function_status(

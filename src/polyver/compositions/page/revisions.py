@@ -160,7 +160,7 @@ class RevisionsSource(PageSource):
         self._count(change)
 
     def _count(self, change: Change[Composite]) -> None:
-        """Count the users of a revision; update the requests with the first and the last user."""
+        """Count the users of a revision; update the requests with its first and its last user."""
         for known, number in ((change.before, -1), (change.after, 1)):
             if known is not None:
                 used = self._used.setdefault(known.composition, Counter())
@@ -221,7 +221,7 @@ class RevisionsSource(PageSource):
             self._show_composition(known.pipeline.composition, name)
 
     def _show_composition(self, composition: str, revision: str) -> None:
-        """Update the view of a composition, and the requests that a revision concerns."""
+        """Update the page's view of a composition, and the requests that use a changed revision."""
         where, revisions = where_composition(composition), self._compositions.get(composition)
         was_there = self._book.get(where) is not None
         if revisions:

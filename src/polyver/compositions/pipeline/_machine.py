@@ -171,7 +171,7 @@ def _finished(run: PipelineRun, response: Response) -> PipelineRun:
 
 
 def _telling(run: PipelineRun, response: Response, results: tuple[Result, ...]) -> PipelineRun:
-    """Return the run with the events and conditions of a response."""
+    """Return the run with the events and conditions of a response added."""
     step = run.steps[run.place]
     ours = [each for each in response.conditions if each.type not in SYSTEM]
     others = [each.type for each in response.conditions if each.type in SYSTEM]

@@ -48,8 +48,8 @@ def lost_objects(
 ) -> list[ReadOnlyObject]:
     """Return the objects that a move would delete without a replacement.
 
-    `before` is the outcome of the current release now: objects that it would delete too are a
-    user's wish.
+    `before` is the current result of the release in use. Objects that it would delete too are left
+    out: a user's edit removes them.
     """
     uid = composite["metadata"].get("uid", "")
     wished = {shown(each.obj) for each in before.remove} if before is not None else set()

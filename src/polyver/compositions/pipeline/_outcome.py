@@ -45,10 +45,10 @@ _FIRST = 3
 
 @dataclass(frozen=True, slots=True)
 class PipelineOutcome:
-    """The result of a run, in the order in which it is carried out.
+    """The result of a run: the changes to make, in this order.
 
-    Unwanted objects are deleted first, then `references` are stored, then objects are applied:
-    whenever it is interrupted, each existing object has a reference.
+    Unwanted objects are deleted first, then `references` are stored, then objects are applied: so
+    after an interruption each existing object has a reference.
     """
 
     remove: tuple[RemovedResource, ...] = ()
@@ -67,7 +67,7 @@ class PipelineOutcome:
     context: dict[str, Any] | None = None
     ttl: float | None = None
     failure: PipelineFailure | None = None
-    """Reason why nothing is carried out."""
+    """Reason why no change is made."""
     updated: DesiredCondition | None = None
     """The condition `Updated`, if it must be set."""
 
@@ -79,7 +79,7 @@ class PipelineOutcome:
 
 
 def conclude(run: PipelineRun, *, distinct: bool = True) -> PipelineOutcome:
-    """Return the outcome of a run that is over; unless `distinct`, objects may occur twice."""
+    """Return the outcome of a finished run; with `distinct`, refuse duplicate objects."""
     assert run.is_over
     if run.failure is not None:
         return _failed(run, run.failure)
@@ -115,7 +115,7 @@ def refused(refusal: Refusal) -> PipelineOutcome:
 
 
 def without(missing: Sequence[str], outcome: PipelineOutcome) -> PipelineOutcome:
-    """Return the outcome with some resources unready, because others own them."""
+    """Return the outcome with the `missing` resources unready, because other owners have them."""
     if not missing:
         return outcome
     unready = tuple(sorted({*outcome.unready, *missing}))
@@ -178,7 +178,7 @@ def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[Desir
 
 
 def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[DesiredCondition]:
-    """Yield the conditions that functions set before, as Unknown, because the pipeline failed."""
+    """Yield the conditions of functions from earlier runs as Unknown, as the pipeline failed."""
     message = "the pipeline failed before this condition was set"
     for each in mapping(composite.get("status")).get("conditions") or ():
         if each["type"] not in SYSTEM | told:
@@ -213,7 +213,7 @@ def published_details(outcome: PipelineOutcome, defined: CompositeKind) -> dict[
 
 
 def published_to(composite: Composite, revision: ReadOnlyObject) -> Secret | None:
-    """Return the secret to which they are published, or None."""
+    """Return the Secret to which connection details are published, or None."""
     found = connection_secret(composite.obj)
     namespace = revision["spec"].get("writeConnectionSecretsToNamespace")
     if found is not None or not namespace:

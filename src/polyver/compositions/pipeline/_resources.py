@@ -155,7 +155,7 @@ def _owners(composite: ReadOnlyObject, name: str, metadata: ReadOnlyObject) -> l
 
 
 def _check(name: str, obj: ReadOnlyObject) -> None:
-    """Raise Refusal if it is not an object; the API server checks the rest."""
+    """Raise Refusal if a composed resource is not an object; the API server checks the rest."""
     if not name:
         raise Refusal("InvalidDesired", "a desired resource has no name in the pipeline")
     for field in ("apiVersion", "kind"):

@@ -68,17 +68,17 @@ class PipelineRun:
     place: int = 0
     """Index of the current step; the number of steps if all are done."""
     number: int = 0
-    """Number of results so far; an effect has the number of its result."""
+    """Number of results so far; the next effect gets this number."""
     rounds: int = 0
     """Number of times that the current function changed its requirements."""
     asked: Requirements = field(default_factory=Requirements)
-    """Its last requirements."""
+    """Last requirements of the current function."""
     awaited: Requirements | None = None
-    """Requirements to fetch before it is called."""
+    """Requirements to fetch before the current function is called."""
     given: FoundRequirements = field(default_factory=FoundRequirements)
-    """Resources that the step requires."""
+    """Resources that the composition requires for the current step."""
     found: FoundRequirements = field(default_factory=FoundRequirements)
-    """Resources that the function required in its response."""
+    """Resources that the current function required in its response."""
     desired: State = field(default_factory=State)
     context: dict[str, Any] | None = field(default_factory=dict)
     events: tuple[PipelineEvent, ...] = ()
@@ -118,7 +118,7 @@ def _credentials(step: ResolvedStep, known: Mapping[Secret, Data]) -> dict[str, 
 
 
 def awaited_by(steps: tuple[ResolvedStep, ...], place: int) -> Requirements | None:
-    """Return the requirements of a step in the composition, or None."""
+    """Return the requirements that the composition has for a step, or None."""
     if place == len(steps) or not steps[place].requirements:
         return None
     return Requirements(resources=steps[place].requirements)

@@ -52,7 +52,7 @@ def read_address(text: str) -> FunctionAddress:
 
 
 def reached(name: str, endpoint: str, trust: Trust) -> Endpoint:
-    """Return the endpoint for calls of a revision, from the endpoint in its status."""
+    """Return the endpoint to call a revision at, from `status.endpoint`."""
     if endpoint.startswith(_PLAIN):
         return Endpoint(name, endpoint.removeprefix(_PLAIN))
     return Endpoint(name, endpoint, trust)
@@ -66,7 +66,7 @@ class ProbeTiming:
     while_silent: float = 1.0
     answer: float = 5.0
     silence: float = 30.0
-    """Time without any answer after which it is no longer called."""
+    """Time without any answer after which a revision is not called any more."""
 
 
 class ExternalRuntime:

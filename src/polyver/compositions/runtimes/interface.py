@@ -1,7 +1,7 @@
 """The interface between the controller of revisions and the runtimes that serve them.
 
-A controller states the desired state, as often as it likes; a runtime brings it about in its own
-time, and reports the status.
+A controller calls a runtime with the desired state as often as it likes. The runtime brings it
+about in its own time, and reports the status.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DesiredRevision:
     digest: str
     """Digest of the content, which the served content must have."""
     address: str = ""
-    """Address of an external server, from the annotation ENDPOINT."""
+    """Address of an external server, from the annotation `polyver.dev/endpoint`."""
     uid: str = ""
     """The uid of the FunctionRevision, which owns the objects that a runtime creates for it."""
 
@@ -59,7 +59,7 @@ class ServingStatus:
     """The state of a desired revision."""
 
     endpoint: str = ""
-    """HOST:PORT while it answers there; http://HOST:PORT without TLS."""
+    """HOST:PORT at which the revision answers, or http://HOST:PORT without TLS; else empty."""
     reason: Reason = "Starting"
     message: str = ""
 
@@ -79,16 +79,16 @@ class Runtime(Protocol):
         """
 
     async def serve(self, wanted: DesiredRevision) -> ServingStatus:
-        """Have a revision served, and return its current status without waiting.
+        """Start serving a revision if needed, and return its current status without waiting.
 
-        Another call returns the new status, and starts nothing twice.
+        Later calls return the new status, and start nothing twice.
         """
 
     async def end(self, name: str) -> None:
         """Stop serving a revision; calls in flight may finish."""
 
     async def reach(self, name: str, endpoint: str) -> Endpoint:
-        """Return the endpoint for calls of a revision, from the endpoint in its status."""
+        """Return the endpoint to call a revision at, from `status.endpoint`."""
 
     def observe(self, changed: Callable[[str], None]) -> None:
         """Register a callback that gets the name of each revision whose status changes."""

@@ -72,11 +72,11 @@ class CollectionPlan(NamedTuple):
 
     effects: tuple[Effect, ...] = ()
     look: tuple[tuple[Owner, ResourceKind], ...] = ()
-    """Owners that are not in the graph: only the server knows whether they exist."""
+    """Owners that are not in the graph; the server must be asked whether they exist."""
     unserved: bool = False
     """True if an owner's kind is not served: the object is kept until the kinds change."""
     unsure: bool = False
-    """True if it has to wait until all objects are known."""
+    """True if the decision has to wait until all objects are known."""
 
 
 _NOTHING = CollectionPlan()
@@ -192,7 +192,7 @@ def _state(
 
 
 def coordinates(item: ObjectIdentity, owner: Owner, kind: ResourceKind) -> Coordinates:
-    """Return where the owner of an object must be."""
+    """Return the kind, namespace, name and uid that the owner of an object must have."""
     namespace = item.namespace if kind.namespaced else ""
     return Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid)
 
@@ -220,7 +220,7 @@ def _unblock(item: ObjectIdentity) -> CollectionPlan:
 
 
 def _closes_a_circle(graph: Graph, item: ObjectIdentity) -> bool:
-    """Report whether this object waits for itself through others; owners are few, so go upwards."""
+    """Report whether an object waits for its own deletion through its owners."""
     waiting, done = [item], set[str]()
     while waiting:
         for owner in waiting.pop().owners:
@@ -236,7 +236,7 @@ def _closes_a_circle(graph: Graph, item: ObjectIdentity) -> bool:
 
 
 def touched(graph: Graph, before: ObjectIdentity | None, after: ObjectIdentity | None) -> list[str]:
-    """Return the objects to check after a change that is already in the graph."""
+    """Return the uids of the objects to check after a change, which is in the graph already."""
     found: dict[str, None] = {}
     if before is not None and after is not None and _alike(before, after):
         return []  # most changes do not matter here
@@ -257,7 +257,7 @@ def _alike(before: ObjectIdentity, after: ObjectIdentity) -> bool:
 
 
 def _starts(before: ObjectIdentity | None, after: ObjectIdentity) -> bool:
-    """Report whether a deletion of an owner begins that its dependents have to know of."""
+    """Report whether a deletion begins that waits for dependents, or orphans them."""
     earlier = before if before is not None and before.uid == after.uid else None
     return any(
         each(after) and not (earlier is not None and each(earlier))

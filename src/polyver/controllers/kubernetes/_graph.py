@@ -69,7 +69,7 @@ class Graph:
             self._unlink(node)
 
     def lose(self, owner: Coordinates) -> None:
-        """Remember for a while that an owner does not exist; uids are never reused."""
+        """Record that an owner does not exist; the oldest records are dropped."""
         self._absent[owner] = None
         self._absent.move_to_end(owner)
         if len(self._absent) > _REMEMBERED:

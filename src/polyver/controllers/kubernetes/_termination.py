@@ -45,14 +45,15 @@ class Remains:
     finalizers: Counter[str] = field(default_factory=Counter)
     """The number of objects that have each finalizer."""
     pods: int = 0
-    """Pods are deleted first; while there are some, nothing else is deleted or reported."""
+    """The number of pods. Pods are deleted first; while there are some, nothing else is reported.
+    """
 
     @property
     def nothing(self) -> bool:
         return not (self.undiscovered or self.failures or self.objects or self.pods)
 
     def count(self, kind: ResourceKind, held: Iterable[Sequence[str]]) -> None:
-        """Add remaining objects of a kind, given by their finalizers."""
+        """Add the remaining objects of a kind; `held` has the finalizers of each."""
         for finalizers in held:
             self.objects[f"{kind.plural}.{kind.group}"] += 1
             self.finalizers.update(finalizers)

@@ -24,7 +24,7 @@ _ABOUT = "The certificates by which clients in the cluster know its API server."
 
 
 class AccountController(Controller[str]):
-    """Creates both in new namespaces, and again when they are deleted."""
+    """Creates the ServiceAccount and the ConfigMap in new namespaces, and when they are deleted."""
 
     name = "accounts"
 
@@ -84,7 +84,7 @@ class AccountController(Controller[str]):
 
 
 def _is_over(error: ApiError) -> bool:
-    """Report whether it exists by now, or its namespace is gone or terminating."""
+    """Report whether an error ends the work: the object exists, or its namespace is going."""
     return is_terminating(error) or error.code == 404 or error.reason == "AlreadyExists"
 
 

@@ -43,7 +43,7 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["EVENTS", "GarbageCollector"]
 
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-"""Excluded: there are many, they are short-lived, and never owned."""
+"""Events are not watched: they are many and short-lived, and never have owners."""
 
 _WATCHED = ("delete", "list", "watch")
 _SOON, _LATER = Requeue(after=1.0), Requeue(after=60.0)
@@ -59,7 +59,7 @@ class GarbageCollector(Controller[str]):
     def __init__(
         self, client: Client, *, clock: Clock | None = None, settling: float = 0.05
     ) -> None:
-        """Take `settling`, the seconds by which watches may lag behind each other, for orphans."""
+        """Take `settling`: the seconds to wait before orphaning, as watches may lag behind."""
         self._client = client
         self._settling = settling
         self._orphaning: dict[str, float] = {}
@@ -97,7 +97,7 @@ class GarbageCollector(Controller[str]):
         return touched(self._graph, before, after)
 
     def _forget(self, kind: ResourceKind, known: Iterable[ObjectIdentity]) -> list[str]:
-        """Drop objects of unknown existence, so that nothing is done about their dependents."""
+        """Forget objects whose kind is no longer watched; their dependents are kept."""
         del kind
         for node in known:
             self._graph.forget(node.uid)
@@ -115,9 +115,10 @@ class GarbageCollector(Controller[str]):
         return Requeue(after=self._settling) if found.unsure else self._until_observed(seen)
 
     def _is_complete(self, key: str) -> bool:
-        """Report whether all dependents that existed when the deletion began are known.
+        """Report whether all dependents of an object are known.
 
-        The watch of one that was created just before may report it a moment later.
+        Before dependents are orphaned, wait a moment: a watch may not have reported one yet that
+        was created just before.
         """
         node = self._graph.nodes.get(key)
         if node is None or not is_orphaning(node):
@@ -126,14 +127,14 @@ class GarbageCollector(Controller[str]):
         return self.synced and self._clock.time() - since >= self._settling
 
     def _until_observed(self, seen: Mapping[str, ObjectIdentity]) -> Requeue | None:
-        """Requeue while an owner is not watched: it may be deleted without an event."""
+        """Return a requeue while an owner is not watched, as its deletion causes no event then."""
         unobserved = [owner for uid, owner in seen.items() if uid not in self._graph.nodes]
         if not unobserved:
             return None
         return _SOON if all(_is_watched(owner.kind) for owner in unobserved) else _LATER
 
     async def _look(self, key: str, found: CollectionPlan) -> dict[str, ObjectIdentity]:
-        """Read owners that the graph does not know (yet) from the server."""
+        """Read owners that are not in the graph, or not yet, from the server."""
         item = self._graph.nodes.get(key)
         seen: dict[str, ObjectIdentity] = {}
         for owner, kind in found.look:
@@ -177,7 +178,7 @@ class GarbageCollector(Controller[str]):
                 raise
 
     async def _delete(self, effect: Delete, item: ObjectIdentity) -> None:
-        """Delete this object only, and only while it has the owners of the decision."""
+        """Delete this object only, if it still has the owners on which the decision was made."""
         resource, propagation = GroupVersionResource.of(item.kind), effect.propagation
         version = item.resource_version
         try:

@@ -96,7 +96,7 @@ class NamespaceController(Controller[str]):
             raise
 
     async def _clear(self, namespace: str) -> Remains:
-        """Delete everything, pods first, as these may need the rest until they end."""
+        """Delete all objects in a namespace; pods first, as they may need others until they end."""
         remains = Remains(undiscovered=self._discovery.failures)
         kinds = preferred(self._discovery.kinds, verbs=("delete", "list"))
         inside = [kind for kind in kinds if kind.namespaced]
@@ -181,6 +181,6 @@ class NamespaceController(Controller[str]):
 
 
 def _is_held(namespace: Object) -> bool:
-    """Report whether it is being deleted, and waits for this controller."""
+    """Report whether a namespace is being deleted, and waits for this controller."""
     deleting = "deletionTimestamp" in namespace["metadata"]
     return deleting and _FINALIZER in (namespace.get("spec") or {}).get("finalizers", ())

@@ -53,7 +53,7 @@ class AppliedObjects(Generic[S, K]):
         labels: str = "",
         metadata: bool = False,
     ) -> None:
-        """Take `changed`, called when other kinds must be watched; `whose` returns a key.
+        """Take `changed`, called when other kinds must be watched; `whose` returns an owner's key.
 
         With `metadata`, `keep` gets only the metadata of objects.
         """
@@ -88,7 +88,7 @@ class AppliedObjects(Generic[S, K]):
             self._changed()
 
     def is_followed(self, part: AppliedObject) -> bool:
-        """Report whether changes of it are watched."""
+        """Report whether the kind of an object is watched."""
         return (part.group, part.kind) in self._followed
 
     def of(self, part: AppliedObject) -> S | None:
@@ -104,9 +104,9 @@ class AppliedObjects(Generic[S, K]):
             self._expected.discard(part)
 
     def note(self, part: AppliedObject, obj: Object | None) -> bool:
-        """Record an object that was applied or read, or None if it does not exist.
+        """Record an object that was applied or read; None if it does not exist.
 
-        Report whether no newer state that differs is known.
+        Return False if a newer state is known that differs from it.
         """
         if obj is None:
             self._seen.pop(part, None)

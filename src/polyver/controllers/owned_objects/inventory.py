@@ -1,4 +1,4 @@
-"""The record of what a controller has applied for an owner, in an annotation of the owner.
+"""The record of objects that a controller has applied for an owner, in an annotation of the owner.
 
 A controller writes the record before it applies an object and after it has deleted one. So after a
 restart it knows which objects are no longer wanted, without a search through all kinds.

@@ -71,7 +71,10 @@ async def _check_controller(
 
 
 def _former(made: Object, family: str, manager: str) -> Iterator[str]:
-    """Yield other managers of the family, and the family itself, which earlier releases used."""
+    """Yield other field managers of the family that have applied fields of an object.
+
+    Earlier releases used the name of the family itself.
+    """
     for each in made["metadata"].get("managedFields") or ():
         name = each.get("manager", "")
         applies = each.get("operation") == "Apply" and not each.get("subresource")
@@ -80,7 +83,7 @@ def _former(made: Object, family: str, manager: str) -> Iterator[str]:
 
 
 def _bare(made: Object, content: Object) -> Object:
-    """Return a configuration with no fields: a manager that applies it gives up its fields."""
+    """Return a configuration without fields; a manager that applies it gives up its fields."""
     metadata: Mapping[str, Any] = made["metadata"]
     kept = {name: metadata[name] for name in ("name", "namespace", "uid") if metadata.get(name)}
     return {"apiVersion": content["apiVersion"], "kind": content["kind"], "metadata": kept}
@@ -89,9 +92,10 @@ def _bare(made: Object, content: Object) -> Object:
 async def delete_owned(
     client: Client, resource: GroupVersionResource, found: Object, owner: str
 ) -> None:
-    """Delete an object that was found, as long as the owner controls it.
+    """Delete an object, as long as the owner controls it.
 
-    The precondition is the state that was checked; after a change it is checked again.
+    Each attempt has the state that was checked as its precondition; after a conflict the object is
+    read and checked again.
     """
     there: Object | None = found
     for _ in range(_TRIES):

@@ -20,7 +20,7 @@ class RevertBackoff(Generic[K]):
     """For each key, the time at which it may be reverted again."""
 
     def __init__(self, clock: Clock, backoff: Backoff, *, quiet: float) -> None:
-        """Take `quiet`: after so many seconds without a revert, a key starts anew."""
+        """Take `quiet`: after this many seconds without a revert, a key's back-off restarts."""
         self._clock = clock
         self._backoff = backoff
         self._quiet = quiet
@@ -29,12 +29,12 @@ class RevertBackoff(Generic[K]):
         """The number of keys after the last clean-up."""
 
     def left(self, key: K) -> float:
-        """Return the seconds to wait; 0 if it may be reverted now."""
+        """Return the seconds until a key may be reverted; 0 if it may be reverted now."""
         _, due = self._known.get(key, (0, 0.0))
         return max(due - self._clock.time(), 0.0)
 
     def spend(self, key: K) -> None:
-        """Record that it is reverted now."""
+        """Record that a key is reverted now."""
         now = self._clock.time()
         times, due = self._known.get(key, (0, 0.0))
         times = times + 1 if now < due + self._quiet else 1

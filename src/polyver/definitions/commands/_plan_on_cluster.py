@@ -66,18 +66,18 @@ class PlannedApplication:
 
     name: str
     written: bool
-    """True if it is in the files."""
+    """True if the application is in the files."""
     outcome: Outcome
     errors: Sequence[str] = ()
-    """Reasons why it would fail, or fails already."""
+    """Reasons why the application would fail, or fails already."""
     moves: Sequence[PlannedMove] = ()
-    """Moves of an application in the files."""
+    """Moves of its references, if the application is in the files."""
     refused: bool = False
-    """True if the server would refuse it."""
+    """True if the server would refuse the application."""
     not_compared: Sequence[str] = ()
-    """Reasons why its objects cannot be compared with the current ones."""
+    """Reasons why the objects of the application cannot be compared with the current ones."""
     may_lose: bool = False
-    """True if all definitions that move it are annotated to allow deletion."""
+    """True if all definitions that move the application allow deletion by annotation."""
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class DefinitionsPlan:
 async def plan_on(
     client: Client, definitions: Iterable[Object], applications: Iterable[Object], gate: GatePolicy
 ) -> DefinitionsPlan:
-    """Return the plan for a cluster if these objects were applied, in this order."""
+    """Return the plan: the effects of applying these objects to a cluster, in this order."""
     cluster = cluster_version(await client.release())
     planner = _Planner(client, await state_on(client), gate, cluster, await client.discover())
     for each in definitions:
@@ -183,7 +183,7 @@ class _Planner:
     async def _tried(
         self, resource: GroupVersionResource, new: Object, old: Object | None
     ) -> list[str]:
-        """Return why the server would refuse a write, by a dry run."""
+        """Return the reasons why the server would refuse a write, found by a dry run."""
         try:
             if old is None:
                 await self._client.create(resource, new, dry_run=True)
@@ -253,7 +253,7 @@ class _Planner:
         return self._preflight.compare(name, (), ())
 
     def _misplaced(self, application: Object, rendered: Rendered) -> list[PolyverError]:
-        """Return why objects cannot be applied; kinds that the application defines are allowed."""
+        """Return the errors of objects that cannot be applied; own kinds are allowed."""
         about = {**application, "metadata": {"uid": "", **application["metadata"]}}
         _, errors = place_all(about, rendered.outputs, lambda *named: self._kinds.get(named))
         if any(each.object["kind"] == "CustomResourceDefinition" for each in rendered.outputs):
@@ -321,9 +321,11 @@ def _moves(name: str, before: Sequence[Object], after: Sequence[Object]) -> list
 
 
 def _known(applied: Iterable[Object], objects: Sequence[Object]) -> list[Object]:
-    """Return the applied objects for a comparison; one that is rendered again is unchanged.
+    """Return the applied objects to compare with the rendered ones.
 
-    Objects of cluster-scoped kinds are rendered with a namespace, so only names are compared.
+    An applied object that is rendered again is replaced by the rendered one, so that they are
+    equal. Objects of cluster-scoped kinds are rendered with a namespace, so only names are
+    compared.
     """
     there = {_identity(each): each for each in objects}
     return [there.get(_identity(each), each) for each in map(_bare, applied)]
@@ -338,6 +340,6 @@ def _identity(obj: Object) -> tuple[str, str, str]:
 
 
 def _sources(applied: Iterable[Object], outputs: Iterable[RenderedObject]) -> dict[Identity, str]:
-    """Return the components that make the objects."""
+    """Return the component that makes each object."""
     found = {identity_of(_bare(each)): each.get("component") or "" for each in applied}
     return found | {identity_of(each.object): each.component for each in outputs}

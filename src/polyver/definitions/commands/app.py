@@ -254,7 +254,7 @@ def _part(lock: str, named: Named) -> tuple[Locked, ...]:
 
 
 def _parts(lock: str, wanted: Sequence[Named]) -> list[tuple[Locked, ...]]:
-    """Return what a lock has for each application; raise UnknownName for all that it lacks."""
+    """Return the locked versions of each application; raise UnknownName if one is missing."""
     known = lock_in(lock).applications
     missing = ["/".join(each) for each in wanted if each not in known]
     if missing:

@@ -105,10 +105,10 @@ class DefinitionController(Controller[DefinitionKey]):
         self._uses = _Uses()
         self._events = Events(client, self._clock, log or Log(), component="polyver")
         self._decided_on: set[DefinitionKey] = set()
-        """Keys without changes since the last decision, except in the numbers of followers."""
+        """Keys for which only the numbers of followers may have changed since the last decision."""
         self._counted_at: dict[DefinitionKey, float] = {}
         self._announced: set[tuple[DefinitionKey, str, str]] = set()
-        """Versions whose adoption an event has reported, by their digests."""
+        """Versions, with their digests, whose complete adoption was reported by an event."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, DefinitionKey]]:
@@ -146,7 +146,7 @@ class DefinitionController(Controller[DefinitionKey]):
         return {*self._undecided(touched), *counted}
 
     def _undecided(self, keys: Iterable[DefinitionKey]) -> set[DefinitionKey]:
-        """Return the keys, marked for a new decision."""
+        """Mark keys for a new decision, and return them."""
         touched = {*keys}
         self._decided_on -= touched
         return touched
@@ -179,7 +179,8 @@ class DefinitionController(Controller[DefinitionKey]):
     def _until_counted(self, key: DefinitionKey) -> float:
         """Return the seconds until followers may be counted again.
 
-        Thousands of them may move at once, and each of them changes the numbers.
+        The delay limits writes: thousands of followers may move at once, and each move changes the
+        numbers.
         """
         return max(self._counted_at.get(key, 0.0) + _COUNTED - self._clock.time(), 0.0)
 
@@ -256,7 +257,7 @@ class DefinitionController(Controller[DefinitionKey]):
             await self._delete(known, definition.namespace)
 
     async def _allow(self, obj: Object, decision: Decision, revisions: Sequence[Object]) -> None:
-        """Copy the permission to delete objects from a definition to its newest revision."""
+        """Copy the annotation that allows deletion from a definition to its newest revision."""
         allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION)
         newest = newest_of(decision.after)
         if allowed is None or newest is None:
@@ -401,7 +402,7 @@ class ClientDefinitionLookup:
 
 
 def _way(use: DefinitionUse) -> DefinitionUse:
-    """Return the use without its user: equal ones resolve to the same version."""
+    """Return a use without its user; equal results resolve to the same version."""
     nobody = replace(use.dependent, name="", at="", uid="", labels={})
     return replace(use, place="", since="", dependent=nobody)
 
@@ -409,8 +410,8 @@ def _way(use: DefinitionUse) -> DefinitionUse:
 class _Uses:
     """Index of the users of each definition, kept up to date by watches.
 
-    Thousands of applications use a definition in a few distinct ways, and the versions in use
-    depend only on these.
+    Thousands of applications use a definition with a few distinct selectors and policies, and the
+    versions in use depend only on these.
     """
 
     def __init__(self) -> None:
@@ -434,7 +435,7 @@ class _Uses:
         return found
 
     def ways(self, key: DefinitionKey) -> list[DefinitionUse]:
-        """Return one use for each distinct way in which a definition is used."""
+        """Return one use for each group of uses that differ only in the user."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         return self._mine(key, [next(iter(uses.values())) for uses in users])
 
@@ -444,7 +445,7 @@ class _Uses:
         return [settled(use, key.namespace) for use in mine]
 
     def name_all(self, key: DefinitionKey, *, wanted: bool) -> None:
-        """Set whether each change of a user wakes a definition: its status then names the users."""
+        """Set whether each change of a user reconciles a definition: its status names the users."""
         (self._named.add if wanted else self._named.discard)(key)
 
     def observe_definition(
@@ -466,7 +467,7 @@ class _Uses:
     def observe_application(
         self, kind: ResourceKind, change: Change[tuple[DefinitionUse, ...]]
     ) -> tuple[set[DefinitionKey], set[DefinitionKey]]:
-        """Return definitions that need a new decision, and those whose numbers change."""
+        """Return the definitions that need a new decision, and those whose counts change."""
         del kind
         touched: set[DefinitionKey] = set()
         counted: set[DefinitionKey] = set()

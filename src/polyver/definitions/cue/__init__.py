@@ -18,9 +18,9 @@ __all__ = ["CueEngine", "CueFailed", "engines", "find_cue"]
 def engines(*, cue: Path | None = None, seconds: float = SECONDS) -> Engines:
     """Return all engines, by the field of `schematic` that each renders.
 
-    `cue` is the program to run, else it is looked up when a template needs it; `seconds` is its
-    timeout for each template. Engines of installed packages replace polyver's own. They may be used
-    by several threads at once. Calls may block: keep them off the event loop.
+    `cue` is the path of the program; if it is None, the program is looked up when a template needs
+    it. `seconds` is its timeout for each template. Engines of installed packages replace polyver's
+    own. Several threads may use an engine at once. Calls may block: keep them off the event loop.
     """
     own: dict[str, TemplateEngine] = {
         "gotemplate": GoTemplates(),

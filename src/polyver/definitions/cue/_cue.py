@@ -31,7 +31,8 @@ _PARTS: Final = {
     "Errs": "errs",
     "Processing": "processing",
 }
-"""Fields to query in a template; each gets another name, because no field can refer to itself."""
+"""Fields to query in a template, by query name; the names differ, as no field can refer to itself.
+"""
 _LABEL: Final = re.compile(r'^(?:([A-Za-z$][\w$]*)[?!]?|"([^"]*)")[ \t]*:', re.MULTILINE)
 _LOOP: Final = re.compile(r"\b(for\s+\w+(?:\s*,\s*\w+)?\s+in\s+(parameter(?:\.\w+)+))(?=\s)")
 _OPTIONAL: Final = "cannot reference optional field"
@@ -76,7 +77,7 @@ class EngineFailed(PolyverError):
 
 
 class _Rendering:
-    """One template with its input: a few runs of the program on nearly the same text."""
+    """Renders one template with its input, by a few runs of the program on nearly the same text."""
 
     def __init__(self, cue: CueEngine, template: str, given: TemplateInput, seconds: float) -> None:
         self._cue = cue
@@ -115,7 +116,7 @@ class _Rendering:
         )
 
     def _asked(self, fields: Iterable[str], names: Names) -> dict[str, Any]:
-        """Return the values of fields that are added to the template."""
+        """Return the values of the given fields, which are added to the template."""
         lines = "\n".join(fields)
         out = self._run(
             *("export", "-E", "--out", "json", "-e", ASKED),
@@ -221,7 +222,7 @@ def _text(template: str, given: TemplateInput) -> str:
 
 
 def _has_more(template: str) -> bool:
-    """Report whether a template has other fields at the top level, which may have errors too."""
+    """Report whether a template has other top-level fields; these may contain errors too."""
     known = {*_PARTS.values(), "parameter", "context"}
     labels = {one or other for one, other in _LABEL.findall(template)}
     return bool(labels - known) or bool(_COMPREHENSION.search(template))

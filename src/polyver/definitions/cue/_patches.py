@@ -24,19 +24,19 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class UnificationQuery:
-    """A query for the unification of the patch at a path with the object's value there."""
+    """A query that unifies the patch's value at a path with the object's value at that path."""
 
     path: Path
     """Path in the patch."""
     literal: str
     """The object's value, as a CUE expression."""
     beyond: int | None = None
-    """The object's number of items, if this is an item beyond those of the patch's list."""
+    """Length of the object's list, if the query is about an item that the patch's list lacks."""
     fits: bool = False
-    """True to query only whether they unify."""
+    """True to query only whether the two values can be unified."""
 
     def expression(self, selected: str) -> str:
-        """Return the query in CUE; `selected` is the value in the patch, or the list around it."""
+        """Return the query in CUE; `selected` is the patch's value, or the list with it."""
         if self.beyond is not None:
             selected = f"({selected} & {_anything(self.beyond)})[{self.path[-1]}]"
         both = f"{selected} & {self.literal}"
@@ -44,12 +44,12 @@ class UnificationQuery:
 
     @property
     def asked(self) -> Path:
-        """The path of the value to select."""
+        """The path of the value or list in the patch that the query needs."""
         return self.path[:-1] if self.beyond is not None else self.path
 
 
 def _anything(items: int) -> str:
-    """Return a list of so many items, or more."""
+    """Return the CUE expression for a list of at least this many items."""
     return f"[{'_, ' * items}...]"
 
 
@@ -131,7 +131,7 @@ class CuePatcher:
         return None
 
     def _items(self, base: list[Any], patch: list[Any], path: Path, key: str = "") -> Any:
-        """Merge lists item by item; additional items are appended, missing ones cause a query."""
+        """Merge lists item by item; items that only one list has follow."""
         merged = [
             self._value(mine, theirs, (*path, number), key)
             for number, (mine, theirs) in enumerate(zip(base, patch, strict=False))
@@ -140,7 +140,7 @@ class CuePatcher:
         return [*merged, *beyond, *patch[len(base) :]]
 
     def _beyond(self, base: list[Any], known: int, path: Path) -> list[Any]:
-        """Return the object's items for which the patch has none."""
+        """Return the items that only the object's list has; the patch's list must be open."""
         is_open = self._is_open(len(base), path)
         if is_open is False:
             fact = f"patch.{dotted(path)} has {known} of the {len(base)} items of the object"

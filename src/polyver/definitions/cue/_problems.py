@@ -32,7 +32,7 @@ class _Problem:
     path: Path
     text: str
     line: int = 0
-    """First line of the template that is named; 0 if none is."""
+    """First line of the template that the message names; 0 if it names none."""
 
 
 def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) -> PolyverError:
@@ -55,7 +55,7 @@ def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) ->
 
 
 def _read(said: str, names: Names, lines: int) -> Iterator[_Problem]:
-    """Yield each message, with the first position after it that is in the template."""
+    """Yield each message, with the first position after the message that is in the template."""
     problem: _Problem | None = None
     for line in said.splitlines():
         place = _PLACE.match(line)

@@ -70,9 +70,9 @@ def decide(
     holders: Holders | None = None,
     gate: GatePolicy = "refuse",
 ) -> Decision:
-    """Decide by all rules except usage: `in_use` adds refusals for versions in use.
+    """Return the decision by all rules except usage; `in_use` adds refusals for versions in use.
 
-    `holders` are all revisions of the namespace, and their definitions.
+    `holders` maps the name of each revision in the namespace to its definition.
     """
     before = lineage_of(definition, known, removed)
     if definition.is_legacy:
@@ -150,7 +150,7 @@ def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
 def _held(
     definition: DesiredDefinition, create: Sequence[NewDefinitionRevision], holders: Holders
 ) -> list[Refusal]:
-    """Refuse revision names that another definition's revision has."""
+    """Refuse new revisions whose name is taken by a revision of another definition."""
     found = []
     for new in create:
         holder = holders.get(new.name)
@@ -195,7 +195,7 @@ def _decide_legacy(
 def _next(
     definition: DesiredDefinition, entry: VersionEntry, before: Lineage
 ) -> NewDefinitionRevision | None:
-    """Return the next revision; None for unchanged content, unless it gets a new name."""
+    """Return the next revision; None if the content is unchanged, unless it gets a new name."""
     newest = before.newest if len(before) else None
     number = newest.version.number + 1 if newest and isinstance(newest.version, Serial) else 1
     version: Version = Serial(number)
@@ -209,7 +209,7 @@ def in_use(
 ) -> Decision:
     """Return the decision, with refusals to remove versions that applications use.
 
-    `forced` are the versions, and names of revisions, that are removed nevertheless.
+    `forced` are versions, or names of revisions, that are removed although they are in use.
     """
     if not decision.remove:
         return decision

@@ -154,9 +154,9 @@ def lineage_of(
 def removed_of(
     obj: ReadOnlyObject, definition: DesiredDefinition, known: Iterable[KnownDefinitionRevision]
 ) -> list[Release]:
-    """Return the versions that a definition had before, from its status.
+    """Return the removed versions of a definition, from its status.
 
-    A version without a revision that the definition does not list was removed manually.
+    A version that has no revision and that the definition does not list was removed manually.
     """
     status: ReadOnlyObject = obj.get("status") or {}
     there = {each.version for each in known} | {each.version for each in definition.entries}
@@ -171,7 +171,7 @@ def removed_of(
 
 
 def holders_of(objs: Iterable[ReadOnlyObject]) -> dict[str, tuple[str, str]]:
-    """Return the kind and name of each revision's definition; metadata is enough."""
+    """Return the kind and name of the definition of each revision, from the revision's metadata."""
     return {obj["metadata"]["name"]: _holder(obj) for obj in objs}
 
 

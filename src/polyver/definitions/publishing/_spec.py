@@ -36,7 +36,7 @@ __all__ = [
 
 _NO_NOTES = Notes()
 _KEPT: Final = 4096
-"""Size of the caches of schemas and templates: a definition is parsed at every change."""
+"""Size of the caches of schemas and templates, as a definition is parsed at every change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class DesiredDefinition:
     name: str
     entries: tuple[VersionEntry, ...]
     whole: bool
-    """True if versions that it does not list must be removed."""
+    """True if published versions that the definition does not list must be removed."""
     label: str | None = None
     """Name of the next revision of a legacy definition."""
     forced: frozenset[str] = frozenset()
@@ -128,7 +128,7 @@ def _forced(text: str | None, reader: _Reader) -> frozenset[str]:
 
 
 def forced_of(definition: DesiredDefinition, obj: ReadOnlyObject) -> frozenset[str]:
-    """Return what is removed by force now: only unlisted versions, unless it is being deleted."""
+    """Return the versions to remove by force: unlisted ones, or all during a deletion."""
     if "deletionTimestamp" in obj["metadata"]:
         return definition.forced
     kept = {str(each.version) for each in definition.entries}
@@ -232,7 +232,7 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def wrapped(schema: ReadOnlyObject) -> ReadOnlyObject:
-    """Return an object schema with the parameters as a field, so no parameter name is special."""
+    """Return an object schema with the parameters as one field, so that no name is special."""
     return {"type": "object", "properties": {"parameter": schema}}
 
 
@@ -258,7 +258,7 @@ _INSIDE = ".properties[parameter]"
 
 @cache
 def _schema_shape() -> Shape:
-    """Return the shape of a schema in API servers, as a field `parameter`."""
+    """Return the shape of an object with an openAPIV3Schema in its field `parameter`."""
     definition = shape_of("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
     version = definition.fields["spec"].fields["versions"].items
     assert version is not None

@@ -67,7 +67,7 @@ def _conditions(decision: Decision, refusals: Sequence[Refusal]) -> Iterator[Des
 
 
 def _taken(before: ReadOnlyObject) -> dict[str, Sequence[str]]:
-    """Return the recorded users of versions that were removed by force."""
+    """Return the users of each version that was removed by force, from the status."""
     known = before.get("versions") or ()
     return {each["version"]: each["removedFrom"] for each in known if each.get("removedFrom")}
 

@@ -14,7 +14,7 @@ __all__ = ["check_writer", "created_with", "other_writer"]
 
 
 def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list[Refusal]:
-    """Refuse a changed spec in another API version; labels and annotations are free."""
+    """Refuse a change of the spec in another API version than that of creation."""
     first = _created_with(old)
     if first in (None, version) or new.get("spec") == old.get("spec"):
         return []
@@ -22,7 +22,7 @@ def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list
 
 
 def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
-    """Return the refusal of a past write in another API version, from `managedFields`."""
+    """Return the refusal if `managedFields` shows a write of the spec in another API version."""
     first = _created_with(obj)
     for entry in obj["metadata"].get("managedFields") or ():
         version = str(entry.get("apiVersion", "")).rpartition("/")[2]

@@ -27,7 +27,7 @@ class RenderedObject:
     definition: str
     """Name of the definition that made it."""
     trait: bool = False
-    """True if that is a trait."""
+    """True if a trait made the object."""
     name: str = ""
     """The key under `outputs`; empty for a component's main object, and for those without a key."""
     main: bool = False
@@ -42,7 +42,7 @@ class RenderedObject:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An object as its template made it, which later traits may patch."""
+    """An object as its template made it; traits may patch it."""
 
     document: TemplateDocument
     source: RenderingSource
@@ -96,7 +96,7 @@ def made_by(source: RenderingSource, component: str, found: TemplateOutput) -> I
 
 
 def doubled(outputs: Iterable[RenderedObject]) -> Iterator[PolyverError]:
-    """Yield an error for each object that two templates make, in any API version."""
+    """Yield an error for each object that is rendered twice, in any API version."""
     seen: dict[tuple[str, ...], RenderedObject] = {}
     for each in outputs:
         version, *rest = each.identity

@@ -69,8 +69,8 @@ def render(
     `resolutions` are as made by `resolution_data`, and as in the status and the
     ApplicationRevision. `app_revision` is the name of the ApplicationRevision, which templates may
     use; `context` extends the context of templates, such as with `clusterVersion`. An application
-    with unsupported fields is not rendered: the errors are `Unsupported` then. It may block where
-    an engine does. `progress` observes it.
+    with unsupported fields is not rendered: all errors of the result are then `Unsupported`. This
+    function blocks while an engine blocks. `progress` observes the rendering.
     """
     if refused := unsupported(application, resolutions, revisions):
         return Rendered(errors=tuple(refused))

@@ -1,7 +1,7 @@
 """The action as a state machine: its state and the running call in, the next effect out.
 
-The caller stores the new state before it performs the effect, by compare-and-swap, so that after
-any crash it is known what was called.
+The caller stores the new state by compare-and-swap before it performs the effect, so that after any
+crash the stored state shows which function was called.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StartCall:
-    """Call the function of a phase, after storing that."""
+    """Store that a phase is running, then call its function."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitCall:
-    """Wait for a call in this process; its result will be stored."""
+    """Wait for a call that runs in this process; the task of the call stores the result."""
 
     place: int
 
@@ -54,7 +54,7 @@ class StopCall:
 
 @dataclass(frozen=True, slots=True)
 class RecoverCall:
-    """Recover from a call that was running in another process; its progress is unknown."""
+    """Recover from a call that ran in another process; its progress is unknown."""
 
     place: int
 
@@ -75,8 +75,8 @@ Effect = StartCall | AwaitCall | StopCall | RecoverCall | ConcludeAction | Actio
 def decide(action: ActionRun, *, alive: int | None = None, cancelled: str = "") -> Effect:
     """Return the next effect; `alive` is the index of the call that runs in this process.
 
-    `cancelled` is the reason to stop. The deferred phase runs nevertheless, and is not stopped: it
-    cleans up.
+    `cancelled` is the reason to stop the action. It does not stop the deferred phase, which cleans
+    up.
     """
     if action.state.is_over:
         return ActionEnded()

@@ -36,7 +36,7 @@ class Objects:
     config_maps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     secrets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_phases: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """The phases' `objects`, by phase and name."""
+    """The objects under `objects` of each phase, by phase and name."""
 
 
 def params_of(action: ActionRun, objects: Objects) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _artifacts(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the output artifacts that use no phases, which templates may read before the end."""
+    """Return the output artifacts that use no phases, which templates may read in any phase."""
     written: Mapping[str, Any] = action.snapshot["action"].get("outputArtifacts") or {}
     found: dict[str, Any] = {}
     for name, artifact in written.items():
@@ -155,7 +155,7 @@ def _rendered(value: Mapping[str, Any], params: Mapping[str, Any], name: str) ->
 
 
 def workload_params(kind: str, obj: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the object by its kind: `{"Deployment": {…}}`; empty for kinds without a name here."""
+    """Return template data of an object, as `{"Deployment": {…}}`; empty for other kinds."""
     metadata: Mapping[str, Any] = obj.get("metadata") or {}
     about = {"Name": metadata.get("name", "")}
     if kind == "Namespace":

@@ -41,12 +41,12 @@ class PhaseRun:
     name: str
     version: str
     reason: str = ""
-    """Reason for the version; after a failure, the reason of the failure."""
+    """Reason for the version; if the phase failed, the error."""
     state: RunState = RunState.PENDING
     output: Mapping[str, Any] | None = None
     """Output without sensitive values."""
     chosen: str = ""
-    """Reason for the version, whatever became of the phase."""
+    """Reason for the version; it stays if the phase fails."""
     secret: str = ""
     """Secret with its sensitive outputs, if there are any."""
 
@@ -81,7 +81,7 @@ class ActionRun:
     snapshot: Mapping[str, Any] = field(default_factory=dict)
     waiting: QueuePosition | None = None
     artifacts_secret: str = ""
-    """Secret with the artifacts, if values in them are masked."""
+    """Name of the Secret with the complete artifacts, if values in the status are masked."""
 
     @property
     def calls(self) -> tuple[PhaseRun, ...]:
@@ -101,7 +101,7 @@ class ActionRun:
         return self.calls[place].name or self.written(place).label
 
     def written(self, place: int) -> Phase:
-        """Return a phase as in the blueprint when the action started."""
+        """Return the declaration of a phase in the blueprint, as it was when the action started."""
         action = self.snapshot["action"]
         path: tuple[str | int, ...] = ("actions", self.name)
         if self.is_deferred(place):

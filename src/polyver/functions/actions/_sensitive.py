@@ -1,4 +1,4 @@
-"""Sensitive outputs, which must not be in a status, and their masks there.
+"""Sensitive outputs, which must not be in a status, and the masks that replace them.
 
 An output is sensitive if its function or its phase declares it, or if it contains a value of a
 Secret.
@@ -34,7 +34,7 @@ def split_output(
 
 
 def with_outputs(action: ActionRun, kept: Mapping[int, Mapping[str, Any]]) -> ActionRun:
-    """Return an action with complete outputs, for its templates; `kept` has them by index."""
+    """Return an action with its sensitive outputs, `kept` by phase index, for its templates."""
     for place, hidden in kept.items():
         call = action.calls[place]
         action = action.with_call(place, _whole(call, hidden))
@@ -46,9 +46,9 @@ def _whole(call: PhaseRun, hidden: Mapping[str, Any]) -> PhaseRun:
 
 
 def masked_artifacts(spec: Mapping[str, Any]) -> list[str]:
-    """Return the names of artifacts of an action that hold a mask instead of a value.
+    """Return the names of an action's input artifacts that hold a mask instead of a value.
 
-    They were copied from the status of another ActionSet; nothing can be restored from them.
+    Such artifacts were copied from the status of another ActionSet, and cannot be restored.
     """
     artifacts: Mapping[str, Any] = spec.get("artifacts") or {}
     return [name for name, each in artifacts.items() if is_masked(each)]

@@ -36,7 +36,7 @@ class RequestedAction:
 
     spec: Mapping[str, Any]
     at: str
-    """Its path."""
+    """Its path in the ActionSet."""
 
     @property
     def name(self) -> str:
@@ -83,16 +83,16 @@ def start(
 
 
 def checked(run: ActionSetRun, functions: Functions) -> ActionSetRun:
-    """Return the run if its templates can be rendered with its inputs, else a refused one.
+    """Return the run if its templates can be rendered with its inputs, else a refused run.
 
-    It must not start, and then fail because of something that is known now.
+    A run must not start if it is known to fail later.
     """
     problems = [each for action in run.actions for each in _unreadable(action, functions)]
     return replace(run, actions=(), refusal="; ".join(problems)) if problems else run
 
 
 def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
-    """Report the values that templates of an action read and that will not exist."""
+    """Yield a message for each value that templates of an action read and that will not exist."""
     written: Mapping[str, Any] = action.snapshot["action"]
     if b"{{" not in encode_json(written):
         return
@@ -192,7 +192,7 @@ def _unused(wanted: RequestedAction) -> list[str]:
 
 
 def _made_by_others(wanted: RequestedAction, resolved: ResolvedAction) -> Iterator[str]:
-    """Yield a warning for each artifact that another major version made than will read it."""
+    """Yield a warning for each artifact that a function of another major version made."""
     calls = (*resolved.phases, *([resolved.deferred] if resolved.deferred else []))
     for name, artifact in (wanted.spec.get("artifacts") or {}).items():
         made_by = made_with(artifact)

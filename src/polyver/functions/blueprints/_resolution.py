@@ -51,7 +51,7 @@ class RefusalReason:
     path: tuple[str | int, ...]
     hint: str = ""
     at: str = ""
-    """The field in another object, if that is the cause."""
+    """The field of another object, such as an ActionSet, if that field is the cause."""
 
 
 class PhaseRefused(PolyverError):
@@ -177,7 +177,7 @@ def selector_of(phase: Phase, preferred: str = "") -> Selector:
 
 
 def resolution_of(functions: Functions, phase: Phase, *, preferred: str = "") -> Resolution:
-    """Resolve the version of a phase without checking arguments; raise if none matches."""
+    """Resolve the version of a phase without checking its arguments; raise if none matches."""
     selector = selector_of(phase, preferred)
     known = functions.get(phase.function)
     return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))

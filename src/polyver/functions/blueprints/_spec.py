@@ -36,7 +36,7 @@ _Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class BlueprintFinding:
-    """A problem of a blueprint, or a deprecation."""
+    """An error in a blueprint, an unknown value, or a deprecation."""
 
     fact: str
     path: _Path
@@ -45,7 +45,7 @@ class BlueprintFinding:
     hint: str = ""
     is_error: bool = True
     is_unknown: bool = False
-    """True if it is unknown before the action runs; then it is not an error."""
+    """True if the value is known only when the action runs; then the finding is not an error."""
 
     def __str__(self) -> str:
         return str(PolyverError(self.fact, at=self.place, hint=self.hint))

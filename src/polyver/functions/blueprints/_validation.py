@@ -43,7 +43,7 @@ class PhaseFunctionUse:
     action: str
     phase: Phase
     asker: str
-    """The ActionSet with the preferred version; empty for the blueprint alone."""
+    """The ActionSet with the preferred version; empty if the blueprint alone decides."""
     selector: Selector
     found: Resolution | NoMatch
 
@@ -58,14 +58,14 @@ class PhaseFunctionUse:
         return f"v{self.selector}" if isinstance(self.selector, Exact) else ""
 
     def concerns(self, version: SemVer) -> bool:
-        """Report whether it resolves to that version, or requests it without success."""
+        """Report whether the phase resolves to this version, or requests it without success."""
         if isinstance(self.found, Resolution):
             return self.found.question.lineage.get(version) is self.found.release
         return self.selector in (Exact(version), Exact(version, wish=True))
 
 
 def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[BlueprintFinding]:
-    """Report errors in names, versions, arguments and templates, and what is deprecated.
+    """Yield errors in names, versions, arguments and templates, and uses of deprecated versions.
 
     A value that a template reads is reported as unknown if it may or may not exist when the action
     runs.
@@ -135,7 +135,7 @@ def _warnings(functions: Functions, phase: Phase) -> tuple[str, ...]:
 def losses_at(
     release: SemVer, blueprints: Iterable[Blueprint], functions: Functions
 ) -> Iterator[BlueprintFinding]:
-    """Yield the phases that resolve now, and will not in that release of the catalogues."""
+    """Yield a finding for each phase that resolves now, but not in that future release."""
     for use, error in losses_between(functions, functions.at(release), blueprints):
         about = about_phase(use.blueprint, use.action, use.phase)
         field = "funcVersion" if use.phase.version else "func"
@@ -146,7 +146,7 @@ def losses_at(
 def losses_between(
     before: Functions, after: Functions, blueprints: Iterable[Blueprint]
 ) -> Iterator[tuple[PhaseFunctionUse, NoMatch]]:
-    """Yield every use that resolves before and not after, with the error."""
+    """Yield each use that resolves with `before` and not with `after`, and its error."""
     uses = {str(number): use for number, use in enumerate(uses_in(blueprints, before))}
     for known in before:
         index = Index.of(
@@ -163,7 +163,7 @@ def uses_in(
     functions: Functions,
     requests: Iterable[ActionVersionRequest] = (),
 ) -> Iterator[PhaseFunctionUse]:
-    """Yield every use of a known function; once more for each ActionSet's preferred version."""
+    """Yield each use of a known function; again for each preferred version in ActionSets."""
     asked = [each for each in requests if each.preferred]
     for blueprint in blueprints:
         for action in blueprint.actions.values():
@@ -191,7 +191,7 @@ def _wishes(
 
 
 def _attempt(functions: Functions, phase: Phase, preferred: str) -> Resolution | NoMatch | None:
-    """Resolve a phase; return None if its function or its version is invalid."""
+    """Resolve a phase; return None if its function is unknown or its version invalid."""
     known = functions.known.get(phase.function)
     if known is None:
         return None

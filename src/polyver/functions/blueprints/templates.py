@@ -52,7 +52,7 @@ class ProvidedNames:
     config_maps: Names
     secrets: Names
     objects: Names
-    """Names of the action's object in templates: `Object`, `Deployment`, …"""
+    """Names under which templates read the action's object: `Object`, `Deployment`, …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class _Spot:
     path: Path
     shape: DataShape
     place: int
-    """Number of phases before it."""
+    """Number of phases that run before this value is rendered."""
 
 
 def template_problems(
@@ -150,7 +150,7 @@ class _World:
     # Data shapes.
 
     def _early(self) -> DataShape:
-        """Return the names that `objects` of phases may read; they are fetched before phases."""
+        """Return the data that templates under `objects` may read; they are rendered first."""
         return DataShape({"Options": self._options(), **self._objects()})
 
     def _shape(self, place: int, *, is_end: bool = False) -> DataShape:
@@ -192,7 +192,7 @@ class _World:
         return DataShape(dict.fromkeys(names, shape))
 
     def _artifacts_out(self) -> Iterator[str]:
-        """Yield the output artifacts that exist before the end, because they use no phases."""
+        """Yield the names of output artifacts that use no phases; any phase can read them."""
         for name, artifact in (self._action.get("outputArtifacts") or {}).items():
             texts = [text for _, text in _texts(artifact, ())]
             if not any(".Phases" in text or ".DeferPhase" in text for text in texts):
@@ -278,7 +278,10 @@ class _World:
 def _rendered_by_function(
     value: object, path: Path, shape: DataShape, place: int, others: Names
 ) -> Iterator[_Spot]:
-    """Yield the templates of an argument that its function renders; some keys with other data."""
+    """Yield the templates in an argument that its function renders.
+
+    Templates under the keys `others` see data that is not known here.
+    """
     if isinstance(value, Mapping):
         for key, each in value.items():
             seen = ANYTHING if key in others else shape
@@ -297,8 +300,8 @@ _DECLARED = {
     "Secrets": ("secret", "secretNames", "secrets"),
     "Options": ("option", "", "options"),
 }
-"""Declared values: their name in messages, the field of the action that declares them, and the
-field of an ActionSet that provides them.
+"""Declared values: name in messages, field of the action that declares them, and field of an
+ActionSet that provides them.
 """
 
 

@@ -104,7 +104,7 @@ async def _give(stream: asyncio.StreamWriter, given: bytes) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill it and all that it has started, and close the pipes."""
+    """Kill a process and all processes that it has started, and close its pipes."""
     _kill(process)
     with suppress(TimeoutError):
         async with asyncio.timeout(5):

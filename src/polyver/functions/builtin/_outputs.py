@@ -1,4 +1,4 @@
-"""The output of programs as the output of a phase: Kanister's lines for it, and the text."""
+"""Output of programs as phase output: Kanister's `###Phase-output###` lines, and the whole text."""
 
 from __future__ import annotations
 

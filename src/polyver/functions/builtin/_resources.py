@@ -54,7 +54,7 @@ def find_kind(discovery: Discovery, reference: ObjectReference) -> ResourceKind:
 
 
 def name_for(key: str, prefix: str = "") -> str:
-    """Return a name that is the same for every call of a phase."""
+    """Return an object name that is the same for every call of a phase, from its key."""
     return f"{prefix}{hashlib.sha256(key.encode()).hexdigest()[:10]}"
 
 

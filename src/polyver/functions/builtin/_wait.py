@@ -120,7 +120,7 @@ async def _until(
 async def _hold(
     ctx: AsyncContext, conditions: WaitConditions, holds: Holds
 ) -> tuple[bool, list[str]]:
-    """Return whether the conditions hold, and why some of them do not."""
+    """Return whether the conditions hold, and the reasons why some of them do not."""
     problems: list[str] = []
     every = [await _holds(ctx, each, holds, problems) for each in conditions.all_of]
     some = [await _holds(ctx, each, holds, problems) for each in conditions.any_of]

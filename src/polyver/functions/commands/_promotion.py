@@ -1,4 +1,4 @@
-"""Checks which blueprints that follow the stable version a promotion would break.
+"""Finds the blueprints that follow the stable version and that a promotion would break.
 
 Functions of blueprints are not pure, so the check runs none of them: it compares their arguments,
 and the outputs that templates read.
@@ -54,7 +54,10 @@ def check_promotion(
 def _with_lineage(
     known: Functions, function: KnownFunction, lineage: Lineage, catalogue: FunctionCatalogue
 ) -> Functions:
-    """Return the functions with that catalogue; versions that it does not list stay candidates."""
+    """Return the functions with one lineage replaced by that of a catalogue.
+
+    Versions that the catalogue does not list stay candidates.
+    """
     unlisted = [each for each in function.lineage if lineage.get(each.version) is None]
     releases = Lineage(lineage.name, [*lineage, *unlisted])
     moved = replace(function, lineage=releases, catalogue=catalogue)

@@ -42,7 +42,7 @@ def catalogue_files(given: Sequence[str] | None) -> list[str]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Report whether a file may be a catalogue of functions: others use that file name too."""
+    """Report whether a file may be a catalogue of functions; other tools use that name too."""
     try:
         return b"functions" in path.read_bytes()
     except OSError:
@@ -67,7 +67,7 @@ def version_of(text: str, at: str) -> SemVer:
 
 
 def holder_of(name: str, given: Sequence[str] | None) -> str:
-    """Return the catalogue that lists a function; a single catalogue without checking."""
+    """Return the catalogue file that lists a function; if there is one file, without checking."""
     files = catalogue_files(given)
     if not files:
         raise Misused("there is no catalogue", hint=_NONE)

@@ -116,7 +116,7 @@ def _data(
     *,
     traceback: bool,
 ) -> dict[str, Any]:
-    """Return the functions of a server or the local ones; warn if both are given and differ."""
+    """Return the functions of a server, or the local ones; warn about differences."""
     from polyver.functions.commands.served_functions import functions_on, warn_of_differences
     from polyver.functions.loading import load_known
     from polyver.functions.registering import functions_data
@@ -136,7 +136,7 @@ def _data(
 
 
 def _is_pointed_at_server() -> bool:
-    """Return True if a cluster is configured and the current project has no functions."""
+    """Report whether a cluster is configured and the current project has no functions."""
     from polyver.apis.commands.kinds import project_names
     from polyver.functions.commands.catalogues import catalogue_files
 

@@ -1,7 +1,7 @@
 """The functions of a control plane, read from `GET /functions`.
 
-The embedded server has this document. On a cluster the API server does not have it; every replica
-of polyver does, behind the Service of the installation.
+The embedded server serves this path. On a cluster, kube-apiserver does not; each replica of polyver
+does, behind the Service of the installation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ServedFunctions:
 
     @property
     def known(self) -> Functions:
-        """The same functions in the form that commands use; they cannot be called."""
+        """The same functions in the form that commands use, without code to call."""
         return Functions({each["name"]: _known(each, self.server) for each in self._functions})
 
     @property
@@ -94,7 +94,7 @@ def functions_on(context: str) -> ServedFunctions:
 
 
 def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
-    """Warn about functions that differ between here and the server."""
+    """Warn about functions that differ between the local code and the server."""
     here = {each["name"]: each for each in functions_data(known)["functions"]}
     there = {each["name"]: each for each in served.data.get("functions") or ()}
     for name in sorted(here.keys() | there.keys()):

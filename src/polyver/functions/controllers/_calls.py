@@ -37,7 +37,7 @@ class FunctionCall:
     function: Function
     arguments: Mapping[str, object]
     context: FunctionContext[Any]
-    """Context without client and log, which the caller adds."""
+    """Context without client and log; the FunctionCaller adds them."""
     masks: Masks
     """Values that must not be shown; a call adds those that its function reads from Secrets."""
     log: CallLog

@@ -33,7 +33,7 @@ class NotKept(PolyverError):
 
 
 class OutputSecrets:
-    """Writes and reads these Secrets."""
+    """Writes and reads the Secrets with sensitive outputs and artifacts."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

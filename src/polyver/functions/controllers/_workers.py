@@ -46,7 +46,7 @@ _START = 300.0
 _IDLE = 300.0
 _PIECE = 64 * 1024
 _SLOW = 0.05
-"""Pause before reading more from a worker that has exceeded its log limit."""
+"""Seconds between reads from a worker that has exceeded its log limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _request(call: FunctionCall, lent: WorkerAccess, limits: CallLimits) -> Work
 
 
 def _ended(function: Function, code: int | None) -> str:
-    """Return why there is no answer: the process ended too early."""
+    """Return the message about a worker process that ended without a result."""
     fact = f"{function.label}: its worker process"
     if code is None:
         return f"{fact} no longer exists"
@@ -161,7 +161,7 @@ class _Worker:
         self._tasks = [asyncio.create_task(each) for each in reading]
 
     async def stop(self, grace: float) -> None:
-        """Ask the function to end, and wait for the grace period."""
+        """Request that the function ends, and wait for the grace period."""
         self.send(encode_line({"stop": True}))
         await asyncio.wait({self._ended}, timeout=grace)
 
@@ -224,7 +224,7 @@ def _taken(answer: WorkerMessage, call: FunctionCall) -> WorkerMessage | None:
 
 
 _OURS = ("event", "level", "timestamp")
-"""Fields that each log line has already."""
+"""Fields that every log line has, which a function cannot set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,7 @@ class _ForkServer:
         return server
 
     async def _load(self, origin: Origin) -> None:
-        """Load the functions; nothing else is read from the process before that."""
+        """Let the process load the functions; raise FunctionCallFailed if that fails."""
         wanted = {
             "names": origin.names,
             "folder": origin.folder,

@@ -60,9 +60,9 @@ _TOO_LARGE = "the outputs are too large to be recorded in the status"
 _UNTAKEN = (400, 413, 422)
 _LOOK_AGAIN = 5.0
 _LOOK_AGAIN_EACH = 0.05
-"""Seconds between two looks at the queue: the minimum, and per waiting action."""
+"""Seconds between two checks of the queue: the minimum, and an addition per waiting action."""
 _Owner = tuple[str, int]
-"""An action that wants a slot: the uid of its ActionSet, and its index there."""
+"""An action that needs a slot: the uid of its ActionSet, and its index in the ActionSet."""
 
 
 class ActionSetController(Controller[Key]):
@@ -98,7 +98,10 @@ class ActionSetController(Controller[Key]):
         return [Watch(kinds=exactly(_ACTION_SETS), observe=_observe, keep=_state)]
 
     async def close(self) -> None:
-        """Let calls end within the grace period; the next controller handles the rest."""
+        """Wait for calls until the end of the grace period, then cancel the remaining ones.
+
+        The next controller recovers from the cancelled calls.
+        """
         tasks = {alive.task for each in self._known.values() for alive in each.alive.values()}
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=self._limits.grace)
@@ -138,7 +141,7 @@ class ActionSetController(Controller[Key]):
         return None
 
     def _abandon(self, uids: Sequence[str], *, but: str) -> None:
-        """Stop the calls of ActionSets that were deleted in spite of the finalizer."""
+        """Stop the calls of ActionSets that no longer exist, although they had a finalizer."""
         for uid in uids:
             if uid != but:
                 for alive in self._known.pop(uid).alive.values():
@@ -179,7 +182,7 @@ class ActionSetController(Controller[Key]):
     async def _advance(
         self, written: _Written, known: RunningActionSet, alive: Mapping[int, int]
     ) -> bool:
-        """Advance every action; return False if a call has to wait for a slot."""
+        """Perform the next effect of each action; return False if a call has to wait for a slot."""
         cancelled, room = _cancelled(written.action_set), True
         for number, action in enumerate(written.run.actions):
             wants = machine.decide(action, alive=alive.get(number), cancelled=cancelled)
@@ -203,7 +206,7 @@ class ActionSetController(Controller[Key]):
     async def _recover(
         self, written: _Written, number: int, place: int, known: RunningActionSet
     ) -> bool:
-        """Continue after a call whose progress is unknown."""
+        """Call an idempotent function again after a lost call; fail the phase of others."""
         action = written.run.actions[number]
         function = self._function(action, place)
         if function is not None and function.idempotent:
@@ -509,11 +512,11 @@ def _about(action_set: Object) -> str:
 
 
 _Change = Callable[[_Written], Awaitable[ActionRun]]
-"""Returns an action after a call, from the state that is stored now."""
+"""Returns the new state of an action after a call, given the stored state."""
 
 
 def _always(number: int, change: Callable[[ActionRun], ActionRun]) -> _Change:
-    """Return a change that depends only on the action."""
+    """Return a change that computes the new state from the stored state of one action."""
 
     async def changed(written: _Written) -> ActionRun:
         return change(written.run.actions[number])
@@ -522,7 +525,7 @@ def _always(number: int, change: Callable[[ActionRun], ActionRun]) -> _Change:
 
 
 def _is_untaken(error: PolyverError) -> bool:
-    """Return True if a retry with the same content would fail again."""
+    """Report whether the API server would refuse the same content again."""
     refused = isinstance(error, ApiError) and error.code in _UNTAKEN
     return refused or isinstance(error, NotKept)
 

@@ -168,7 +168,7 @@ def _takes_none(hint: Any) -> bool:
 def field_of(
     python: str, hint: Any, default: Any, at: str, names: Mapping[str, Any]
 ) -> ArgumentField:
-    """Return an argument, or a field of a model; one that may be None is optional."""
+    """Return an argument, or a field of a model; a field that may be None is optional."""
     place = f"{at}, argument {python}"
     marks = _marks(hint)
     alias = next((each.name for each in marks if isinstance(each, Alias)), "")
@@ -200,7 +200,7 @@ def _plain(name: str) -> str:
 
 
 def _default(default: Any, kind: ArgumentType, *, at: str) -> object:
-    """Return a default as the function gets it: `"1m"` becomes a Duration."""
+    """Return a default as the value that the function gets: `"1m"` becomes a Duration."""
     if default is None:
         return None
     if isinstance(default, Enum) or _is_model(type(default)):
@@ -243,7 +243,7 @@ def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[Argu
 
 
 def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the hints of a function or a class, with names of its own module."""
+    """Return the resolved hints of a function or a class; `names` are those of its module."""
     is_here = getattr(declared, "__module__", None) == names.get("__name__")
     try:
         return typing.get_type_hints(
@@ -276,7 +276,7 @@ def _written(model: Any) -> dict[str, tuple[str, Any]]:
 
 
 def _needed(model: Any) -> set[str]:
-    """Return the required keys; hints as strings hide NotRequired from Python."""
+    """Return the required keys of a TypedDict; Python does not see NotRequired in string hints."""
     hints = model.__annotations__
     hidden = {name for name, hint in hints.items() if "NotRequired[" in str(hint)}
     return {*model.__required_keys__} - hidden
@@ -290,7 +290,7 @@ def _made(default: Any, factory: Any) -> Any:
 
 
 def maker_of(model: Any) -> Callable[[dict[str, object]], object]:
-    """Return a function that makes a model from its fields; a TypedDict omits optional keys."""
+    """Return a function that makes a model from its fields; a TypedDict omits optional nulls."""
     if typing.is_typeddict(model):
         needed = _needed(model)
         return lambda found: {

@@ -23,7 +23,7 @@ __all__ = ["ArgumentField", "ChoiceType", "ListOf", "MapOf", "OneOf", "Record", 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceType:
-    """One of some values; `made` has the function's value for each."""
+    """One of some values; `made` maps each value to the one that the function gets."""
 
     made: Mapping[Any, Any]
 
@@ -163,7 +163,7 @@ class ArgumentField:
     name: str
     """Its name in blueprints."""
     python: str
-    """Its name in the code."""
+    """Its name in Python."""
     type: ArgumentType
     required: bool
     default: object = None
@@ -172,7 +172,7 @@ class ArgumentField:
     unrendered: bool = False
     """True if the function gets it unrendered, and renders its templates itself."""
     renders: frozenset[str] | None = None
-    """Keys of an unrendered argument that see other data than usual; None if all of it does."""
+    """Keys under which templates of an unrendered argument see unknown data; None for all keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def read_fields(
     what: str,
     further: ArgumentType | None = None,
 ) -> dict[str, object]:
-    """Return the value of each field, by its name in the code; null counts as missing."""
+    """Return the value of each field by its name in Python; null counts as missing."""
     known = {each.name: each for each in fields}
     found: dict[str, object] = {}
     for name, value in given.items():

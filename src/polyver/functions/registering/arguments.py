@@ -23,11 +23,11 @@ __all__ = [
 
 Path = tuple[str | int, ...]
 UNKNOWN: Final = object()
-"""Stands for a value that is unknown: it has a template, or is invalid."""
+"""Stands for a value that cannot be used: it contains a template, or is invalid."""
 
 
 def is_template(value: object) -> bool:
-    """Report whether a value is a string that has a template."""
+    """Report whether a value is a string that contains a template."""
     return isinstance(value, str) and "{{" in value
 
 

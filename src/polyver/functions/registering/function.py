@@ -40,9 +40,9 @@ class Arguments:
 
     fields: tuple[ArgumentField, ...]
     further: ArgumentType | None = None
-    """Type of other arguments; None if they are not allowed."""
+    """Type of arguments that are not in `fields`; None if such arguments are refused."""
     make: Callable[[dict[str, object]], object] | None = None
-    """Makes the model from the arguments, if the function takes one."""
+    """Makes the model from the arguments, if the function takes a model."""
 
     def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
         """Return the problems of arguments before their templates are rendered."""
@@ -51,7 +51,7 @@ class Arguments:
         return tuple(reading.wrong)
 
     def bind(self, given: Mapping[str, object], reading: ArgumentReader) -> dict[str, object]:
-        """Return rendered arguments by their names in the code, with defaults."""
+        """Return rendered arguments by their names in Python, with defaults."""
         found = self._read(given, reading)
         left_out = [each for each in self.fields if given.get(each.name) is None]
         return found | {each.python: copy.deepcopy(each.default) for each in left_out}
@@ -80,7 +80,7 @@ class Function:
     place: str
     """Place of its registration: `backup.py:12`."""
     said: bool = False
-    """True if it was registered with a version; otherwise the version is v0.0.0."""
+    """True if the registration names a version; otherwise the version is v0.0.0."""
     stable: bool = False
     idempotent: bool = False
     """True if it may be called again when the progress of the last call is unknown."""
@@ -174,7 +174,7 @@ def _distinct(fields: tuple[ArgumentField, ...], at: str) -> tuple[ArgumentField
 
 
 def _written(code: Callable[..., Any]) -> Any:
-    """Return the function behind a callable: of a partial, or of an object with `__call__`."""
+    """Return the function behind a callable: a partial, a wrapper, or an object with `__call__`."""
     told = inspect.unwrap(getattr(code, "func", code))
     if inspect.isroutine(told) or isinstance(told, type):
         return told

@@ -67,10 +67,10 @@ class Functions:
 
     known: Mapping[str, KnownFunction]
     catalogues: tuple[FunctionCatalogue, ...] = ()
-    """Catalogues that `at` advances; functions of others keep their stages."""
+    """Catalogues whose stages `at` updates; functions of other catalogues keep their stages."""
     warnings: tuple[str, ...] = ()
     origin: Origin | None = None
-    """None for functions that only this process has, such as those of a test."""
+    """The source of the functions; None if only this process has them, as in a test."""
 
     def __iter__(self) -> Iterator[KnownFunction]:
         return (self.known[name] for name in sorted(self.known))
@@ -82,7 +82,7 @@ class Functions:
         return self.known[name]
 
     def advice(self, name: str) -> str:
-        """Return a hint about an unknown name."""
+        """Return a hint for an unknown function name."""
         listed_in = self.known[name].catalogue if name in self.known else None
         if listed_in is not None:
             return f"{listed_in.place(name)} lists it, but no code registers it"

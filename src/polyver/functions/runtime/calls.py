@@ -71,7 +71,7 @@ class ThreadCall:
     over: threading.Event = field(default_factory=threading.Event)
     cancel: Callable[[], None] = lambda: None
     asked: Future[Any] | None = None
-    """The API call that a blocking function waits for."""
+    """The pending API call of a blocking function."""
 
     def __post_init__(self) -> None:
         self.done: asyncio.Future[object] = self.loop.create_future()
@@ -84,7 +84,7 @@ class ThreadCall:
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Ask the function to end; one that ignores it continues."""
+        """Request that the function ends; a function that ignores the request continues."""
         self.over.set()
         self.cancel()
         if self.asked is not None:

@@ -37,13 +37,13 @@ class NoNodes(PolyverError):
 
 
 Send = Callable[[Coroutine[Any, Any, Any]], "Future[Any]"]
-"""Sends a coroutine to the event loop of the client."""
+"""Schedules a coroutine in the event loop of the client."""
 
 
 def _remote(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
-    """Return a method that awaits one of the client in the client's own event loop."""
+    """Return a method that awaits the client's method of that name in the client's event loop."""
 
     @wraps(method)
     async def call(self: RemoteClient, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -56,7 +56,7 @@ def _remote(
 def _on_pods(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
-    """Do the same for a method that only a cluster with nodes has."""
+    """Do the same as `_remote`; the method raises NoNodes if the server runs no pods."""
     remote = _remote(method)
 
     @wraps(method)
@@ -71,7 +71,7 @@ def _on_pods(
 def _remote_events(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[RemoteClient, P], AsyncGenerator[T, None]]:
-    """Do the same for a method that yields."""
+    """Return a method that yields the items of the client's async generator of that name."""
 
     @wraps(method)
     async def call(
@@ -129,7 +129,7 @@ async def _forwarded(
 
 
 class _End(Exception):
-    """Stands for StopAsyncIteration, which cannot leave a coroutine."""
+    """Stands for StopAsyncIteration, which a coroutine cannot raise."""
 
 
 async def _next(events: AsyncGenerator[T, None]) -> T:
@@ -142,7 +142,7 @@ async def _next(events: AsyncGenerator[T, None]) -> T:
 def _blocking(
     method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[BlockingClient, P], T]:
-    """Return a method that waits for the answer of one of the client."""
+    """Return a method that waits for the result of the client's method of that name."""
 
     @wraps(method)
     def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -155,7 +155,7 @@ def _blocking(
 def _blocking_events(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[BlockingClient, P], Iterator[T]]:
-    """Do the same for a method that yields: the new one waits for each event."""
+    """Return a method that yields the items of the client's async generator; it waits for each."""
 
     @wraps(method)
     def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> Iterator[T]:

@@ -64,7 +64,7 @@ class FunctionContext(Generic[C]):
     key: str = ""
     """Key that is the same for every call of this phase of this ActionSet, even after a restart."""
     allows: frozenset[str] = frozenset()
-    """Permissions from the operator of the controller: `command`."""
+    """Permissions that the operator granted to functions; `command` allows local processes."""
     is_over: Callable[[], bool] = field(default=lambda: False, repr=False)
     mask: Callable[[str], str] = field(default=lambda text: text, repr=False)
     """Masks values of Secrets in a string. Exceptions and logs of a function are masked anyway;

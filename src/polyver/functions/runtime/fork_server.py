@@ -1,17 +1,18 @@
 """The process that worker processes are forked from.
 
-It has loaded all functions, has one thread, and calls none of them, so that a fork is quick, shares
-their memory and is safe. Each call gets its own process, which is not reused: whatever a function
-leaves behind (threads, changed modules, open files) ends with it.
+It has loaded all functions and has one thread. It calls no function itself, so that a fork is
+quick, shares the memory of the functions, and is safe. Each call gets its own process, which is not
+reused: whatever a function leaves behind (threads, changed modules, open files) ends with it.
 
 polyver and this process communicate over a socket, in lines of JSON. polyver sends `{"start": ID}`
 with two sockets, one for the messages of the call and one for the worker's output, and `{"kill":
 ID}`. This process sends `{"ended": ID, "code": CODE}`. When the socket closes, polyver has ended,
-and all workers are killed. Workers in turn get a signal when this process dies.
+and this process kills all workers. Workers in turn get a signal when this process dies.
 
 A worker leads its own session. Its child processes are killed with it, even those that have left
 that session: orphans become children of this process (PR_SET_CHILD_SUBREAPER), which kills them.
-Only Linux supports that, and a signal when a parent dies; elsewhere only the socket is used.
+Only Linux supports this, and a signal when a parent dies; on other systems, only the closed socket
+ends the workers.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ async def in_background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[None]
 async def repeated(
     act: Callable[[], Awaitable[None]], *, every: float, log: Log, failing: str
 ) -> None:
-    """Call a function at an interval; log repeated equal failures once."""
+    """Call a function at an interval; log a failure only if it differs from the last one."""
     reported = ""
     while True:
         await asyncio.sleep(every)

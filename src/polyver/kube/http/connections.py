@@ -33,7 +33,7 @@ _MOST_AT_ONCE = 256 * 1024
 _MOST_UNREAD = 64 * 1024
 """The bytes of a body that may wait for the application before reading is paused."""
 _MOST_HELD = 2 * 1024 * 1024
-"""The bytes of a body to wait for, in case that it can be answered at once."""
+"""The largest part of a body to hold until the body is complete, to answer it at once."""
 _MOST_HELD_BY_ALL = 64 * 1024 * 1024
 _ONE_RECORD = 16 * 1024
 """Shorter writes are joined first: copying is cheaper than another TLS record."""
@@ -182,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
         self.transport.close()
 
     def _look(self) -> None:
-        """Close the connection if its deadline has passed; otherwise check again later."""
+        """Close the connection if its deadline has passed; otherwise set the timer again."""
         # Requests only move the deadline: a timer for each request would cost more.
         left = self._deadline - self._server_state.loop.time()
         if left <= 0 and not self._reads:
@@ -302,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate()
 
     def _may_wait(self, exchange: Exchange) -> bool:
-        """Report whether to wait for the rest of a body, because it may be answered at once."""
+        """Report whether to wait for the whole body, as the request may be answered at once."""
         if exchange.whole or self._server_state.at_once is None:
             return False
         much = exchange.size > _MOST_HELD or self._server_state.held > _MOST_HELD_BY_ALL

@@ -48,7 +48,7 @@ class ExchangeTransport(Protocol):
 
     @property
     def writable(self) -> Awaitable[object] | None:
-        """An awaitable to await before more is written; usually None."""
+        """The awaitable to await before the next write; None if no wait is needed."""
 
     def write(self, headers: bytes, body: bytes) -> None: ...
 
@@ -152,7 +152,7 @@ class Exchange:
         self.wake()
 
     def wake(self) -> None:
-        """Wake the task that waits for a change."""
+        """Wake the task that waits for a change of this exchange."""
         if self._changed is not None:
             self._changed.set()
 
@@ -203,7 +203,7 @@ class Exchange:
         await self._changed.wait()
 
     async def send(self, message: Message) -> None:
-        """Send a part of an answer in pieces, each after the client took most of the one before.
+        """Send a part of an answer in pieces, each after the client has read most of the last one.
 
         Encrypting and copying a large body takes long, so other requests run between two pieces.
         """

@@ -16,7 +16,7 @@ class FolderFailed(PolyverError):
 
 
 def refusal(error: OSError, folder: Path) -> str:
-    """Return which file the system refused, and why; the folder if the error names no file."""
+    """Return a message with the file that the system refused, or the folder, and the reason."""
     file = error.filename2 or error.filename or folder
     return f"{file} cannot be used: {error.strerror or error}"
 

@@ -55,14 +55,14 @@ class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 Quick = Callable[[bytes | bytearray], EncodedResponse | None]
-"""Answers a body without waiting, or returns None to leave it to the application.
+"""Answers a request with this body at once, or returns None to leave it to the application.
 
-It may get the same body again.
+The application then gets the same body.
 """
 
 
 AtOnce = Callable[[RequestHeaders], Quick | None]
-"""Returns the function that may answer a request at once, or None; it gets only the headers."""
+"""Returns the function that may answer a request at once, given its headers, or None."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -91,7 +91,7 @@ async def read_body(
     most_discarded: int,
     keep: Callable[[int], None] = lambda _: None,
 ) -> bytes:
-    """Return the whole body, up to a limit; `keep` gets the size of each part that is kept."""
+    """Return the whole body, up to a limit; call `keep` with the size of each stored part."""
     parts: list[bytes] = []
     size, more = 0, True
     while more:
@@ -114,7 +114,7 @@ async def read_body(
 
 
 async def read_into(receive: Receive, body: bytearray, *, most: int, most_discarded: int) -> None:
-    """Append the body to a buffer, up to a limit, so that it is in memory only once."""
+    """Append the body to a buffer, up to a limit; the body is in memory only once."""
     size, more = len(body), True
     while more:
         message = await receive()

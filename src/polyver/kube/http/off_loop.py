@@ -47,7 +47,7 @@ class _Collector:
         self._jobs = 0
         self._since = 0.0
         self._threshold = 0
-        """The usual threshold, while another one is set."""
+        """The threshold of the oldest generation before the pause."""
 
     def pause(self) -> None:
         with self._lock:
@@ -65,7 +65,7 @@ class _Collector:
         asyncio.get_running_loop().call_later(_STEPS_END, self.go_on)
 
     def go_on(self) -> None:
-        """Restore the threshold if no work runs, or if the pause has lasted too long."""
+        """End the pause if no work runs, or if it has lasted too long."""
         with self._lock:
             if self._jobs and time.monotonic() - self._since < _LONGEST_PAUSE:
                 return
@@ -153,7 +153,7 @@ class _Job(Generic[T]):
 
 
 def _deliver() -> None:
-    """Do nothing: the call lets the interpreter raise a pending exception here."""
+    """Do nothing; the call gives the interpreter a chance to raise a pending exception."""
 
 
 def _raise_in(thread: int) -> None:

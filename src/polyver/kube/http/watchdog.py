@@ -27,7 +27,7 @@ LAG = "polyver_event_loop_lag_seconds"
 LAG_TEXT = "Delay of the event loop, measured ten times a second."
 _EVERY = 0.1
 _SLOW = 0.5
-"""The time for which the event loop may be blocked without a line in the log."""
+"""The seconds for which the event loop may be blocked without a log line."""
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LONGEST_NAME = 200
 
@@ -85,7 +85,7 @@ class Watchdog:
         self._answered.set()
 
     def _doing(self) -> str:
-        """Return the task that the event loop runs, and its position in the code."""
+        """Return the name of the task that the event loop runs, and the line it is at."""
         task = asyncio.current_task(self._loop)
         position = _position(sys._current_frames().get(self._loop_thread))
         return f"{task.get_name()} at {position}" if task is not None else position

@@ -75,7 +75,7 @@ class DaemonThreadPool:
         return await done
 
     def _give_up(self) -> bool:
-        """Free the slot of abandoned work; return False if too much of that still runs."""
+        """Free the slot of abandoned work; return False if too much abandoned work still runs."""
         if self._given_up >= _GIVEN_UP:
             return False
         self._given_up += 1

@@ -57,10 +57,10 @@ class Walk:
         self._steps: list[_Step] = [*within._steps] if within else []
         """The path to the current value: fields with their structs, keys and indexes."""
         self._pinned = len(self._steps)
-        """The length of the outer reader's path; errors name the outer reader's struct."""
+        """The length of the outer decoder's path; errors name the outer decoder's struct."""
 
     def value(self, value: Any, shape: Shape, before: Any = None) -> Any:
-        """Decode a value that is not null; if its field occurs twice, into the earlier value."""
+        """Decode a value that is not null; a duplicate field is decoded into the value `before`."""
         if shape.format in _CUSTOM:
             return self._custom(value, shape)
         if shape.type == "object":
@@ -286,7 +286,7 @@ _INTEGER = re.compile("-?[0-9]{1,400}")
 
 
 def _embedded(shape: Shape, key: str) -> list[str]:
-    """Return the inlined struct that has a field, if there is one."""
+    """Return the name of the inlined struct that has a field, as a list; empty if none has."""
     for part in shape.inlined.values():
         if key in part.fields:
             return [part.name.rpartition(".")[2]]
@@ -294,7 +294,7 @@ def _embedded(shape: Shape, key: str) -> list[str]:
 
 
 def _ignores_null(shape: Shape, key: str) -> bool:
-    """Report whether null leaves a field unchanged: one that is no pointer, list or mapping."""
+    """Report whether null leaves a field unchanged: it is no pointer, list or mapping."""
     if key in shape.omits:
         return shape.fields[key].type not in ("object", "array")
     return shape.absent.get(key) is not None

@@ -24,10 +24,10 @@ __all__ = ["MASK", "Masks", "is_masked"]
 
 MASK: Final = "***"
 _SHORTEST: Final = 4
-"""Shorter values are not masked, since little of a text would be left."""
+"""Length below which values are not masked: masking them would leave little of a text."""
 _SHORTEST_LINE: Final = 8
 _MOST_PARTS: Final = 500
-"""A value with more lines or strings than this is only masked as a whole."""
+"""Number of lines or strings above which a value is masked only as a whole."""
 _LARGEST_JSON: Final = 64 * 1024
 
 

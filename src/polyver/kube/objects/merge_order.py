@@ -70,7 +70,7 @@ def _number(value: float) -> str:
 
 
 def in_order(pairs: list[tuple[Identity, Any]], ranks: Mapping[Identity, int]) -> list[Any]:
-    """Sort items by the ranks of their keys; one without a rank is inserted before the others."""
+    """Sort items by the ranks of their keys; an item without a rank goes before the sorted ones."""
     if all(key in ranks for key, _ in pairs):
         return [item for _, item in sorted(pairs, key=lambda pair: ranks[pair[0]])]
     placed: list[tuple[Identity, Any]] = []
@@ -94,7 +94,7 @@ def interleaved(
     ranks: Mapping[Identity, int],
     key_of: Callable[[Any], Identity],
 ) -> list[Any]:
-    """Merge two lists and keep both orders: each of the others stays before what it preceded."""
+    """Merge two lists that keep their order; an item of `others` goes before those it preceded."""
     merged: list[Any] = []
     left = list(reversed(others))
     for item in named:

@@ -76,7 +76,7 @@ _TOO_DEEP = f"the result is nested deeper than {DEEPEST} levels"
 
 
 def _is_deep(value: Any) -> bool:
-    """Report whether copies within copies nest deeper than a request body may."""
+    """Report whether a value nests deeper than a request body may, as copies can make it."""
     level = [value]
     for _ in range(DEEPEST + 1):
         level = [inner for each in level for inner in _inside(each)]
@@ -95,7 +95,7 @@ _NOTHING = object()
 
 
 class _Operation:
-    """One operation of a JSON patch, on a list of one value, so that it can replace the root."""
+    """One operation of a JSON patch, applied to a list with the value, to replace the root too."""
 
     def __init__(self, operation: Any) -> None:
         if not isinstance(operation, dict):
@@ -174,7 +174,7 @@ class _Operation:
             holder[self._index(holder, last, "path")] = self._value()
 
     def _holder(self, root: list[Any], name: str) -> tuple[Any, str | int]:
-        """Return the container at the end of a path, and the last step."""
+        """Return the mapping or list that holds the end of a path, and the last step."""
         path = self._operation.get(name)
         if not isinstance(path, str):
             raise PatchFailed(f"{name} is not a JSON pointer: {path}")
@@ -213,7 +213,7 @@ class _Operation:
         return int(text)
 
     def _missing(self, name: str) -> PatchFailed:
-        """Return the error for a path that leads through a missing value."""
+        """Return the error for a path through a value that does not exist."""
         path, done = self._operation.get(name), self._operation.get("op")
         where = {"from": "from path", "path": "path"}[name]
         if name == "path" and done in ("move", "copy"):
@@ -224,7 +224,7 @@ class _Operation:
         return PatchFailed(text)
 
     def _undone(self, name: str, problem: str) -> PatchFailed:
-        """Return the error for a path whose end does not fit the operation."""
+        """Return the error for a path whose last step does not fit the operation."""
         path, done = self._operation.get(name), self._operation.get("op")
         if done == "replace":
             text = f"replace operation does not apply: doc is missing key: {path}: missing value"
@@ -272,7 +272,7 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]
 
 
 def _item_differences(before: list[Any], after: list[Any], path: str) -> Iterator[dict[str, Any]]:
-    """Yield operations between equal starts and ends: one item more or less is one operation."""
+    """Yield the operations for the items between the equal beginning and end of two lists."""
     most = min(len(before), len(after))
     start = next((n for n in range(most) if not same(before[n], after[n])), most)
     end = next((n for n in range(most - start) if not same(before[-1 - n], after[-1 - n])), None)

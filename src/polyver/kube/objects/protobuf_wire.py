@@ -73,7 +73,7 @@ class WireField(NamedTuple):
 
 
 def empty_field(*, holds_number: bool) -> WireField:
-    """Return the field that an absent one counts as."""
+    """Return the field with the default value of a missing field."""
     return WireField(0, _VARINT, 0) if holds_number else WireField(0, _BYTES, b"")
 
 

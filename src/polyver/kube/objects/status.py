@@ -129,7 +129,7 @@ def duplicate(field: str, value: object) -> Cause:
 
 
 def unsupported(field: str, value: object, known: Sequence[object]) -> Cause:
-    """Return the cause for a value that is not one of those supported."""
+    """Return the cause for a value that is not supported."""
     values = ", ".join(shown(each) for each in known)
     supported = f": supported values: {values}" if values else ""
     return Cause(field, f"Unsupported value: {shown(value)}{supported}", "FieldValueNotSupported")

@@ -93,7 +93,7 @@ def _merge_field(merged: Object, key: str, change: Any, shape: Shape) -> None:
 
 
 def _take(merged: Object, key: str, change: Any) -> None:
-    """Set a value that has nothing to merge with."""
+    """Set a value for which the object has nothing to merge."""
     taken = _plain(without_nulls(change))
     if taken is _NOTHING:
         merged.pop(key, None)
@@ -152,7 +152,7 @@ def _merge_ordered(merged: Object, changes: Object, shape: Shape) -> None:
 def _ordered(
     before: list[Any] | None, change: list[Any] | None, order: list[Any], shape: Shape
 ) -> list[Any]:
-    """Return a list in the requested order; items only on the server stay in place if possible."""
+    """Return a list in the order of the patch; items that the patch lacks stay if possible."""
     server_order = before or []
     if before is None:
         merged = _plain(change)
@@ -234,7 +234,7 @@ def _merge_items(
 def _undirected(
     original: list[Any], patch: list[Any], key: str
 ) -> tuple[list[Any], list[Any], bool]:
-    """Return the items that stay, the patch without directives, and whether it replaces all."""
+    """Return the items to keep, the patch without directives, and True if it replaces all."""
     plain: list[Any] = []
     gone: set[Identity | None] = set()
     replaces = False
@@ -285,7 +285,7 @@ def _split(items: Sequence[Any], named: Sequence[Any], key: str) -> tuple[list[A
 def _in_both_orders(
     named: list[Any], others: list[Any], order: list[Any], server_order: list[Any], key: str | None
 ) -> list[Any]:
-    """Return the named items in one order interleaved with the others in another order."""
+    """Return the items that the patch orders, interleaved with the others in the server's order."""
     if key is None:
         wanted, known = _ranks(map(identity, order)), _ranks(map(identity, server_order))
         named = in_order([(identity(item), item) for item in named], wanted)
@@ -366,7 +366,7 @@ def _list_field(shape: Shape, key: str) -> Shape:
 
 
 def _listed(directive: str, problem: str) -> str:
-    """Return the name of the list that a directive is about."""
+    """Return the name of the list in a directive such as `$setElementOrder/ports`."""
     prefix, slash, name = directive.partition("/")
     if not slash or prefix not in (_DELETE_FROM, _ORDER):
         raise bad_request(problem)

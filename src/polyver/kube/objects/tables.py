@@ -44,7 +44,7 @@ def to_table(
     include: Include = "Metadata",
     columns: bool = True,
 ) -> dict[str, Any]:
-    """Return the Table of a list, whose metadata is given, or else of one object.
+    """Return the Table of a list with this metadata or, without metadata, of one object.
 
     In a watch each object has its own table, and only the first has columns.
 

@@ -47,7 +47,7 @@ __all__ = ["Accounts"]
 
 _SHORTEST, _LONGEST, _USUAL = 600, 1 << 32, 3600
 _GRACE = 60.0
-"""The seconds for which an object still counts after its deletion was requested."""
+"""The seconds after its deletion was requested in which an object still counts as existing."""
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _GONE = "service account token has been invalidated"
 _KIND = ResourceKind(
@@ -158,7 +158,7 @@ class Accounts:
         )
 
     def _bound(self, namespace: str, account: str, ref: Object | None) -> dict[str, ClaimReference]:
-        """Return the claims for the object that a token is bound to, which must exist."""
+        """Return the claims for the object that a token is bound to; raise if it does not exist."""
         if ref is None:
             return {}
         kind, (group, _, version) = ref.get("kind", ""), ref.get("apiVersion", "").rpartition("/")

@@ -95,7 +95,7 @@ class ApiServer:
         self._definitions.load()
 
     async def run(self) -> None:
-        """Run the work between requests.
+        """Run the background work of the server.
 
         It accepts and registers definitions, and compacts old revisions.
         """
@@ -186,9 +186,9 @@ class ApiServer:
 
 
 def _request_timeout(query: Query, verb: str) -> float | None:
-    """Return the timeout of a request from its query.
+    """Return the timeout of a request from its query parameter `timeout`.
 
-    None means no timeout; a watch has its own parameter for that.
+    None means no timeout. A watch always gets None: it has the parameter `timeoutSeconds`.
     """
     text = query.text("timeout")
     if not text or verb == "watch":

@@ -139,7 +139,7 @@ class ApiServerApp:
             return _refused(internal("this request failed; see the log of the server"))
 
     def _own(self, request: HttpRequest) -> HttpResponse | None:
-        """Answer requests for the server itself (health and metrics); None for all others."""
+        """Answer a request about the server itself (health or metrics); return None for others."""
         path = request.path
         is_health = path.startswith(_HEALTH) and path.split("/", 2)[1] in self._checks
         if not is_health and path != "/metrics":

@@ -68,7 +68,7 @@ def judge(
     validation: str,
     refusal: Callable[[Sequence[str]], ApiError],
 ) -> None:
-    """Refuse, warn of or ignore duplicate and unknown fields, as the request requires."""
+    """Refuse, warn about or ignore duplicate and unknown fields, depending on `fieldValidation`."""
     if problems and validation == "Strict":
         raise refusal(problems)
     if validation == "Warn":
@@ -135,7 +135,7 @@ def _yaml(body: bytes, kind: ResourceKind) -> tuple[Any, list[str]]:
 
 
 def _identity_of(body: bytes | Object) -> _Identity:
-    """Read the version and kind of a body; a body that cannot be decoded fails later."""
+    """Return the version and kind that a body states; empty if the body cannot be decoded."""
     try:
         if isinstance(body, bytes):
             return _identity.decode(body)

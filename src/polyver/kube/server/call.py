@@ -76,15 +76,16 @@ class ServerContext:
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
     last_check: Callable[[AdmissionRequest], None] = lambda review: None  # noqa: ARG005
-    """A check that is repeated right before a new object is stored."""
+    """The admission check that is repeated right before a new object is stored."""
     authenticate: Authenticate = lambda token, audiences: AuthenticationResult()  # noqa: ARG005
     """Returns the user of a token that is meant for one of the audiences."""
     conversions: ServedConversions[Any] = field(default_factory=ServedConversions)
     webhooks: Webhooks = field(init=False)
     terminating: set[str] = field(default_factory=set)
-    """Namespaces whose deletion was requested, known before the deletion is written.
+    """Namespaces whose deletion was requested; they are added before the deletion is stored.
 
-    The server refuses objects created in them after that; earlier ones are already being stored.
+    The server refuses to create objects in them from then on; objects created earlier are already
+    being stored.
     """
 
     def __post_init__(self) -> None:
@@ -110,7 +111,7 @@ class Call:
     form: ResponseFormat
     warnings: Warnings = field(default_factory=Warnings)
     weight: int = field(init=False)
-    """The approximate number of bytes to work on."""
+    """The approximate number of bytes that the request has to process."""
 
     def __post_init__(self) -> None:
         self.weight = len(self.request.body)

@@ -12,9 +12,9 @@ _EVERY = 300.0
 
 
 async def compact_regularly(store: Store, *, every: float = _EVERY) -> None:
-    """Compact at each interval up to the revision of the interval before.
+    """Compact the store at each interval, up to the revision at the previous interval.
 
-    A watch or a paged list that starts between can therefore continue for at least one interval.
+    A watch or a paged list can therefore continue for at least one interval after its start.
     """
     before = store.revision
     while True:

@@ -76,7 +76,7 @@ class Credentials:
         now: datetime.datetime,
         report: Callable[[str], None] = lambda _: None,
     ) -> Self:
-        """Open the credentials in a folder; renew what is missing, invalid or for other names.
+        """Open the credentials in a folder; renew those missing, invalid or for other names.
 
         `report` is called with the reason when an existing file is replaced.
         """
@@ -254,7 +254,7 @@ class Credentials:
         write_file(self._note, encode_json(noted))
 
     def _authority(self, now: datetime.datetime, report: Callable[[str], None]) -> Authority:
-        """Load the CA if it outlives what it will sign; otherwise create a new one."""
+        """Load the CA if it outlives the certificates to sign; otherwise create a new CA."""
         from polyver.kube.http.tls import VALID_FOR, Authority, Pair
 
         try:

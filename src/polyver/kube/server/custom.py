@@ -115,7 +115,7 @@ class CustomRules(KindRules):
 
 
 def _reached(obj: object, path: Names) -> tuple[Any, str]:
-    """Return the value at the end of a path, or where it breaks off, and the expected type."""
+    """Return the value at a path, or the value that ends it early, and the type expected there."""
     for name in path:
         if not isinstance(obj, dict):
             return obj, "map[string]interface{}"
@@ -309,7 +309,7 @@ async def _in_turn(obj: Object, work: Callable[[], object]) -> None:
 
 
 class Converting(Protocol):
-    """Converts objects to another version, or returns earlier results."""
+    """Converts objects to another version, or returns cached results."""
 
     async def convert(self, obj: Object, api_version: str) -> Object: ...
 

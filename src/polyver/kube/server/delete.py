@@ -128,7 +128,7 @@ async def _delete_once(
 
 
 async def _mark(call: Call, change: StoreWrite) -> StoreEntry:
-    """Write that a deletion has begun."""
+    """Store an object whose deletion has begun; meanwhile a namespace counts as terminating."""
     if call.resource.kind.resource != "namespaces":
         return await call.store.write(change)
     name = change.key.rpartition("/")[2]
@@ -141,7 +141,7 @@ async def _mark(call: Call, change: StoreWrite) -> StoreEntry:
 
 
 def _set_finalizers(obj: Object, options: DeleteOptions) -> None:
-    """Set the policy for dependents as a finalizer, which the garbage collector will remove."""
+    """Set the finalizer of the propagation policy, which the garbage collector removes later."""
     policy = options.propagation
     if policy is None and options.orphan is not None:
         policy = "Orphan" if options.orphan else "Background"
@@ -169,7 +169,7 @@ def _check_preconditions(call: Call, obj: Object, options: DeleteOptions) -> Non
 
 
 def _precondition_failed(call: Call, name: str, text: str) -> ApiError:
-    """Return the only conflict error that names the kind instead of the resource."""
+    """Return the conflict error of a failed precondition: the only one that names the kind."""
     kind = call.resource.kind
     group = {"group": kind.group} if kind.group else {}
     details = {"name": name, "kind": kind.kind} | group

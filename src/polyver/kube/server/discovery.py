@@ -59,7 +59,7 @@ def _group_order(group: str) -> tuple[int, str]:
 def api_versions(
     kinds: Iterable[ResourceKind], *, addresses: Mapping[str, str]
 ) -> dict[str, object]:
-    """Return the answer of `/api`; `addresses` are the server's, by client network."""
+    """Return the answer of `/api`; `addresses` maps client networks to addresses of the server."""
     versions = _versions(kind for kind in kinds if not kind.group)
     return {
         "kind": "APIVersions",

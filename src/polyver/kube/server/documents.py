@@ -44,7 +44,7 @@ class ApiDocuments:
         self._edition = _Edition(catalogue, release, address)
 
     def has(self, path: str) -> bool:
-        """Return True if the document at a path is cached, or takes no time to make."""
+        """Report whether the document at a path is available without work."""
         edition = self._edition
         return edition.number == self._catalogue.edition and edition.has(path)
 
@@ -191,8 +191,8 @@ class _Edition:
 def _swagger_protobuf(release: str) -> bytes:
     """Return a Swagger document without any path, in protobuf.
 
-    kubectl requests this format when a kind is in no other document, only to find that it is not in
-    here either.
+    kubectl requests this format after it has not found a kind in other documents; the kind is not
+    in this one either.
     """
     info = _field(1, b"Kubernetes") + _field(2, f"v{release}".encode())
     return _field(1, b"2.0") + _field(2, info) + _field(8, b"")

@@ -28,6 +28,6 @@ class HttpRequest:
 
 
 class Handler(Protocol):
-    """The request pipeline, or something in front of it."""
+    """The request pipeline, or a wrapper around it."""
 
     async def handle(self, request: HttpRequest) -> HttpResponse: ...

@@ -182,7 +182,7 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
 
 
 def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the groups with those that every such user has."""
+    """Return the groups, with those that every user of this type has."""
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups
     if name == ANONYMOUS.name:
@@ -205,10 +205,10 @@ class AuthorizationAttributes:
     resource: str = ""
     subresource: str = ""
     namespace: str = ""
-    """For namespaces themselves: their own name, as in kube-apiserver."""
+    """The namespace of the object; for a Namespace, its own name, as in kube-apiserver."""
     name: str = ""
     path: str = ""
-    """For a path that is not a resource; then the verb is the method in lower case."""
+    """The path of a request that is not for a resource; the verb is the method in lower case."""
 
     @property
     def part(self) -> str:
@@ -276,7 +276,7 @@ def _rules_of(user: User) -> Iterator[_Rule]:
 
 
 def may(user: User, wanted: AuthorizationAttributes) -> bool:
-    """Report whether a user may do something.
+    """Report whether a user is authorized for an action.
 
     >>> may(VIEWER, AuthorizationAttributes("list", resource="pods"))
     True
@@ -287,7 +287,7 @@ def may(user: User, wanted: AuthorizationAttributes) -> bool:
 
 
 def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
-    """Return the error for a user who may not do something.
+    """Return the error for a user who is not authorized for an action.
 
     >>> print(refusal(ANONYMOUS, AuthorizationAttributes("get", path="/metrics")))
     forbidden: User "system:anonymous" cannot get path "/metrics"

@@ -44,7 +44,7 @@ def scope_of(call: Call, part: ObjectView) -> Scope:
 
 
 class _Missing(Exception):
-    """An object that is needed in another version before ownership can be decided."""
+    """Raised if field ownership depends on an object in another version, not converted yet."""
 
     def __init__(self, obj: Object, api_version: str) -> None:
         super().__init__(api_version)
@@ -53,9 +53,10 @@ class _Missing(Exception):
 
 
 async def decided(call: Call, part: ObjectView, decide: Callable[[Scope], T]) -> T:
-    """Let a pure function decide on owners, whose entries may be in other versions.
+    """Return the result of `decide`, which may convert objects to the versions of field owners.
 
-    The function cannot await a conversion, so it runs again after each conversion that it lacked.
+    The function cannot await a conversion. So a conversion that is not known stops it, and it runs
+    again when the conversion is done.
     """
     scope, resource = scope_of(call, part), call.resource
     known: dict[tuple[bytes, str], Object] = {}

@@ -29,7 +29,7 @@ _FORMS = {"objects": _OF_OBJECTS, "discovery": _OF_DISCOVERY, "documents": froze
 
 @dataclass(frozen=True, slots=True)
 class ResponseFormat:
-    """The format of an answer: JSON or YAML, the object itself or something made of it."""
+    """The format of an answer: JSON or YAML, of the object or of a Table or its metadata."""
 
     media: str = JSON
     kind: str = ""

@@ -168,7 +168,7 @@ def _odd_operations(operations: list[Any]) -> list[str]:
 
 
 def _invalid(value: str, problem: str) -> ApiError:
-    """Return the error for a result that is not an object of the kind, with that result."""
+    """Return the error for a patched object that cannot be decoded, with that object."""
     shown = encode_sorted(value).decode()
     cause = Cause("patch", f"Invalid value: {shown}: {problem}")
     message = f' "" is invalid: {cause.field}: {cause.message}'

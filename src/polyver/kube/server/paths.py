@@ -23,7 +23,7 @@ class ApiPath:
     old_watch: bool = False
     """True for one of the deprecated paths below /watch/."""
     rest: bool = False
-    """True if the path has more segments than these fields hold."""
+    """True if the path has more segments than an API path can have."""
 
 
 @lru_cache(maxsize=64)  # each path is read twice: to answer the request, and to count it

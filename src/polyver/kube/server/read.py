@@ -58,7 +58,7 @@ async def list_objects(call: Call, options: ListOptions) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """The revision to read a list at, and the key after which it begins."""
+    """The revision at which a list is read, and the key after which the page begins."""
 
     revision: int = 0
     after: str = ""
@@ -99,7 +99,7 @@ async def _collect(
 async def _only(
     call: Call, selection: Selection, cut: _Cut, prefix: str
 ) -> tuple[list[StoreEntry], StorePage]:
-    """Look up the one object that a list can contain."""
+    """Return the only object that can match a selector with a name, if it matches."""
     key = f"{prefix}{selection.name}"
     page = call.store.page(key, limit=1, revision=cut.revision)
     found = [entry for entry in page.entries if entry.key == key and entry.key > cut.after]

@@ -1,7 +1,8 @@
 """Keeps an APIService for every served version of a group, as Kubernetes' aggregator does.
 
-Clients read there what a server serves. APIServices of built-in groups are created when the server
-starts; those of custom kinds are created and deleted with their definitions.
+Clients read from APIServices which groups and versions a server serves. APIServices of built-in
+groups are created when the server starts; those of custom kinds are created and deleted with their
+definitions.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _LOOK_AGAIN = 1.0
 _CUSTOM = 1000, 100
 _MOST = 15
 _VERSIONS = {"v1": 1, "autoscaling/v2": 30}
-"""The priorities of versions that differ from the usual one."""
+"""The priorities of versions with a special priority."""
 _GROUPS: Mapping[str, int] = {
     "": 18000,
     "admissionregistration.k8s.io": 16700,
@@ -88,7 +89,7 @@ class Registrations:
         self._handle = handle
         self._changed = asyncio.Event()
         self._stored: dict[str, Object] = {}
-        """The stored APIServices, as far as they have been read."""
+        """The known stored APIServices, by key."""
         server.catalogue.subscribe(self._changed.set)
 
     async def run(self) -> None:
@@ -129,7 +130,7 @@ class Registrations:
                 self._changed.set()
 
     def _requests(self) -> Iterator[HttpRequest]:
-        """Yield the requests after which exactly the served versions are registered."""
+        """Yield the requests that make the APIServices match the served versions."""
         served = {
             f"{_PREFIX}{kind.version}.{kind.group}": _registration(
                 kind.group, kind.version, _CUSTOM, managed="true"

@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder()
 
 
 class Conform(Protocol):
-    """Change data in place and return the paths of the fields that were dropped."""
+    """Changes data in place to fit a schema; returns the paths of the dropped fields."""
 
     def __call__(self, obj: Object, *, drop_nulls: bool = True) -> Sequence[str]: ...
 
@@ -62,7 +62,7 @@ class ServedResource:
     selectable: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
     """The fields that a field selector may name, besides the name and the namespace."""
     since: int = 0
-    """The revision from which the resource can be watched."""
+    """The first revision from which a watch of the resource can start."""
     settled: int = 0
     """The revision from which stored objects match the current schema of the kind."""
     shapes: Mapping[str, Shape] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class ServedResource:
 
 
 def _head(kind: ResourceKind) -> bytes:
-    """Return the first bytes of every object of a kind."""
+    """Return the JSON with which every object of a kind begins: its apiVersion and kind."""
     named = _sorted.encode({"apiVersion": kind.api_version, "kind": kind.kind})
     return named[:-1] + b","
 
@@ -151,7 +151,7 @@ def _written(head: bytes, obj: Object) -> tuple[bytes, bytes]:
 
 
 class _About(msgspec.Struct):
-    """A stored object, of which only the metadata is read, and not decoded."""
+    """A stored object whose metadata stays raw JSON, and whose other fields are not read."""
 
     metadata: msgspec.Raw
 

@@ -26,9 +26,9 @@ class KindRules:
     has_status = False
     """True if the status is a subresource, so that other writes do not change it."""
     status_keeps: tuple[str, ...] | None = None
-    """Metadata fields that a write to the status leaves unchanged; None for all."""
+    """Metadata fields that a write to the status does not change; None if it changes none."""
     costly = False
-    """True if the work on its objects takes long even if they are small."""
+    """True if checking its objects takes long even if they are small."""
     brings_status = False
     """True if a new object may contain its status although the status is a subresource."""
 
@@ -36,13 +36,13 @@ class KindRules:
         """Set defaults; they count as written by the sender of the request."""
 
     def settle(self, obj: Object, *, applied: bool) -> None:
-        """Change a valid object into what kube-apiserver stores or reads back."""
+        """Change a valid object to the form that kube-apiserver stores, or returns after a read."""
 
     def prepare_create(self, obj: Object) -> None:
-        """Set the fields that the server sets, and clear those that only it may set."""
+        """Set the fields that the server sets, and clear fields that only the server may set."""
 
     def prepare_update(self, obj: Object, old: Object) -> None:
-        """Do the same for an update."""
+        """Set and clear fields of an update in the same way as `prepare_create`."""
 
     def prepare_status(self, obj: Object, old: Object) -> Object:
         """Return the object after a write to /status: only the status is new."""
@@ -67,7 +67,7 @@ class KindRules:
         return []
 
     def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
-        """Return problems that the old object had too.
+        """Return the problems that the old object had too.
 
         They become warnings, even if the write is refused for another reason.
         """
@@ -91,7 +91,7 @@ class KindRules:
             metadata["generation"] += 1
 
     def ended(self, obj: Object, now: str) -> Object:
-        """Return the object that the answer to its deletion shows."""
+        """Return the object for the answer to its deletion."""
         del now
         return obj
 

@@ -30,7 +30,7 @@ class _ShownWhole:
 
 @dataclass(frozen=True, slots=True)
 class WholeObjectView(_ShownWhole):
-    """The object itself; a write leaves a status with its own path as it is."""
+    """The whole object; a write does not change the status if it is a subresource."""
 
     rules: KindRules
     name: str = ""
@@ -50,7 +50,7 @@ class WholeObjectView(_ShownWhole):
 
 @dataclass(frozen=True, slots=True)
 class StatusView(_ShownWhole):
-    """The status: a write changes nothing else, except metadata of built-in kinds."""
+    """The status: a write changes only the status, and metadata of built-in kinds."""
 
     rules: KindRules
     name: str = "status"

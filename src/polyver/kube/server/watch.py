@@ -110,7 +110,7 @@ class _Watching:
         return self._call.store.watch(self._prefix, revision)
 
     async def _follow(self, watch: StoreWatch, revision: int) -> AsyncIterator[bytes]:
-        """Yield events after a revision, which may lie in the future."""
+        """Yield the lines of events after a revision, which may be in the future."""
         bookmark = time.monotonic() + _BOOKMARK_EVERY
         while (left := self._end - time.monotonic()) > 0:
             try:
@@ -197,7 +197,7 @@ class _Watching:
 
 
 def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
-    """Return an object that left the selection, with the revision at which it left."""
+    """Return an object that no longer matches the selection, with the revision of that change."""
     head, tail = rewritten(before.value)
     return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
 

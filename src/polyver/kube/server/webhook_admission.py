@@ -1,4 +1,4 @@
-"""The calls of admission webhooks in a write: what they receive, and what is used of their changes.
+"""The calls of admission webhooks in a write: their input, and the changes that are accepted.
 
 They are called after the admission chain of this process. Changes by a webhook must be as valid as
 a request.
@@ -106,7 +106,7 @@ async def mutate_create(call: Call, subject: AdmissionAttributes, obj: Object) -
 
 
 class PendingUpdate(NamedTuple):
-    """A change: the object in the request, the object to store, and the old object."""
+    """A change: the object as the request path shows it, the object to store, and the old one."""
 
     shown: Object
     obj: Object
@@ -116,10 +116,10 @@ class PendingUpdate(NamedTuple):
 async def mutate_update(
     call: Call, subject: AdmissionAttributes, part: ObjectView, change: PendingUpdate
 ) -> Object | None:
-    """Return an object to store after mutating webhooks; None if they leave it as it is.
+    """Return the object to store after mutating webhooks; None if they do not change it.
 
-    They see all of the request. Of their changes, the same parts are used as of a request to the
-    same path.
+    Webhooks see the whole object of the request. Their changes are merged like those of a request
+    to the same path.
     """
     shown, obj, old = change
     seen = _seen(call, part, shown, obj)
@@ -141,7 +141,7 @@ async def mutate_update(
 
 
 def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
-    """Return the object of the request, with its managed fields."""
+    """Return the object that webhooks see: that of the request, with its managed fields."""
     if isinstance(part, ScaleView):
         seen = shown | {"metadata": dict(shown["metadata"])}
         set_entries(seen, _scale_entries(call, part, obj))
@@ -155,7 +155,7 @@ def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
 
 
 def _scale_entries(call: Call, part: ScaleView, obj: Object) -> list[Entry]:
-    """Return the entries that own the replicas, as entries for the replicas of a Scale."""
+    """Return the managedFields entries that own the replicas, as entries of a Scale."""
     fields: Object = {"f:spec": {"f:replicas": {}}}
     about = {"apiVersion": SCALE.api_version, "fieldsType": "FieldsV1", "fieldsV1": fields}
     path = tuple(f"f:{name}" for name in part.replicas)

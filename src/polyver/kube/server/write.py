@@ -93,7 +93,7 @@ async def _create(call: Call, draft: Draft, options: WriteOptions) -> HttpRespon
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A new object after all mutating admission, and what validating admission needs."""
+    """A new object after mutating admission, and the data for validating admission."""
 
     obj: Object
     review: AdmissionRequest
@@ -104,7 +104,7 @@ class _New:
 
 
 async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
-    """Run mutating admission on a new object, before the server sets its own metadata."""
+    """Return a new object after mutating admission, before the server sets its own metadata."""
     obj = draft.obj
     await call.run(lambda: _dedupe_owners(call, obj))
     _wipe(call, obj)
@@ -316,7 +316,7 @@ async def _change(
 async def _updated(
     call: Call, part: ObjectView, draft: Draft, old: Object, options: WriteOptions
 ) -> Object:
-    """Return the object as it will be stored: owned, admitted, prepared and validated."""
+    """Return the object to store, after ownership, admission, preparation and validation."""
     obj = draft.obj | {"metadata": dict(draft.obj["metadata"])}
     await call.run(lambda: _dedupe_owners(call, obj))
     draft = Draft(obj, draft.owners, draft.shown, draft.entry)
@@ -400,7 +400,7 @@ def _keep_metadata(obj: Object, old: Object) -> None:
 
 
 def _count(call: Call, obj: Object, old: Object) -> None:
-    """Increase the generation if more changed than metadata and a status with its own path."""
+    """Increase the generation if fields changed other than metadata and a status subresource."""
     ignored = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
     new = {key: value for key, value in obj.items() if key not in ignored}
     before = {key: value for key, value in old.items() if key not in ignored}
@@ -450,7 +450,7 @@ def _check_revision(call: Call, obj: Object, entry: StoreEntry) -> None:
 
 
 def _must_be_specified(call: Call) -> ApiError:
-    """Return the only 422 error that names the resource instead of the kind."""
+    """Return the error for a missing resourceVersion: the only 422 that names the resource."""
     kind, name = call.resource.kind, call.api_path.name
     cause = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
     group = {"group": kind.group} if kind.group else {}

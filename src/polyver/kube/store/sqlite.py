@@ -199,7 +199,7 @@ class SqliteStore:
         return StorePage(entries, at, remaining)
 
     def _since(self, values: _Values) -> list[int]:
-        """Return the revisions of entries that changed or were deleted since, sorted by key."""
+        """Return the revisions of entries that changed or were deleted after a revision, by key."""
         return [int(revision) for _, revision in self._reader.execute(_SINCE, values)]
 
     def _written(self, revisions: Sequence[int]) -> Iterator[StoreEntry]:
@@ -235,7 +235,7 @@ class SqliteStore:
             _end(self._reader, "commit")
 
     def _unreadable(self, error: apsw.Error) -> StoreFailed:
-        """Record that the disk refused a read, and return the error."""
+        """Record that the disk refused a read, and return the error to raise."""
         text = f"{self._file} cannot be read: {error}"
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
             self._note(damage=text)
@@ -367,7 +367,7 @@ def _end(database: apsw.Connection, how: str) -> None:
 
 
 def _probe(writing: _Writing) -> None:
-    """Make a test write, which nobody reads."""
+    """Make a test write, to find out whether the disk works."""
     writing.database.execute(
         "insert into facts values ('probed', 1) on conflict do update set value = value + 1"
     )

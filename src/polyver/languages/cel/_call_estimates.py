@@ -18,7 +18,7 @@ Estimate = Callable[[CelCall, Sizes], Called]
 
 
 def call_estimate(node: CelCall, overload: str, sizes: Sizes) -> Called:
-    """Return the cost of a call without that of its arguments; a target counts as the first one."""
+    """Return the cost of a call without that of its arguments; a target is the first argument."""
     known = _BY_FUNCTION.get(node.function.removeprefix(".")) or _BY_OVERLOAD.get(overload)
     if known is not None:
         return known(node, sizes)

@@ -79,7 +79,7 @@ class ConditionVariables:
     def __init__(
         self, request: Mapping[str, Any], answers: Answers, query: AuthorizationQuery
     ) -> None:
-        """Read an AdmissionRequest; `query` is its resource as a query without a verb."""
+        """Read an AdmissionRequest; `query` is a query for its resource that lacks the verb."""
         self.values = {
             "object": _untyped(request.get("object")),
             "oldObject": _untyped(request.get("oldObject")),

@@ -107,7 +107,7 @@ class _Estimator:
         return local.size if local else None
 
     def _node_size(self, node: CelNode) -> Bounds:
-        """Return the size of an argument, or `UNKNOWN`: a loop's accumulator has no path."""
+        """Return the size of an argument; UNKNOWN if it has no path, as a loop's accumulator."""
         found = self._size(node)
         return UNKNOWN if found is None else found
 

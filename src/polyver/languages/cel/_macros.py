@@ -181,7 +181,7 @@ def _transform_entry(maker: _Maker, over: CelNode | None, args: list[CelNode]) -
 
 
 def _bound(maker: _Maker, name: str, value: CelNode, result: CelNode) -> CelNode:
-    """Bind a value to a name in an expression, by a loop that never runs."""
+    """Return an expression with a name bound to a value, by a loop that never runs."""
     never = maker.literal(False)
     kept = CelIdentifier(name, at=maker.at)
     return maker.fold(

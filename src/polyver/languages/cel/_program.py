@@ -264,7 +264,7 @@ def _restore(names: dict[str, Any], changed: Sequence[str], kept: Sequence[Any])
 
 
 def _tried(run: Run, frame: ExecutionFrame) -> Any:
-    """Return a value, or the error, which a loop keeps as its accumulator."""
+    """Return a value or its error: the accumulator of a loop may be an error."""
     try:
         return run(frame)
     except CelEvaluationError as problem:
@@ -296,7 +296,7 @@ _WITH_PATTERN = frozenset(("find", "findAll", "matches"))
 
 
 def _folded(call: Callable[[Sequence[Any]], Any], given: CelConstant) -> Run:
-    """Evaluate a call of a constant before the program runs; raise `Unusable` if it fails."""
+    """Evaluate a call with a constant argument early; raise `Unusable` if the call fails."""
     try:
         return CelConstant(call([given.value]))
     except CelEvaluationError as problem:

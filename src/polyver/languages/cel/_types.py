@@ -107,7 +107,7 @@ class TypeMapping:
         self._known = known or {}
 
     def assignable(self, one: Sequence[CelType], other: Sequence[CelType]) -> bool:
-        """Report whether types are assignable to others; keep new bindings only if they are."""
+        """Report whether types are assignable to others, pairwise; if so, keep new bindings."""
         tried = TypeMapping(dict(self._known))
         if len(one) != len(other) or not all(map(tried._assignable, one, other)):
             return False

@@ -35,7 +35,7 @@ def literal_problems(tree: CelNode) -> list[CelProblem]:
 
 
 def _mixed(node: CelNode) -> Iterator[CelProblem]:
-    """Yield errors for lists and maps with values of several types, except those of `format`."""
+    """Yield errors for lists and maps with values of several types, except in `format` calls."""
     if isinstance(node, CelCall) and node.function == "format":
         return
     if isinstance(node, ListNode):

@@ -51,7 +51,7 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 
 
 def _ended(content: bytes) -> bytes:
-    """Drop the bytes after the padding that do not complete a group of eight."""
+    """Return the bytes without an incomplete group of eight at the end."""
     return content[: len(content) // 8 * 8]
 
 

@@ -43,7 +43,7 @@ class DataShape:
 
     fields: Mapping[str, DataShape] = field(default_factory=dict)
     others: bool = False
-    """True if it may have fields other than these."""
+    """True if the value may have fields other than `fields`."""
     maybe: bool = False
     """True if the value may not exist at all."""
 

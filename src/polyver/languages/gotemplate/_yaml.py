@@ -44,7 +44,7 @@ _BOOLEANS = frozenset("y Y yes Yes YES n N no No NO on On ON off Off OFF".split(
 
 
 def _read(text: str) -> object:
-    """Return the value of a plain scalar; True if only YAML 1.1 reads it as something else."""
+    """Return the value of a plain scalar; True if YAML 1.1 would not read it as a string."""
     if text in _BOOLEANS or _MOMENT.fullmatch(text) or _SIXTIES.fullmatch(text):
         return True
     return scalar(text)

@@ -1,7 +1,7 @@
-"""Finding the place of a pattern in one walk over the text, with the choice that Go makes.
+"""Search for the span of a match in one pass over the string, with Go's choice of the match.
 
-Of all matches the leftmost counts, and of these the one that a walk with second thoughts would
-come to first; here all walks go on at once, the better ones first.
+Of all matches the leftmost counts, and of these the one that a backtracking search would find
+first. Here all alternatives advance together, the preferred ones first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["Finder"]
 
 
 class Finder(Automaton):
-    """The states of a pattern in order of preference."""
+    """An automaton that finds the span of a match; its states are in order of preference."""
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
         """Return the span of the first match at or after a position."""

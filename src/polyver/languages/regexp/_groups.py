@@ -24,10 +24,10 @@ class Match:
 
 
 class GroupFinder(Automaton):
-    """The states of a pattern in order of preference, each with the positions of its groups."""
+    """An automaton that finds the span of a match and of its groups."""
 
     def find_groups(self, text: str, start: int) -> tuple[tuple[Span, dict[int, Span]] | None, int]:
-        """Return the first match at or after a position, and how far the string was read."""
+        """Return the first match at or after a position, and the number of characters read."""
         walks: dict[int, tuple[int, _Marks]] = {}
         found: tuple[Span, _Marks] | None = None
         at = start

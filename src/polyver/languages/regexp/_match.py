@@ -22,7 +22,7 @@ from polyver.languages.values.step_budget import spend
 __all__ = ["CompiledPattern", "InvalidPattern", "compile_pattern", "python_pattern", "read_pattern"]
 
 _STATES = 10
-"""The number of states, for one character, that count as one step."""
+"""The number of automaton states per character that count as one step."""
 
 
 class CompiledPattern:
@@ -35,7 +35,7 @@ class CompiledPattern:
         self._automaton: Automaton | None = None
         self._finder: Finder | None = None
         self._longest = longest_quick(tree)
-        """The length of strings up to which Python's `re` needs few steps."""
+        """The maximum length of strings for which Python's `re` is used; -1 if it never is."""
 
     @property
     def states(self) -> int:
@@ -62,14 +62,14 @@ class CompiledPattern:
         return self._finder.find(text, start)
 
     def find_all(self, text: str, most: int = -1) -> list[str]:
-        """Return the spans of all matches that do not overlap, at most as many as requested."""
+        """Return the strings of all matches that do not overlap, at most `most` of them."""
         found: list[str] = []
         at, last = 0, -1
         while at <= len(text) and len(found) != most:
             span = self.find(text, at)
             if span is None:
                 break
-            # What is empty does not count right behind what was found before it.
+            # An empty match directly after another match does not count.
             if span[1] > span[0] or span[0] != last:
                 found.append(text[span[0] : span[1]])
             last = span[1]

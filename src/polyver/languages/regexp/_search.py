@@ -25,7 +25,7 @@ class Search:
         """The size of the pattern with all repeats written out."""
 
     def worst(self, length: int, places: int) -> int:
-        """Return the maximum number of steps to try a number of positions."""
+        """Return the maximum number of steps of a search that begins at a number of positions."""
         if self._quick is not None and length <= self._longest:
             return int(self._tree.attempts(length)) * places
         return self.states * places

@@ -29,12 +29,12 @@ class RegexpNode:
         """Return the node in the syntax of Python's `re`; None if it cannot be expressed."""
         raise NotImplementedError
 
-    def attempts(self, length: int) -> float:  # noqa: ARG002 - what has no choice has no use for it
-        """Return the maximum number of attempts that Python's `re` makes on a string."""
+    def attempts(self, length: int) -> float:  # noqa: ARG002 - used by subclasses
+        """Return the maximum number of attempts of Python's `re` at one position of a string."""
         return 1
 
     def is_anchored(self) -> bool:
-        """Report whether it can match only at the beginning of a string."""
+        """Report whether the node can match only at the beginning of a string."""
         return False
 
 
@@ -142,18 +142,18 @@ _MOST_STEPS = 200_000
 
 
 def longest_quick(tree: RegexpNode) -> int:
-    """Return the length of strings up to which Python's `re` needs few steps; -1 without one."""
+    """Return the maximum length of strings on which Python's `re` is quick; -1 if there is none."""
     return max((2**size for size in range(20) if _is_bounded(tree, 2**size)), default=-1)
 
 
 def _is_bounded(tree: RegexpNode, length: int) -> bool:
-    """Report whether Python's `re` needs few steps, with the search for the beginning."""
+    """Report whether Python's `re` needs few steps to search a string of this length."""
     places = 1 if tree.is_anchored() else length + 1
     return tree.attempts(length) * places <= _MOST_STEPS
 
 
 def may_be_empty(tree: RegexpNode) -> bool:
-    """Report whether it can match the empty string."""
+    """Report whether the tree can match the empty string."""
     match tree:
         case SingleCharacter():
             return False
@@ -169,7 +169,7 @@ def may_be_empty(tree: RegexpNode) -> bool:
 
 
 def repeats_nothing(tree: RegexpNode) -> bool:
-    """Report whether it repeats a part that may be empty, where Python's `re` and Go differ."""
+    """Report whether a part that may be empty is repeated: Python's `re` and Go differ then."""
     match tree:
         case Concatenation(parts) | Branch(parts):
             return any(map(repeats_nothing, parts))

@@ -58,7 +58,7 @@ def _interpret(suffix: str) -> tuple[str, int]:
 
 
 def _is_canonical(digits: str, scale: int, form: str) -> bool:
-    """Report whether kube-apiserver keeps a quantity as written; it checks little but the end."""
+    """Report whether kube-apiserver keeps a quantity as written; it checks only the last digits."""
     if form == "binary":
         return len(digits) + scale * 3 // 10 <= 14 and scale % 10 == 0 and int(digits) & 7 != 0
     ends = len(digits) > 18 or digits.endswith("000") or digits[0] == "0"

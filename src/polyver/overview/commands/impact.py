@@ -83,7 +83,7 @@ def impact(
 def _functions(
     names: list[str], functions: list[str] | None, catalogue: list[str] | None, *, traceback: bool
 ) -> Functions:
-    """Return the functions of the first cluster that is named; for files alone, the local ones."""
+    """Return the functions of the first cluster in `names`; without a cluster, the local ones."""
     clusters = [name for name in names if name.startswith(CLUSTER)]
     if not clusters:
         return load_known(functions, catalogue, traceback=traceback)
@@ -92,7 +92,7 @@ def _functions(
 
 
 def _context(names: list[str]) -> str:
-    """Return the context of the cluster on which packages are looked up."""
+    """Return the context of the only cluster in `names`; raise Misused for anything else."""
     if len(names) > 1 or not names[0].startswith(CLUSTER):
         hint = f"omit --file, or write {CLUSTER}CONTEXT"
         fact = "packages and compositions are read from one cluster"

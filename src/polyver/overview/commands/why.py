@@ -146,7 +146,7 @@ def _recorded(run: ActionSetRun, known: Functions) -> Iterator[_Row]:
 
 
 def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_Row]:
-    """Yield the requests of an ActionSet that has not started."""
+    """Yield a row for each phase of an ActionSet that has not started."""
     for wanted in wanted_of(found):
         inside = found["metadata"]["namespace"]
         _, obj = object_on(context, BLUEPRINTS, wanted.blueprint, inside)
@@ -164,7 +164,7 @@ def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_R
 def _now(
     known: Functions, phase: Phase, preferred: str
 ) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-    """Return the version that a phase would get now, why, and why no other."""
+    """Return the version that a phase would get now, the reason, and the rejected versions."""
     try:
         found = resolution_of(known, phase, preferred=preferred)
     except PolyverError as error:

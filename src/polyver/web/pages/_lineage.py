@@ -211,7 +211,7 @@ def answer(row: Data) -> list[Child]:
 
 
 def moves(row: Data) -> Html | None:
-    """Return a note if the recorded release differs from the one it would get."""
+    """Return a note if a reference still uses another release than the one it should get."""
     if "uses" not in row:
         return None
     return tag("p", f"uses {row['uses']} until the move is done", class_="warn")

@@ -1,4 +1,4 @@
-"""The explanation of the release that one reference gets, and why no other."""
+"""The page that explains why a reference gets its release, and no other."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from polyver.languages.values.names import dns_1035_label_problems, dns_subdomai
 __all__ = ["NewApi", "ScaffoldPlan", "plan"]
 
 _USED = {*dir(builtins), "apis", "converted", "given", "pytest", "reconcile", "st", "whole"}
-"""Names that the generated code uses for something else."""
+"""Names that a kind's variable must not have, as the generated code uses them for other things."""
 _VERSION = re.compile("v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 
 

@@ -22,7 +22,7 @@ from polyver.core import listed
 __all__ = ["AddedVersion", "add_import", "add_version"]
 
 _KEPT = ("columns", "status", "scale", "selectable")
-"""Arguments about the copied fields, which are copied too; stages and `hub` are not."""
+"""Arguments of `version` that describe fields; they are copied. Stages and `hub` are not copied."""
 _METHODS = ("convert_to", "convert_from")
 _BOM = "\ufeff"
 
@@ -36,9 +36,10 @@ class AddedVersion:
     """The version that was copied."""
     stored: str
     has_spec: bool
-    """True if its class declares a spec."""
+    """True if the class of the copied version declares a spec."""
     extend: str = ""
-    """The function that converts between all versions and must be extended by the new one."""
+    """The function that converts between all versions, to which the user must add the new version.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ def _said(version: FoundVersion, source: PythonSource) -> bool | None:
 
 
 def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -> None:
-    """Raise an error if conversion methods would get another hub, as the hub follows `storage`."""
+    """Raise an error if a new storage version would become the hub of conversion methods."""
     has_methods = any(
         isinstance(each, ast.FunctionDef) and each.name in _METHODS
         for version in known
@@ -183,7 +184,7 @@ def _check_hub(kind: FoundKind, known: Sequence[FoundVersion], *, moves: bool) -
 def _storage_edits(
     version: FoundVersion, stored: str, places: _Places, source: PythonSource
 ) -> Iterator[_Edit]:
-    """Yield the edits that make a version state correctly whether it is stored."""
+    """Yield the edits that set the `storage` argument of a version, if it is not correct yet."""
     wanted = version.name == stored
     if _said(version, source) is wanted:
         return
@@ -283,7 +284,7 @@ def _lines(function: ast.FunctionDef, places: _Places) -> tuple[int, int]:
 
 
 def _edge(kind: FoundKind, source: str, target: str) -> tuple[str, str]:
-    """Return the name and code of an edge between two versions; no code if none is needed."""
+    """Return the name and code of an edge between two versions; empty code if no edge is needed."""
     name = f"{kind.name}_{source}_to_{target}"
     while name in kind.source.names():
         name += "_"

@@ -59,7 +59,7 @@ class FunctionServer:
         """The last response of each step."""
 
     async def digest(self, package: str, address: str) -> str:
-        """Return the digest of a package's content; for an external one, of its reference."""
+        """Return the digest of a package's content, or of its reference if it has an address."""
         return content_digest(package) if address else await self._processes.digest(package)
 
     @property
@@ -117,7 +117,7 @@ class FunctionServer:
         return reached(known.name, str(address), trust)
 
     def asking(self, seconds: float) -> _Asking:
-        """Return a callable that calls these functions, for so many seconds from now on."""
+        """Return a callable that calls these functions, and times out after so many seconds."""
         now = asyncio.get_running_loop().time()
         return _Asking(self._caller, self._endpoints, self.answers, seconds, now + seconds)
 

@@ -68,7 +68,7 @@ def _composite(obj: Object, outcome: PipelineOutcome, *, full: bool) -> Object:
 
 
 def _composed(run: PipelineRun, composed: ComposedResource) -> Object:
-    """Return the object to apply; without a uid of the composite, a generated name is unknown."""
+    """Return the object to apply, with `generateName` if its name depends on an unknown uid."""
     about = run.observed.composite.resource["metadata"]
     metadata: Object = dict(composed.obj["metadata"])
     given = run.desired.resources[composed.name].resource.get("metadata") or {}

@@ -96,7 +96,10 @@ def composition_revision(
 
 
 def _content_with(asking: Composite, revision: LocatedObject, written: LocatedObject) -> Composite:
-    """Return the composite resource with a reference to the only composition; labels must match."""
+    """Return the composite resource with a reference to the only composition given.
+
+    Raise an error if that composition is for another kind.
+    """
     target = revision.obj["spec"]["compositeTypeRef"]
     is_for = target["apiVersion"], target["kind"]
     if is_for != (asking.obj["apiVersion"], asking.obj["kind"]):
@@ -145,7 +148,7 @@ def _numbered(obj: Object, known: KnownCompositionRevision) -> Object:
 
 
 def _candidates(revisions: Sequence[LocatedObject]) -> list[Candidate]:
-    """Return the candidate compositions, each as of its highest revision."""
+    """Return the compositions to choose from, each with the labels of its highest revision."""
     found: dict[str, Object] = {}
     for each in sorted(revisions, key=lambda each: int(each.obj["spec"]["revision"])):
         found[composition_of(each.obj)] = each.obj
@@ -170,7 +173,7 @@ class Package:
 
     @property
     def obj(self) -> Object:
-        """The fields of a FunctionRevision that the decisions read."""
+        """The package as a FunctionRevision, with the fields that the decisions read."""
         known = self.known
         return {
             "metadata": {"name": known.name, "labels": dict(known.labels)},
@@ -269,7 +272,7 @@ def _owner(known: KnownFunctionRevision) -> str:
 
 
 def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> KnownFunctionRevision:
-    """Return the revision activated if the policy is Manual: the user wants to see it rendered."""
+    """Return the revision; active even if the policy is Manual, as the user wants to render it."""
     return known if function.automatic else replace(known, active=True)
 
 
@@ -277,7 +280,7 @@ def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> Known
 
 
 def read_choices(texts: Iterable[str]) -> dict[str, str]:
-    """Parse `--revision`: the revision of a function that is called, whatever the steps select."""
+    """Parse `--revision`: the revision of each function to call instead of the steps' choice."""
     found: dict[str, str] = {}
     for text in texts:
         function, _, revision = text.partition("=")

@@ -58,7 +58,7 @@ class CompositeApplyProblem:
     reason: str
     message: str
     unserved: bool = False
-    """True if its kind is not served yet."""
+    """True if the kind of the resource is not served yet."""
     taken: bool = False
     """True if the object belongs to another owner."""
 
@@ -74,13 +74,13 @@ class CompositeApplyResult:
     kept: list[dict[str, str]] = field(default_factory=list)
     """References to objects that could not be removed."""
     changed: bool = False
-    """True if functions would observe something else now than before."""
+    """True if the composed resources have changed, so that functions must run again."""
     later: float = 0.0
-    """Seconds until changes of others are reverted; 0 if there are none."""
+    """Seconds until changes by other clients are reverted; 0 if there are none."""
 
 
 class _Last(NamedTuple):
-    """Digest of the applied object, its uid, and the fields that we own in it."""
+    """The last apply of an object: a digest of it, its uid, and a digest of the applied fields."""
 
     wanted: str
     uid: str
@@ -199,9 +199,9 @@ class CompositeApplier:
         return _last(wanted, made, manager)
 
     async def _check_free(self, each: ComposedResource, kind: ResourceKind) -> None:
-        """Raise AlreadyOwned if another controller owns the object, which the server would refuse.
+        """Raise AlreadyOwned if another controller owns the object: the apply would fail.
 
-        Only a watch that has seen another owner causes a read.
+        The object is read only if a watch has reported another owner.
         """
         part, owner = part_of(each.obj), controller_of(each.obj)
         seen = self._outputs.of(part)

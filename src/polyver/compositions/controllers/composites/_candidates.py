@@ -57,13 +57,13 @@ class CachedCompositionRevision:
 
     @property
     def target(self) -> tuple[str, str]:
-        """Group and kind of the composite resources that it is for."""
+        """Group and kind of the composite resources that the revision composes."""
         target = self.obj["spec"]["compositeTypeRef"]
         return target["apiVersion"].rpartition("/")[0], target["kind"]
 
 
 def allowing(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the annotation that lets a release delete objects, as metadata; empty without it."""
+    """Return metadata with only the annotation that allows deletion; empty if it is missing."""
     said = (metadata.get("annotations") or {}).get(ALLOW_DELETION)
     return {"annotations": {ALLOW_DELETION: said}} if said is not None else {}
 
@@ -134,17 +134,17 @@ class CompositionCache:
 
     @staticmethod
     def _chosen(definitions: dict[str, CompositeKind]) -> CompositeKind:
-        """Return the first definition by name: two for one kind cannot both be served."""
+        """Return the first definition by name, as only one definition of a kind can be served."""
         return definitions[min(definitions)]
 
     def candidates(self, defined: CompositeKind, *names: str) -> Iterator[Candidate]:
-        """Yield the compositions for a kind, and those of these names, whatever their kind."""
+        """Yield the compositions that fit a kind, and those with the given names."""
         for each in self._compositions.values():
             if each.fits(defined) or each.name in names:
                 yield each
 
     def revisions(self, composition: str, *names: str) -> list[Object]:
-        """Return the revisions of a composition, and those of these names."""
+        """Return the revisions of a composition, and those with the given names."""
         found = dict(self._revisions.get(composition, {}))
         found |= {name: self._named[name] for name in names if name in self._named}
         return [each.obj for each in found.values()]
@@ -165,7 +165,7 @@ class CompositionCache:
         return self._installed
 
     def installed_as(self, revisions: Collection[str]) -> FunctionLineages:
-        """Return the functions as if these revisions were the only ones."""
+        """Return the functions with only the given revisions."""
         every = (each for some in self._functions.values() for each in some.values())
         return FunctionLineages(each for each in every if each["metadata"]["name"] in revisions)
 
@@ -197,7 +197,7 @@ class CompositionCache:
     # Updates.
 
     def define(self, change: Change[tuple[CompositeKind | None]]) -> set[tuple[str, str]]:
-        """Record a change of a definition; return the kinds that it concerns."""
+        """Record a change of a definition; return the kinds that it defined or defines."""
         touched = set()
         for told in (change.before, change.after):
             if told is not None and told[0] is not None:
@@ -221,7 +221,10 @@ class CompositionCache:
     def revise(
         self, change: Change[CachedCompositionRevision]
     ) -> dict[str, tuple[Lineage, Lineage]]:
-        """Record a change of a CompositionRevision; return its lineages before and after."""
+        """Record a change of a CompositionRevision; return the changed lineages, by composition.
+
+        Each lineage is given as it was before and as it is now.
+        """
         told = [each for each in (change.before, change.after) if each is not None]
         names = {each.composition for each in told}
         before = {name: self.lineage(name) for name in names}
@@ -236,7 +239,10 @@ class CompositionCache:
         return {each: (before[each], self.lineage(each)) for each in names}
 
     def install(self, change: Change[Object]) -> dict[str, tuple[Lineage, Lineage]]:
-        """Record a change of a FunctionRevision; return its lineages before and after."""
+        """Record a change of a FunctionRevision; return the changed lineages, by function.
+
+        Each lineage is given as it was before and as it is now.
+        """
         told = [each for each in (change.before, change.after) if each is not None]
         names = {function_of(each) for each in told}
         before = {name: self._function(name) for name in names}

@@ -55,11 +55,11 @@ class _Suspect:
 
     input: str
     since: float
-    """Time of the loss."""
+    """Time at which the last call was lost."""
     times: int
     """Number of lost calls in a row."""
     strikes: int
-    """Number of these that the key itself caused."""
+    """Number of lost calls in a row that the key itself caused."""
     due: float
     """Time of the next try, if the key is quarantined."""
     alone: bool
@@ -69,13 +69,13 @@ class _Suspect:
 @dataclass(slots=True)
 class _ConcurrencyLimit(Generic[K]):
     inside: dict[K, float] = field(default_factory=dict)
-    """Keys that call the revision, and the time since which they do."""
+    """Keys that are calling the revision, and the time at which each of them began."""
     parked: OrderedDict[K, None] = field(default_factory=OrderedDict)
     """Keys that found no room and wait to be woken."""
     called: set[K] = field(default_factory=set)
     """Keys that were woken, and have not entered yet."""
     failing: bool = False
-    """True if the last key that left got no answer: then one call at a time is enough to probe."""
+    """True if the last call that ended got no answer; then only one key at a time may call."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
     suspects: dict[K, _Suspect] = field(default_factory=dict)
     answered: float = -1.0
@@ -119,7 +119,7 @@ class ConcurrencyLimits(Generic[K]):
         self._called: dict[K, set[str]] = {}
 
     async def enter(self, key: K, revisions: Iterable[str]) -> bool:
-        """Return True if all limits have room, now or in a moment; else the key is woken later."""
+        """Return True if all limits have room, now or soon; otherwise the key is woken later."""
         names = sorted(set(revisions))
         until = self._clock.time() + _MOMENT
         while full := next((name for name in names if not self._has_room(name, key)), ""):
@@ -145,7 +145,7 @@ class ConcurrencyLimits(Generic[K]):
         silent: str = "",
         lost: LostCall | None = None,
     ) -> None:
-        """End the calls of a key, given the revisions that answered and the one that did not.
+        """End the calls of a key; `answered` are the revisions that answered, `silent` did not.
 
         `lost` describes the unanswered call, if the function may have received it.
         """
@@ -185,7 +185,7 @@ class ConcurrencyLimits(Generic[K]):
         return lane is not None and key in lane.suspects
 
     def failed_again(self, key: K, revision: str) -> bool:
-        """Return True if a suspect has lost a second call: other keys should be called first."""
+        """Report whether a suspect has lost two calls in a row, so that other keys go first."""
         lane = self._lanes.get(revision)
         return lane is not None and key in lane.suspects and lane.suspects[key].times > 1
 
@@ -219,7 +219,7 @@ class ConcurrencyLimits(Generic[K]):
             self._call_back(revision, lane)
 
     def settle(self, key: K) -> None:
-        """End the work on a key; if it was woken and did not enter, others are woken."""
+        """End the work on a key; if it was woken and made no call, wake other keys instead."""
         for name in self._called.pop(key, ()):
             lane = self._lanes.get(name)
             if lane is not None:
@@ -227,7 +227,7 @@ class ConcurrencyLimits(Generic[K]):
                 self._call_back(name, lane)
 
     def open(self, revision: str) -> None:
-        """Wake parked keys, because a revision probably answers now."""
+        """Wake parked keys, because a revision has a new endpoint and probably answers now."""
         lane = self._lanes.get(revision)
         if lane is not None:
             lane.failing = False
@@ -258,7 +258,7 @@ class ConcurrencyLimits(Generic[K]):
 
 
 async def _left(lane: _ConcurrencyLimit[K], seconds: float) -> bool:
-    """Report whether a key leaves within this time."""
+    """Report whether the calls of any key end within this time."""
     try:
         async with asyncio.timeout(seconds):
             return await lane.left.wait()

@@ -192,7 +192,7 @@ class CompositeController(Controller[CompositeKey]):
         return (key,) if self._news.is_news(key, change.after.revision) else ()
 
     def _put(self, key: CompositeKey, state: CompositeState | None) -> None:
-        """Record a composite resource; wake the adoption counts that it may change."""
+        """Record a composite resource; count adoption again for releases that it follows."""
         before = self._following.get(key)
         self._following.put(key, state)
         after = self._following.get(key)
@@ -262,7 +262,7 @@ class CompositeController(Controller[CompositeKey]):
         return moved | self._allowed(change.key.name, objects)
 
     def _allowed(self, revision: str, told: Sequence[Object]) -> set[CompositeKey]:
-        """Return the keys to try again if a revision's permission to delete objects changed."""
+        """Return the keys to reconcile if a revision's annotation that allows deletion changed."""
         said = [allowing(each["metadata"]) for each in told]
         return {*self._composing.allowed(revision)} if said[0] != said[-1] else set()
 
@@ -301,7 +301,7 @@ class CompositeController(Controller[CompositeKey]):
             self._calling.settle(key)
 
     async def _is_synced(self) -> bool:
-        """Wait a moment for the watches, so that thousands of keys need not be requeued."""
+        """Report whether the watches are synced, after waiting for them for a short time."""
         for _ in range(_MOMENTS):
             if self.synced:
                 self._has_begun = True
@@ -324,7 +324,7 @@ class CompositeController(Controller[CompositeKey]):
         return await self._composing.compose(work)
 
     def _noted(self, key: CompositeKey, before: Object, after: Object) -> None:
-        """Record our own write, and wake the key if others wrote before it."""
+        """Record our own write; wake the key if other clients changed the object before it."""
         self._news.note(key, number_of(after))
         defined = self._known.defined(key.group, key.kind)
         if defined is not None and self._following.owner(after["metadata"]["uid"]) is not None:

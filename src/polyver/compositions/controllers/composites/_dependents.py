@@ -69,13 +69,13 @@ class CompositeState(Struct, frozen=True, gc=False):
     calls: tuple[tuple[str, str], ...] = ()
     """Functions that composed it, and their revisions."""
     trouble: Follower = ""
-    """The state of a release that it could not move to: "held", "failing" or empty."""
+    """Result of its last failed move: "held" if it would delete objects, "failing", or empty."""
     synced: str = ""
     """Status of its condition `Synced`."""
 
     @property
     def followed(self) -> tuple[object, ...]:
-        """The fields that the adoption of releases depends on."""
+        """The fields that decide which releases the resource follows and uses."""
         return self.composition, self.used, self.calls, self.trouble, self.synced, self.selector
 
 
@@ -148,7 +148,7 @@ class CompositeIndex:
         return [CompositeKey(group, kind, *key) for key in self._states.get((group, kind), ())]
 
     def choosing(self, *told: Candidate | None) -> Iterator[CompositeKey]:
-        """Yield the keys that use, or may choose, one of these compositions."""
+        """Yield the composite resources that use or may choose one of these compositions."""
         for each in filter(None, told):
             named = each.api_version.rpartition("/")[0], each.kind
             defined = self._known.defined(*named)
@@ -159,7 +159,7 @@ class CompositeIndex:
     def moved(
         self, targets: Iterable[tuple[str, str]], before: Lineage, after: Lineage
     ) -> Iterator[CompositeKey]:
-        """Yield the keys whose revision of a composition changes."""
+        """Yield the composite resources that a change of a composition's revisions moves."""
         for named in targets:
             defined = self._known.defined(*named)
             there: dict[Key, CompositeState] = self._states.get(named, {})
@@ -172,7 +172,7 @@ class CompositeIndex:
                 yield CompositeKey(*named, *keys[each.dependent.name])
 
     def calling(self, before: Lineage, after: Lineage) -> Iterator[CompositeKey]:
-        """Yield the keys whose revision of a function changes."""
+        """Yield the composite resources whose function revision changes with a lineage."""
         moved = moved_pipelines(self._known.pipelines, before, after)
         if not moved:
             return
@@ -182,7 +182,7 @@ class CompositeIndex:
                     yield CompositeKey(*named, *key)
 
     def _wanted(self, state: CompositeState) -> str:
-        """Return the CompositionRevision that its selector resolves to; empty if there is none."""
+        """Return the CompositionRevision that the selector resolves to; empty if there is none."""
         return _target(self._known.lineage(state.composition), state.selector, state.policy)
 
 

@@ -47,7 +47,7 @@ class PipelineCalls:
     calling: RevisionCaller
     key: CompositeKey
     input_of: Callable[[], str]
-    """Returns a digest of all inputs of the calls."""
+    """Returns a digest of all inputs of the run."""
     answered: set[str] = field(default_factory=set)
     """Revisions that answered, even with an error."""
     silent: str = ""
@@ -70,7 +70,7 @@ class PipelineCalls:
 
 
 class RevisionCaller:
-    """Calls revisions, and knows which keys wait for one to answer."""
+    """Calls revisions, and records the keys that wait for a revision to answer."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class RevisionCaller:
         return await self._lanes.enter(key, revisions)
 
     def leave(self, key: CompositeKey, revisions: Iterable[str], asking: PipelineCalls) -> None:
-        """End a run, and wake the keys that waited for its revisions."""
+        """End a run, and wake the keys that wait for one of the revisions that answered."""
         silent, lost = asking.silent, asking.lost
         self._lanes.leave(key, revisions, answered=asking.answered, silent=silent, lost=lost)
         # The key may have been waiting for another release that it could not move to.
@@ -136,7 +136,7 @@ class RevisionCaller:
         self._lanes.settle(key)
 
     def stick(self, key: CompositeKey, revision: str) -> None:
-        """Record that a key waits for a revision."""
+        """Record that a key waits until a revision answers."""
         self._stuck.setdefault(revision, set()).add(key)
 
     def forget(self, key: CompositeKey) -> None:
@@ -159,8 +159,9 @@ class RevisionCaller:
     def served(self, revision: str, endpoint: str) -> set[CompositeKey]:
         """Record the endpoint of a revision, empty if none; return the keys to reconcile.
 
-        A key that has lost several calls waits until another key gets an answer, or for its
-        back-off: it might make the function exit again before other keys get an answer.
+        A key that has lost several calls in a row is not returned: it might make the function exit
+        again before other keys get an answer. It waits until another key gets an answer, or for its
+        back-off.
         """
         before = self._endpoints.pop(revision, "")
         if endpoint:

@@ -25,7 +25,7 @@ class Kinds:
         return self._kinds.get((api_version, kind))
 
     def nearest(self, api_version: str, kind: str) -> ResourceKind | None:
-        """Return the kind in this version, or else in another served version."""
+        """Return the kind in this API version, or else in another served version of its group."""
         found = self._kinds.get((api_version, kind))
         return found or self._any.get((api_version.rpartition("/")[0], kind))
 

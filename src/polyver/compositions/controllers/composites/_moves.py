@@ -53,7 +53,7 @@ class FailedMoves:
         self._known.pop(key, None)
 
     def allowed(self, revision: str) -> Iterable[CompositeKey]:
-        """Forget failures of a revision that may now delete objects; return the keys."""
+        """Forget failed moves to a revision that may now delete objects; return their keys."""
         found = [key for key, some in self._known.items() if any(revision in each for each in some)]
         for key in found:
             del self._known[key]

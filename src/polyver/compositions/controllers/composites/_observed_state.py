@@ -43,7 +43,7 @@ class CompositeObserver:
         self._outputs = outputs
 
     async def observe(self, composite: Composite, published: Secret | None) -> Observation:
-        """Read the composed resources and details; raise Refusal if one may exist unseen."""
+        """Read the composed resources and details; raise Refusal if their existence is unknown."""
         objects: dict[AppliedObject, Object] = {}
         for reference in composite.resources:
             part, obj = await self._referenced(reference, composite)

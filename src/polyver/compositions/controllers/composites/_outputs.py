@@ -57,7 +57,7 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
         self._awaited: dict[AppliedObject, set[CompositeKey]] = {}
 
     def await_release(self, part: AppliedObject, key: CompositeKey) -> None:
-        """Reconcile a composite resource when an object no longer has another controller."""
+        """Reconcile a composite resource once an object has no other controller any more."""
         self._awaited.setdefault(part, set()).add(key)
 
     def forget(self, key: CompositeKey) -> None:

@@ -105,9 +105,9 @@ class Work:
     defined: CompositeKind
     found: Object
     noted: Callable[[CompositeKey, Object, Object], None]
-    """Records a write: the object before and after."""
+    """Records a write, given the object before and after it."""
     wait: Callable[[CompositeKey], None]
-    """Has the key reconciled again when other kinds are served."""
+    """Reconciles the key again when the served kinds change."""
     warnings: list[str] = field(default_factory=list)
     masks: Masks = field(default_factory=Masks)
     """Values of Secrets, which messages must not show."""
@@ -188,9 +188,9 @@ class Composer:
         self._moves = FailedMoves(clock, seconds=limits.resync)
         self._failures: dict[CompositeKey, int] = {}
         self._silent: dict[CompositeKey, float] = {}
-        """Time since which a function of the current release has not answered."""
+        """Since when a function of the release in use has not answered, by composite resource."""
         self._since: dict[CompositeKey, float] = {}
-        """Time since which a release to move to has not answered."""
+        """Since when a function of the release to move to has not answered."""
         # A run's own changes are reconciled again at once, with a back-off in case this never ends.
         again = Backoff(first=0.01, most=60.0, factor=3.0)
         self._again = RevertBackoff[CompositeKey](clock, again, quiet=30.0)
@@ -210,7 +210,7 @@ class Composer:
         self._telling.forget(key)
 
     def allowed(self, revision: str) -> Iterable[CompositeKey]:
-        """Return the keys to try again, now that a revision may delete objects."""
+        """Return the keys to reconcile because a revision may now delete objects."""
         return self._moves.allowed(revision)
 
     async def compose(self, work: Work) -> Requeue | None:
@@ -253,7 +253,7 @@ class Composer:
     async def _compose(
         self, work: Work, resolved: _Resolved, failed: FailedCompositeMove | None
     ) -> Requeue | None:
-        """Compose with the current release, or with the first one."""
+        """Run the pipeline of one release, and apply its result or report its failure."""
         input_of = self._input_of(work, resolved)
         quarantined, left = self._calling.quarantined(work.key, resolved.revisions, input_of)
         if quarantined:
@@ -298,7 +298,7 @@ class Composer:
     # Moves to other releases.
 
     def _pinned(self, work: Work, composition: str) -> str:
-        """Return the CompositionRevision in use; empty if there is none, or another is wanted."""
+        """Return the CompositionRevision in use; empty if none is, or if it no longer matches."""
         composite = work.composite
         if not _recorded(work.found):
             return ""
@@ -306,9 +306,11 @@ class Composer:
         return composite.revision if fits else ""
 
     async def _move(self, work: Work, composition: str, target: str, pinned: str) -> Requeue | None:
-        """Compose with the newest release that works: the target, newer functions, or the old one.
+        """Compose with the newest release that works.
 
-        A release that fails, or would delete objects, changes nothing.
+        The releases are tried in this order: the target with the current functions, the composition
+        revision in use with the current functions, and the release in use. A release that fails, or
+        would delete objects, changes nothing.
         """
         recorded = _recorded(work.found)
         now, then = self._known.installed, self._known.installed_as([*recorded.values()])
@@ -358,10 +360,10 @@ class Composer:
         return self._current(result, installed)
 
     def _current(self, result: Requeue | None, installed: FunctionLineages) -> Requeue | None:
-        """Return the requeue; at once if the functions have changed since they were resolved.
+        """Return the requeue; an immediate one if functions have changed since the resolution.
 
-        Until the status shows what the resource uses or could not move to, no watch wakes it for
-        this.
+        No watch would trigger it: the index of composite resources knows only the releases that the
+        status names.
         """
         return result if self._known.installed is installed else Requeue(0.0)
 
@@ -395,7 +397,7 @@ class Composer:
         return ran
 
     async def _as_before(self, work: Work, pinned: str) -> PipelineOutcome | None:
-        """Return the outcome of the current release, or None if it cannot be called or fails."""
+        """Return the outcome of the release in use; None if it cannot be called or fails."""
         then = self._known.installed_as([*_recorded(work.found).values()])
         try:
             resolved = await self._resolved(work, pinned, then)
@@ -406,7 +408,7 @@ class Composer:
         return ran.outcome if ran is not None and ran.outcome.failure is None else None
 
     def _new_in(self, work: Work, resolved: _Resolved, pinned: str) -> str:
-        """Return the names of the new revisions in a release, as conditions show them."""
+        """Return the names of the revisions that are new in a release, for messages."""
         recorded = _recorded(work.found)
         found = [resolved.name] if resolved.name != pinned else []
         found += [name for step, name in resolved.calls.items() if recorded.get(step) != name]
@@ -429,7 +431,10 @@ class Composer:
         return False
 
     async def _stay(self, work: Work, failed: FailedCompositeMove) -> Requeue:
-        """Change nothing, because the release that composed it can no longer be called."""
+        """Keep the composed resources as they are, because the release in use cannot be called.
+
+        Report the failed move.
+        """
         if failed.passes and self._is_early(work.key):
             return self._retry(work.key)
         masked = replace(failed, message=work.masks.mask(failed.message))
@@ -446,7 +451,7 @@ class Composer:
         return self._retry(work.key) if failed.passes else Requeue(self._limits.resync)
 
     def _is_early(self, key: CompositeKey) -> bool:
-        """Return True while a release may still be starting, so that no failure is reported."""
+        """Report whether the functions of a release may still be starting."""
         now = self._clock.time()
         return now - self._since.setdefault(key, now) < self._limits.quiet
 
@@ -613,7 +618,7 @@ def _recorded(found: Object) -> dict[str, str]:
 
 
 def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
-    """Return an outcome that reports a quarantine, if there is one."""
+    """Return the outcome; with an event and a message if the resource is quarantined."""
     failure = outcome.failure
     if not revision or failure is None:
         return outcome

@@ -38,7 +38,7 @@ class RequiredResourceReader:
         self._kinds = kinds
 
     async def look(self, wanted: Requirements) -> FoundRequirements:
-        """Return the resources and schemas that exist; raise Refusal if that is unknown."""
+        """Return the resources and schemas that exist; raise Refusal if they cannot be read."""
         return FoundRequirements(
             await self._all(wanted.resources, "resources"),
             await self._all(wanted.extra_resources, "extra_resources"),

@@ -57,7 +57,7 @@ class CompositeStatusWriter:
         self._told.pop(key, None)
 
     async def events(self, key: CompositeKey, about: Object, told: Iterable[PipelineEvent]) -> None:
-        """Emit the events that the previous reconcile did not emit."""
+        """Emit the events that the previous reconcile of this key did not emit."""
         now = frozenset(told)
         before = self._told.get(key, frozenset())
         for each in sorted(now - before, key=lambda each: (each.reason, each.message)):
@@ -87,7 +87,7 @@ class CompositeStatusWriter:
     async def stayed(
         self, resource: GroupVersionResource, found: Object, updated: DesiredCondition
     ) -> Object:
-        """Set only the condition `updated`: the resource keeps what another release composed."""
+        """Set only the condition `updated`; other status fields keep their values."""
         conditions = stayed_conditions(found, updated, now=timestamp(self._clock))
         return await self._say(resource, found, _kept(found), conditions, {updated.type})
 
@@ -100,7 +100,7 @@ class CompositeStatusWriter:
         *,
         published: bool,
     ) -> Object:
-        """Set the status after a run; `published` means that its Secret changed."""
+        """Set the status after a run; `published` means that the connection Secret changed."""
         now = timestamp(self._clock)
         status = dict(outcome.status)
         before = (found.get("status") or {}).get("connectionDetails")
@@ -118,7 +118,7 @@ class CompositeStatusWriter:
         conditions: Iterable[Object],
         told: set[str],
     ) -> Object:
-        """Apply this status; of the conditions those in `told`, and those that we own already."""
+        """Apply a status; its conditions are those of the types `told`, and those that we own."""
         fields = _owned(found)
         ours = told | _types(fields)
         status = {**status, "conditions": [each for each in conditions if each["type"] in ours]}
@@ -162,7 +162,7 @@ def _kept(found: Object) -> Object:
 
 
 def _projected(value: object, fields: Fields) -> object:
-    """Return the part of a value that these fields cover; a field without subfields is whole."""
+    """Return the part of a value that `fields` (fieldsV1) covers; a leaf covers the whole value."""
     inside = {name: each for name, each in fields.items() if name[:2] in ("f:", "k:")}
     if not inside:
         return value

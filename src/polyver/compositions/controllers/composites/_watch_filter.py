@@ -17,16 +17,16 @@ K = TypeVar("K", bound=Hashable)
 
 
 class OwnWriteFilter(Generic[K]):
-    """Knows which states the controller has read or written."""
+    """Records the states that the controller has read or written, to skip their events."""
 
     def __init__(self, wake: Callable[[K], None]) -> None:
         self._wake = wake
         self._noted: dict[K, int] = {}
         self._told: dict[K, int] = {}
-        """Latest state that a watch reported, for keys that are being reconciled."""
+        """Latest resourceVersion that a watch reported, for keys that are being reconciled."""
 
     def is_news(self, key: K, revision: int) -> bool:
-        """Report whether a state that a watch reports needs a reconcile."""
+        """Report whether the state in a watch event needs a reconcile."""
         if key in self._told:
             # It may be the write that is in progress.
             self._told[key] = max(self._told[key], revision)
@@ -42,7 +42,7 @@ class OwnWriteFilter(Generic[K]):
 
     @contextmanager
     def working(self, key: K) -> Iterator[None]:
-        """Defer watch events during a reconcile; changes of others wake the key afterwards."""
+        """Hold back watch events during a reconcile; wake the key afterwards if others wrote."""
         self._told[key] = -1
         try:
             yield

@@ -50,7 +50,7 @@ _LATER = 1.0
 
 
 class CompositionController(Controller[str]):
-    """Reconciles Compositions, one key each; their revisions and the users of these wake it."""
+    """Reconciles Compositions, one key each; their revisions and users of revisions wake it."""
 
     name = "compositions"
 

@@ -59,7 +59,7 @@ _CONVERSIONS = GroupVersionResource(
     CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
 )
 _LATER = 10.0
-"""Seconds until the next reconcile after a refusal, or while objects that are not watched exist."""
+"""Seconds until the next reconcile after a refusal, or while unwatched objects remain."""
 _ORPHAN = "orphan"
 """Kubernetes' finalizer of an object that is deleted without its dependents."""
 
@@ -110,7 +110,7 @@ class CompositeDefinitionController(Controller[str]):
         return (change.key.name,) if changed else ()
 
     def _observe_composite(self, kind: ResourceKind, change: Change[str]) -> Iterable[str]:
-        """Wake a definition that may wait for the deletion of its last object."""
+        """Return the definition of a deleted object, as it may wait for its last object to go."""
         gone = change.after is None and kind.resource in self._known
         return (kind.resource,) if gone else ()
 
@@ -132,7 +132,7 @@ class CompositeDefinitionController(Controller[str]):
     # The CRD.
 
     async def _define(self, obj: Object, crd: Object | None) -> tuple[Object | None, list[Refusal]]:
-        """Apply the CRD; return it, and the reasons why it is not as desired."""
+        """Apply the CRD of a definition; return it, and the reasons why it is not as desired."""
         try:
             if crd is not None and lost_fields(obj, crd):
                 refusals = check_conversion(obj, crd, await self._composed.composites(crd))
@@ -155,7 +155,7 @@ class CompositeDefinitionController(Controller[str]):
             return crd, [Refusal("NotTaken", error.message)]
 
     async def _drop(self, obj: Object, crd: Object) -> tuple[Object, list[Refusal]]:
-        """Remove stored versions that are no longer defined, if the kind has no objects."""
+        """Remove undefined versions from `storedVersions`, if the kind has no objects."""
         refusals = check_stored(obj, crd, await self._composed.composites(crd))
         if refusals:
             return crd, refusals

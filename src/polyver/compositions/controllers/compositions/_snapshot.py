@@ -43,7 +43,7 @@ def shown(kind: str, name: str, namespace: str = "") -> str:
 
 
 def state_of(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
-    """Return the metadata whose change needs a reconcile."""
+    """Return the metadata fields whose change needs a reconcile."""
     del kind
     metadata = obj["metadata"]
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
@@ -57,7 +57,7 @@ class ClientCompositionLookup:
         self._client = client
 
     async def crd(self, definition: str) -> Object | None:
-        """Return the CustomResourceDefinition of a definition, whoever owns it, or None."""
+        """Return the CustomResourceDefinition of a definition, with any owner, or None."""
         return await find(self._client, CRDS, definition)
 
     async def revisions(self, composition: str) -> list[Object]:
@@ -70,7 +70,7 @@ class ClientCompositionLookup:
     async def composites(self, crd: Object) -> list[str]:
         """Return the names of some objects of a kind, in any version; empty if there are none.
 
-        Raise ApiError if that is unknown, as a moment after the kind's versions changed.
+        Raise ApiError if no version can be read, as for a moment after the versions changed.
         """
         spec = crd["spec"]
         if not _is_established(crd):

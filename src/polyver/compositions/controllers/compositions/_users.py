@@ -56,5 +56,5 @@ class CompositeUsers:
         return revision
 
     def used(self, revisions: Iterable[str]) -> set[str]:
-        """Return those of some revisions that are in use."""
+        """Return the given revisions that are in use."""
         return {each for each in revisions if each in self._users}

@@ -36,10 +36,10 @@ _PAGE = 500
 
 
 class Users(Protocol):
-    """Knows the users of functions."""
+    """Finds the users of functions."""
 
     async def uses(self, function: str) -> Sequence[StepFunctionUse]:
-        """Return the steps that call a function and must not lose it."""
+        """Return the steps that call a function, in revisions that are in use or the newest."""
         ...
 
 
@@ -65,7 +65,7 @@ class NoDependents:
 
 
 class Compositions:
-    """CompositionRevisions and the composite resources that use them, kept up to date."""
+    """Index of CompositionRevisions and the composite resources that use them, fed by watches."""
 
     def __init__(self) -> None:
         self._pipelines: dict[str, CompositionPipeline] = {}
@@ -122,7 +122,7 @@ class Compositions:
 
 
 class CompositionsOn:
-    """The same as Compositions, read from an API server on demand."""
+    """CompositionRevisions and the composite resources that use them, read on demand."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

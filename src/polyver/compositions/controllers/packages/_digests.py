@@ -38,14 +38,14 @@ class DigestRequest:
 
 @dataclass(frozen=True, slots=True)
 class DigestLookup:
-    """Known state of a digest; neither digest nor problem while it is being computed."""
+    """Known state of a digest; while it is being computed, `digest` and `problem` are empty."""
 
     digest: str | None = None
     problem: str = ""
     reason: str = ""
-    """Reason of the problem as one word, if there is one."""
+    """Reason of the problem as one word; empty if there is no problem."""
     again: float | None = None
-    """Seconds after which to ask again."""
+    """Seconds after which to call `answer` again."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class _Asked:
 
 
 class Digests:
-    """Asks a runtime for digests, and wakes the function when one is known."""
+    """Computes digests by a runtime, and wakes the function when its digest is known."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Digests:
         self._asked: dict[str, _Asked] = {}
 
     def answer(self, function: str, question: DigestRequest) -> DigestLookup:
-        """Return what is known so far, and start to compute what is not."""
+        """Return the known state of a digest; start to compute the digest if it is due."""
         asked = self._asked.get(function)
         if asked is None or asked.question != question:
             self.forget(function)

@@ -131,7 +131,7 @@ class FunctionController(Controller[str]):
     def _answer(
         self, function: DesiredFunction, obj: Object, known: Sequence[KnownFunctionRevision]
     ) -> DigestLookup:
-        """Return the digest recorded for this reference, else what the runtime reports."""
+        """Return the digest that is recorded for this reference, else the one that is looked up."""
         status = obj.get("status") or {}
         if function.pull != "Always" and status.get("currentIdentifier") == function.package:
             for each in known:

@@ -105,7 +105,7 @@ class FunctionRevisionController(Controller[str]):
 
 
 def _is_wanted(obj: Object) -> bool:
-    """Report whether it must be served: also during its deletion, while it is in use."""
+    """Report whether to serve a revision: it is active, and not being deleted unless in use."""
     metadata = obj["metadata"]
     held = has_finalizer(obj, IN_USE)
     active = obj["spec"]["desiredState"] == "Active"

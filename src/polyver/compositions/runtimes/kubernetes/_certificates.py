@@ -56,7 +56,7 @@ class ClusterCertificates:
         return Trust(self._caller.bundle, self._caller.pair, revision)
 
     async def _authorities(self) -> Authorities:
-        """Return the authorities as of now; changes are stored before anyone uses them."""
+        """Return the authorities as of now; changes are stored before any certificate uses them."""
         async with self._one_at_a_time:
             age = self._clock.time() - self._read_at
             if self._known is not None and age < _READ_EVERY:

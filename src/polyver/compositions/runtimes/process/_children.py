@@ -48,7 +48,7 @@ class ProcessRuntimeContext:
     log: Log
     aside: DaemonThreadPool
     ports: set[int] = field(default_factory=set)
-    """Ports of children: two gRPC servers can listen at one port, and would share its calls."""
+    """Ports in use: two gRPC servers could listen at one port, and would share its calls."""
 
 
 @dataclass(eq=False)

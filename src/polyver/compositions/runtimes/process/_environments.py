@@ -64,7 +64,7 @@ class FunctionEnvironment:
 
     @property
     def source(self) -> Path | None:
-        """Copy of a folder that has its own command, which runs there."""
+        """Copy of the package's folder, if it has its own command, which runs in the copy."""
         found = self.folder / "source"
         return found if found.is_dir() else None
 
@@ -92,9 +92,10 @@ class Environments:
         self._builds = asyncio.Semaphore(_AT_A_TIME)
 
     async def take(self, digest: str, source: Path | None) -> FunctionEnvironment | None:
-        """Return the environment for a digest, built if necessary; None without a source.
+        """Return the environment for a digest, built from `source` if it does not exist.
 
-        A concurrent caller waits until it is built.
+        Without a source, return None if it does not exist. Concurrent callers wait until it is
+        built.
         """
         while True:
             if (found := self._use(digest)) is not None:
@@ -202,7 +203,7 @@ class Environments:
         return max(times)
 
     def _tidied(self, digest: str) -> bool:
-        """Remove incomplete environments of a digest; return True if it is unused."""
+        """Remove incomplete environments of a digest; return False if the digest is in use."""
         lock = FileLock.take(self._lock_of(digest), shared=False)
         if lock is None:
             return False

@@ -72,7 +72,7 @@ class EnvironmentInstaller:
         )
 
     async def _pip(self, log: Path) -> Sequence[str]:
-        """Return the command of this interpreter's pip, or of one in its own environment."""
+        """Return the command of this interpreter's pip, or of a separately installed pip."""
         if importlib.util.find_spec("pip"):
             return [sys.executable, "-m", "pip"]
         own = self._folder / f"pip-{sys.version_info.major}.{sys.version_info.minor}"

@@ -47,7 +47,7 @@ class Serving:
         self._task = asyncio.create_task(self._run())
 
     async def end(self, *, drain: float) -> None:
-        """Stop serving, after a time in which calls may finish."""
+        """Stop serving; the child may finish calls for `drain` seconds."""
         tasks = [each for each in (self._task, self._successor) if each is not None]
         for task in tasks:
             task.cancel()
@@ -62,7 +62,7 @@ class Serving:
             self._environment.release()
 
     async def _left(self) -> None:
-        """Wait until all children have ended; cancellation ends them at once."""
+        """Wait until all children have ended; end them at once if this task is cancelled."""
         try:
             while self._leaving:
                 await asyncio.wait(self._leaving)
@@ -94,7 +94,7 @@ class Serving:
         await sleep(self._at.clock, delay)
 
     async def _once(self, tries: FailureCount) -> FailureCount:
-        """Serve until the child has ended, and wait for the restart's back-off."""
+        """Serve until the child has ended, then wait before the next start; count the failure."""
         if self._environment is None:
             self._tell(ServingStatus(reason="Building", message="its environment is being created"))
             self._environment = await self._make(self.wanted)
@@ -133,7 +133,7 @@ class Serving:
     # Functions read their certificates once, so new certificates need a new child.
 
     def _renewed(self, child: Child) -> Child:
-        """Start a successor if certificates must be renewed; it takes over once it answers."""
+        """Start a successor if certificates must be renewed; return it once it has taken over."""
         if self._successor is not None:
             return self._succeeded(child, self._successor) if self._successor.done() else child
         if self._at.clock.time() < self._renews_at:
@@ -159,7 +159,7 @@ class Serving:
         return successor
 
     async def _tried(self) -> Child | None:
-        """Return a successor that answers; None if it does not."""
+        """Start a successor; return it if it answers, else None."""
         assert self._environment is not None
         try:
             child = await self._children.start(self._environment)
@@ -206,7 +206,7 @@ class Serving:
 
 
 def _result(task: asyncio.Task[Child | None] | None) -> Child | None:
-    """Return a successor that became ready at the moment of its cancellation, or None."""
+    """Return the child that a finished task has started, or None."""
     if task is None or task.cancelled() or task.exception() is not None:
         return None
     return task.result()

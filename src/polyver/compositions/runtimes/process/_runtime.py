@@ -59,8 +59,8 @@ class ProcessRuntime:
         """Create a runtime.
 
         Each function may use `memory` bytes, 0 for no limit; the default is half of the machine's
-        memory. `look` is the interval of memory checks in seconds. So many unused environments are
-        `kept`.
+        memory. `look` is the interval of memory checks in seconds. `kept` is the number of unused
+        environments that are kept.
         """
         folder = folder.absolute()
         timing = timing or Timing()
@@ -149,7 +149,7 @@ class ProcessRuntime:
             self._tidy_soon()
 
     async def _environment(self, wanted: DesiredRevision) -> FunctionEnvironment:
-        """Return the environment with a revision's own content, even if the package changed."""
+        """Return the environment with a revision's content, even if the package has changed."""
         self._packages.locate(wanted.package)
         found = await self._environments.take(wanted.digest, None)
         if found is not None:

@@ -1,4 +1,4 @@
-"""Child processes, each with a supervisor that ends all of it when this process ends."""
+"""Child processes; each has a supervisor that ends it and its descendants with this process."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Supervised:
 
     @classmethod
     async def start(cls, order: ProcessSpec) -> Supervised:
-        """Start a program; one that cannot be started has ended at once, with the reason."""
+        """Start a program; if it cannot be started, it counts as ended, with the reason."""
         pipe = asyncio.subprocess.PIPE
         supervisor = await asyncio.create_subprocess_exec(
             *(sys.executable, "-IS", str(_SCRIPT), str(os.getpid())),

@@ -1,4 +1,4 @@
-"""Runs one program while the process that asked for it lives, and ends all of it afterwards.
+"""Runs one program while its owner process lives, then ends the program and its descendants.
 
 This is a separate process, because nothing inside a process survives its kill -9. On Linux it is
 the subreaper of the program's orphaned descendants, so that it can end these as well.
@@ -85,7 +85,7 @@ class _SupervisedProgram:
         self._end_by_force()
 
     def _ready(self, woken: int) -> list[int]:
-        """Return the descriptors that become readable within a moment; output is read already."""
+        """Return the descriptors that become readable within half a second; read the output."""
         printing = [] if self._output is None else [self._output]
         ready, _, _ = select.select([0, woken, *printing], [], [], 0.5)
         if self._output in ready:

@@ -41,16 +41,16 @@ class DesiredApplication:
     """The application as it is rendered."""
     resolutions: Sequence[Object]
     revision: Object
-    """The ApplicationRevision that records it."""
+    """The ApplicationRevision that records this state."""
     is_new: bool
-    """True if that revision must be created."""
+    """True if the ApplicationRevision must be created."""
     status: dict[str, Any]
     """The status as known before rendering."""
     digest: str
     options: MoveOptions | None = None
-    """Alternatives; None if there is no choice."""
+    """The possible moves; None if the application has no choice."""
     taken: Collection[MoveTarget] = ()
-    """Releases that it moves to, and that are optional."""
+    """The optional releases that this state moves to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class MoveOptions:
     newest: Object | None
     choice: ReleaseChoice
     inputs: str
-    """Digest of the inputs of the moves."""
+    """Digest of the inputs that decide whether the moves succeed."""
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
@@ -118,7 +118,7 @@ class ApplicationRecorder:
         taken: Collection[MoveTarget],
         failed: Mapping[MoveTarget, Mapping[str, Any]] | None = None,
     ) -> DesiredApplication:
-        """Return the desired state of an application that moves to the `taken` targets only."""
+        """Return the desired state of an application that moves only to the `taken` targets."""
         now = timestamp(self._clock)
         resolutions = options.choice.resolutions(taken, failed or {}, now=now)
         revision, is_new = revision_of(found, resolutions, options.newest)
@@ -133,7 +133,7 @@ class ApplicationRecorder:
         )
 
     async def _held(self, found: Object, newest: Object) -> DesiredApplication | None:
-        """Return the recorded state of an application that is held by its publish version."""
+        """Return the recorded state of an application whose publishVersion has not changed."""
         content = await self._content(newest)
         if content is None:
             return None
@@ -159,7 +159,7 @@ class ApplicationRecorder:
         return await find(self._client, REVISIONS, metadata["name"], metadata["namespace"])
 
     async def record(self, found: Object, wanted: DesiredApplication, key: Key) -> bool:
-        """Create the revision that records the desired state; return False if another may exist."""
+        """Create the revision of the desired state; return False if older ones may be unknown."""
         if not wanted.is_new:
             return True
         name = wanted.revision["metadata"]["name"]
@@ -190,7 +190,7 @@ class ApplicationRecorder:
 
 
 def _untried(application: Object) -> Object:
-    """Return the application without its failed moves."""
+    """Return the application without the failed moves in its status."""
     status = application.get("status") or {}
     known = status.get("resolutions") or ()
     return {**application, "status": {**status, "resolutions": [*map(used_of, known)]}}

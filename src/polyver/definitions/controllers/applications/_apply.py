@@ -40,12 +40,12 @@ class ApplicationApplyResult:
     """Result of applying the objects of an application."""
 
     resources: list[dict[str, str]] = field(default_factory=list)
-    """Entries for the status."""
+    """Entries of `appliedResources` in the status."""
     problems: list[ApplicationApplyProblem] = field(default_factory=list)
     taken_back: list[str] = field(default_factory=list)
-    """Fields that others had changed."""
+    """Fields that other clients had changed, and that were reverted."""
     is_over: bool = True
-    """False if another client has changed one of them since."""
+    """False if another client has changed an object since it was applied."""
 
 
 class ApplicationApplier:
@@ -81,7 +81,7 @@ class ApplicationApplier:
     async def rehearse(
         self, application: Object, placed: Sequence[Placed]
     ) -> list[ApplicationApplyProblem]:
-        """Return why the server would refuse objects, by a dry run."""
+        """Return the reasons why the server would refuse objects, found by a dry run."""
         found = []
         made = {each.object["metadata"]["name"] for each in placed if each.kind.kind == "Namespace"}
         for each in placed:

@@ -136,14 +136,14 @@ class ApplicationController(Controller[Key]):
         )
         self._kinds: dict[tuple[str, str], ResourceKind] = {}
         self._waiting: set[Key] = set()
-        """Keys that need a kind that is not served."""
+        """Keys of applications that render a kind which is not served."""
         self._trials = MoveTrials(self._rendered_objects, self._recording, self._applier)
         self._retries = RevertBackoff[Key](
             self._clock, Backoff(first=60.0, most=3600.0), quiet=7200.0
         )
         """Back-off of failed moves that may succeed later."""
         self._due: set[Key] = set()
-        """Keys whose failed moves are tried again in any case."""
+        """Keys whose failed moves are tried again without back-off."""
         self._patient_until = self._clock.time() + _SETTLING
 
     @property
@@ -212,7 +212,7 @@ class ApplicationController(Controller[Key]):
     # Moves.
 
     async def _move(self, found: Object, options: MoveOptions, key: Key) -> Requeue | None:
-        """Move an application to the releases that work for it; it keeps the others."""
+        """Move an application to the releases that work for it; otherwise it keeps its own."""
         failed: Mapping[MoveTarget, _Data] = failed_before(found, options.targets, options.inputs)
         again = self._is_due(key, failed) or len(failed) < len(options.targets)
         trial = MoveTrial()
@@ -230,7 +230,7 @@ class ApplicationController(Controller[Key]):
         return self._sooner(result, failed, key, tried=again)
 
     def _is_due(self, key: Key, failed: Mapping[MoveTarget, _Data]) -> bool:
-        """Return True if failed moves are due for a retry: new kinds, or the back-off is over."""
+        """Report whether to retry failed moves: kinds were added, or the back-off is over."""
         if key in self._due:
             return True
         passing = any(each["reason"] in PASSING for each in failed.values())
@@ -281,7 +281,7 @@ class ApplicationController(Controller[Key]):
         return self._sooner(await self._bring(found, stay, key), failed, key, tried=True)
 
     async def _is_synced(self) -> bool:
-        """Wait a moment for the watches, so that thousands of keys need not be requeued."""
+        """Report whether the watches are synced, after waiting for them for a short time."""
         for _ in range(_MOMENTS):
             if self.synced:
                 return True
@@ -291,7 +291,7 @@ class ApplicationController(Controller[Key]):
     async def _bring(
         self, found: Object, wanted: DesiredApplication, key: Key, *, due: bool = False
     ) -> Requeue | None:
-        """Bring the objects to the desired state; without back-off if `due`."""
+        """Apply the desired state unless it is applied already; `due` skips the back-off."""
         before = found.get("status") or {}
         annotations = found["metadata"].get("annotations") or {}
         is_applied = wanted.digest == before.get("appliedDigest") == annotations.get(APPLYING)
@@ -403,7 +403,7 @@ class ApplicationController(Controller[Key]):
     async def _hold(
         self, found: Object, parts: Sequence[AppliedObject] | None = None, digest: str = ""
     ) -> Object:
-        """Record the applied objects in the application, and add its finalizer."""
+        """Record in an annotation which objects are applied, and add the finalizer."""
         return await self._keeping.note(
             found,
             parts if parts is not None else noted(found),
@@ -412,9 +412,10 @@ class ApplicationController(Controller[Key]):
         )
 
     async def _release(self, found: Object, key: Key) -> Requeue | None:
-        """Remove the finalizer of an application, after the objects and revisions of it.
+        """Delete an application's objects and revisions, then remove its finalizer.
 
-        Garbage collection deletes the objects that it owns.
+        Only objects in other namespaces are deleted here; garbage collection deletes those that the
+        application owns.
         """
         if not has_finalizer(found, RECORDED):
             return None
@@ -436,7 +437,7 @@ class ApplicationController(Controller[Key]):
     # Status.
 
     async def _look(self, applied: Sequence[Object]) -> None:
-        """Read the objects that no watch reports, or not yet."""
+        """Read the objects that the watches do not report, or do not report yet."""
         for each in applied:
             part = part_in(each)
             while self._outputs.of(part) is None and self._clock.time() < self._patient_until:
@@ -520,9 +521,9 @@ class ApplicationController(Controller[Key]):
 
 
 def _unproven(found: Object, wanted: DesiredApplication) -> dict[str, Any]:
-    """Return the status of an application before the desired state is applied.
+    """Return the status to write before the desired state is applied.
 
-    Its resolutions are the releases whose objects are applied, if there are any.
+    Its resolutions are those of the applied objects, if there are any.
     """
     before = found.get("status") or {}
     if not before.get("appliedDigest") or not before.get("resolutions"):

@@ -23,14 +23,14 @@ _Named = tuple[str, str]
 
 @dataclass(slots=True)
 class _Followed:
-    """The definitions of one name, and their users."""
+    """The definitions of one kind and name, and their users."""
 
     lineages: dict[str, Lineage] = field(default_factory=dict)
     """Lineages by namespace."""
     uses: dict[Key, list[DefinitionUse]] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
     failed: dict[Pin, set[Key]] = field(default_factory=dict)
-    """Applications that failed to move to a release."""
+    """Applications that failed to move, by release."""
 
 
 class DefinitionUseIndex:
@@ -128,7 +128,7 @@ def published_in(kind: ResourceKind, obj: Object) -> ComparableLineage:
 
 
 class ComparableLineage:
-    """A lineage that equals another one with the same releases."""
+    """A lineage that is equal to any other lineage with the same releases."""
 
     __slots__ = ("lineage",)
 

@@ -38,7 +38,7 @@ class ObservedApplicationObject(Struct, frozen=True, gc=False):
     revision: int
 
     def differs(self, other: ObservedApplicationObject | None) -> bool:
-        """Report whether another state makes a difference for the application."""
+        """Report whether a difference from another state matters to the application."""
         if other is None:
             return True
         mine, theirs = ((x.uid, x.owner, x.fields, x.health) for x in (self, other))
@@ -61,7 +61,7 @@ def seen_in(kind: ResourceKind, obj: Object) -> ObservedApplicationObject:
 
 
 def part_in(applied: Mapping[str, Any]) -> AppliedObject:
-    """Return the identity of an entry of the status's `appliedResources`."""
+    """Return the identity of the object in an entry of `appliedResources`."""
     group = applied["apiVersion"].rpartition("/")[0]
     return AppliedObject(group, applied["kind"], applied.get("namespace", ""), applied["name"])
 
@@ -76,7 +76,7 @@ class ApplicationOutputs(_Outputs[ObservedApplicationObject, Key]):
         )
 
     def health(self, applied: Mapping[str, Any]) -> Health:
-        """Return the health of an object that the status of an application names."""
+        """Return the health of an object in `appliedResources` of an application's status."""
         seen = self.of(part_in(applied))
         return seen.health if seen is not None else _GONE
 

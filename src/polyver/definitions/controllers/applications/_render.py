@@ -23,11 +23,11 @@ __all__ = ["DEADLINE", "Renderer", "RenderingTimeout"]
 DEADLINE: Final = 20.0
 """Maximum seconds for a component with its traits."""
 _PAUSE: Final = 60.0
-"""Seconds for which a version that took too long is not rendered again, for any application."""
+"""Seconds in which no application renders a version whose rendering timed out."""
 _REVISIONS = GroupVersionResource(GROUP, STORED, REVISIONS.names.plural)
 _KEPT: Final = 1000
 _HERE, _PROGRAMS = 2, 4
-"""Concurrency limits: built-in engines use this process's CPU time, programs do not."""
+"""Maximum numbers of concurrent renderings, by engines in this process and by programs."""
 _BUILT_IN: Final = frozenset({"gotemplate"})
 
 _Data = Mapping[str, Any]
@@ -36,7 +36,7 @@ _Name = tuple[str, str]
 
 
 class RenderingTimeout(PolyverError):
-    """A rendering took too long, or was not started because its template recently did."""
+    """A rendering took too long, or was not started because its template took too long recently."""
 
     reason = "TookTooLong"
 
@@ -80,7 +80,7 @@ class Renderer:
         self._here, self._programs = DaemonThreadPool(_HERE), DaemonThreadPool(_PROGRAMS)
         self._kept: OrderedDict[tuple[str, str, str], Object] = OrderedDict()
         self._slow: dict[_Name, tuple[float, str]] = {}
-        """Templates that took too long: the end of their pause, and the measurement.
+        """Templates whose rendering timed out: the time of the next attempt, and the error message.
 
         Other applications that use them would each occupy a thread and a worker in vain.
         """
@@ -120,7 +120,7 @@ class Renderer:
             return Rendered(errors=(self._too_long(application, *stopwatch.slowest()),))
 
     def _too_long(self, application: Object, at: str, resolution: _Data | None) -> RenderingTimeout:
-        """Record the template that took longest as slow: only it, not all of the application's."""
+        """Return a timeout error; record the slowest template, so that others do not render it."""
         limit = f"took longer than {self._deadline:g} seconds to render"
         if resolution is None:
             return RenderingTimeout(f"the component {limit}", at=at, hint=_HINT)
@@ -134,7 +134,7 @@ class Renderer:
         return RenderingTimeout(f"the component {limit}, most of it {label}", at=at, hint=_HINT)
 
     def _slow_of(self, resolutions: Sequence[Object]) -> Iterator[RenderingTimeout]:
-        """Yield an error for each reference whose template is known to be slow."""
+        """Yield an error for each reference whose template timed out a short time ago."""
         if not self._slow:
             return
         now = self._clock.time()

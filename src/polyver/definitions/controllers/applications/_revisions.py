@@ -65,7 +65,7 @@ class ApplicationRevisionIndex:
         return dict(found) if found is not None else None
 
     def surplus(self, key: Key) -> list[str]:
-        """Return the names of surplus revisions."""
+        """Return the names of the revisions that exceed the limit."""
         return surplus_revisions(self._known.get(key, {}).values())
 
     def forget(self, key: Key, name: str) -> None:
@@ -73,7 +73,7 @@ class ApplicationRevisionIndex:
         self._drop(key, name)
 
     async def told(self, namespace: str, name: str, *, patience: float) -> bool:
-        """Return True if the watch reports a created revision before the timeout."""
+        """Report whether the watch reports a revision before the timeout `patience`."""
         key = Key(namespace, name)
         if key in self._observed:
             return True

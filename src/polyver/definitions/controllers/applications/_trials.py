@@ -36,7 +36,7 @@ _LONGEST: Final = 8
 PASSING: Final = frozenset(
     {"TookTooLong", "NotServed", "NotApplied", "EngineBroke", "EngineFailed"}
 )
-"""Reasons that may cease without a change of the application or of the release."""
+"""Reasons of failures that may end without a change of the application or the release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class MoveFailure:
 
 @dataclass(slots=True)
 class MoveTrial:
-    """The targets that work for an application."""
+    """The targets that work for an application, and the failures of the others."""
 
     wanted: DesiredApplication | None = None
-    """None if no target works."""
+    """The desired state with the targets that work; None if no target works."""
     placed: Sequence[Placed] = ()
     unknown: Sequence[PolyverError] = ()
-    """Errors about kinds that the application defines itself."""
+    """Errors about kinds whose CustomResourceDefinition is among the application's objects."""
     failed: dict[MoveTarget, MoveFailure] = field(default_factory=dict)
 
 
@@ -73,7 +73,7 @@ class MoveTrials:
         self._applier = applier
 
     async def best(self, found: Object, options: MoveOptions) -> MoveTrial:
-        """Try all targets together, else one after the other; return those that work."""
+        """Try all targets together; if that fails, try them one by one. Return those that work."""
         targets = options.targets
         trial = await self._try(found, options, MoveTrial(), targets)
         if not trial.failed or len(targets) == 1:
@@ -87,7 +87,7 @@ class MoveTrials:
     async def _try(
         self, found: Object, options: MoveOptions, so_far: MoveTrial, targets: Sequence[MoveTarget]
     ) -> MoveTrial:
-        """Return the trial so far, extended by these targets if they work."""
+        """Return the result so far, extended by these targets if they work, else by the failure."""
         known = so_far.wanted.taken if so_far.wanted is not None else ()
         new = [each for each in targets if each not in known]
         wanted = self._recording.variant(found, options, targets)
@@ -125,7 +125,7 @@ class MoveTrials:
         return MoveFailure(WOULD_DELETE, str(WouldDelete(new, lost))) if lost else None
 
     async def _without(self, found: Object, options: MoveOptions, so_far: MoveTrial) -> list[Piece]:
-        """Return the objects of the application as its spec is now, without the new targets.
+        """Return the objects of the current spec without the new targets.
 
         Objects that the user's own edit removes are not among them. If this variant cannot be
         rendered, return the applied objects of the components that the spec still has.
@@ -151,7 +151,7 @@ def _unrendered(errors: Sequence[PolyverError]) -> MoveFailure:
 
 
 def failure_of(problems: Sequence[ApplicationApplyProblem]) -> MoveFailure | None:
-    """Return the failure for objects that cannot be applied; raise an error that is transient."""
+    """Return the failure for objects that cannot be applied; raise any transient error."""
     passing = next((each.error for each in problems if each.error is not None), None)
     if passing is not None:
         raise passing
@@ -164,7 +164,7 @@ def _joined(errors: Sequence[object]) -> str:
 
 
 def _about(failure: MoveFailure, targets: Sequence[MoveTarget]) -> MoveFailure:
-    """Return a failure whose message names the releases."""
+    """Return a failure whose message names the target releases."""
     if failure.reason == WOULD_DELETE:
         return failure
     names = " and ".join(map(str, targets))

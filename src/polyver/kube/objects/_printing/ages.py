@@ -24,7 +24,7 @@ _SCALE = (
     (8 * _YEAR, "y", "d"),
     (float("inf"), "y", ""),
 )
-"""The limit up to which a duration is shown in a unit, with a smaller unit."""
+"""For each limit: the unit for durations below it, and the smaller unit that is added."""
 _LIMITS = [limit for limit, _, _ in _SCALE]
 _LONGEST = (2**63 - 1) // 10**9
 """The maximum of Go's durations in seconds: 292 years."""

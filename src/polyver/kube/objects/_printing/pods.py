@@ -90,7 +90,7 @@ def _holds(pod: Object, condition: str) -> bool:
 
 
 def _stops(container: Object, sidecars: set[str]) -> bool:
-    """Report whether the containers after this one wait for it."""
+    """Report whether the init containers after this one cannot start yet."""
     return not _done(container) and not (
         container.get("name") in sidecars and container.get("started")
     )
@@ -102,7 +102,7 @@ def _done(container: Object) -> bool:
 
 
 def _count_initial(pod: Object, sidecars: set[str], total: int, tally: _Tally) -> bool:
-    """Count init containers up to one that others wait for; return True if there is one."""
+    """Count init containers up to the first that blocks the others; return True if one does."""
     for number, container in enumerate(at(pod, "status.initContainerStatuses") or ()):
         tally.restarted(container)
         if _stops(container, sidecars):

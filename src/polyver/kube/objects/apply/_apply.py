@@ -157,9 +157,9 @@ class _Applying:
         return merged, _without_identity(owners, owner)
 
     def _drops(self, last: OwnedFields, mine: Fields) -> bool:
-        """Report whether a field that was applied last time is not applied now.
+        """Report whether the manager does not apply a field that it applied last time.
 
-        If fields are owned in several versions, only conversions can find that out.
+        If fields are owned in several versions, return True: only conversions can show it.
         """
         version = self._scope.api_version
         if any(each.api_version != version for each in self._owners.values()):
@@ -207,7 +207,7 @@ class _Pruning:
         return self._scope.in_version(value, version, what)
 
     def _with_owned(self, merged: Object, left: Object) -> Object:
-        """Return what is left plus the fields that others own, each in its own version."""
+        """Return `left` with the fields that others own restored, each in its own version."""
         first, rest = self._last.api_version, dict[str, Fields]()
         for each in self._owners.values():
             rest[each.api_version] = union(rest.get(each.api_version, {}), each.fields)

@@ -170,7 +170,7 @@ def capped(owners: Owners) -> Owners:
 
 
 def _bury(owners: Owners, first: ManagerIdentifier, identity: ManagerIdentifier) -> None:
-    """Move the fields of an updater to `ancient-changes`, which starts as the first one's entry."""
+    """Move an updater's fields to `ancient-changes`; `first` becomes this entry if needed."""
     version, fields, time = owners.pop(identity)
     bucket = ManagerIdentifier(ANCIENT, "Update", identity.api_version, "")
     if bucket not in owners:

@@ -61,7 +61,7 @@ def union(one: Fields, other: Fields) -> Fields:
 
 
 def difference(one: Fields, other: Fields) -> Fields:
-    """Return members of the first set that are not in the second; those below its members stay.
+    """Return the members of the first set that are not in the second, even if below its members.
 
     >>> difference({"f:a": {".": {}, "f:b": {}}}, {"f:a": {}})
     {'f:a': {'f:b': {}}}
@@ -138,7 +138,7 @@ def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
 
 
 def member(node: Fields | None) -> Fields:
-    """Return a node as one that belongs to the set."""
+    """Return a node with the mark that it belongs to the set."""
     return {SELF: LEAF, **node} if node and SELF not in node else node or LEAF
 
 

@@ -62,10 +62,10 @@ def _merge_lists(live: list[Any], config: list[Any], schema: ApplySchema) -> lis
 
 
 def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield merged list items: those of the configuration in its order, others where they were.
+    """Yield the items of a merged list: the configuration's in its order, others in place.
 
     Each has its index in the live list, or -1 if it comes from the configuration. An item of both
-    lists is where the configuration has it; live items before the next such item come first.
+    lists has the position of the configuration; live items before the next such item come first.
     """
     ours, known, done = set(config), set(live), set[str]()
     shared = [name for name in reversed(config) if name in known]
@@ -130,7 +130,7 @@ def _remove_items(items: list[Any], fields: Fields, schema: ApplySchema) -> list
 
 
 def named(fields: Fields, schema: ApplySchema | None) -> Fields:
-    """Return a set in which a declared field is a member if anything below it is."""
+    """Return a set that also has each declared field with a member below it."""
     found: Fields = {}
     for element, node in fields.items():
         if not node:

@@ -89,7 +89,7 @@ METADATA = Shape(
 
 @lru_cache(maxsize=1024)
 def type_of(shape: Shape) -> ApplySchema:
-    """Return the schema of an object's shape for server-side apply."""
+    """Return the ApplySchema of an object's shape."""
     return _Reader().whole(shape)
 
 
@@ -103,7 +103,7 @@ class _Reader:
         return self._with_identity(shape, found, loose=shape.preserves)
 
     def read(self, shape: Shape, *, loose: bool = False) -> ApplySchema:
-        """Return the schema of a shape; `loose` if unknown fields are preserved around it."""
+        """Return the ApplySchema of a shape; `loose` if its parent keeps unknown fields."""
         loose = shape.preserves or (loose and not shape.name)
         known = self._read.get((id(shape), loose))
         if known is None:

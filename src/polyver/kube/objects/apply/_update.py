@@ -84,7 +84,7 @@ class Scope:
     """
     subresource: str = ""
     resets: Mapping[str, Fields] = field(default_factory=dict)
-    """By API version: fields that this write cannot change, with everything below them."""
+    """By API version: the fields that this write cannot change, including all fields below."""
     convert: Callable[[Object, str], Object] = _as_it_is
     """Converts an object to another API version."""
 
@@ -98,7 +98,7 @@ class Scope:
 
     @property
     def empty(self) -> Object:
-        """The state that a new object is compared with; built-in kinds start with an empty spec."""
+        """The object that a new object is compared with, so that all its fields count as added."""
         absent = self.shapes[self.api_version].absent
         return {**absent, "apiVersion": self.api_version, "kind": self.kind}
 
@@ -283,10 +283,10 @@ class _Changes:
 
 
 def known_owners(owners: Owners, scope: Scope) -> Owners:
-    """Return the owners in existing versions; fields that have become atomic are owned as a whole.
+    """Return the owners in existing versions; fields that became atomic are owned as a whole.
 
-    For a custom resource, kube-apiserver reports a version that no longer exists as a failed
-    conversion.
+    For a custom resource, raise an error if a version no longer exists: kube-apiserver reports a
+    failed conversion.
     """
     gone = [each for each in owners.values() if each.api_version not in scope.shapes]
     if gone and scope.custom:
@@ -326,9 +326,9 @@ def _within(element: str, schema: ApplySchema) -> ApplySchema | None:
 
 
 def times_kept(old: Object, new: Object) -> Object:
-    """Return an object with the old times if nothing else differs, so that the write is a no-op.
+    """Return an object with the old times of managedFields if nothing else differs.
 
-    Call it with the object that will be stored, after defaults and admission.
+    The write is then a no-op. Call this with the object to store, after defaults and admission.
     """
     before, after = _entries(old), _entries(new)
     if len(before) != len(after) or not all(map(_same_but_time, before, after)):

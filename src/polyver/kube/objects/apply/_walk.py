@@ -39,12 +39,12 @@ def fields_of(value: Object, shape: Shape) -> Fields:
 
 
 def owned(value: Object, schema: ApplySchema) -> Fields:
-    """Return the owned fields like `fields_of`, for a schema that is already read."""
+    """Return the owned fields like `fields_of`, for a schema that was made before."""
     return _owned_map(value, schema)
 
 
 def _owned(value: Any, schema: ApplySchema) -> Fields | None:
-    """Return the owned fields of a value; None if there are none, so that its parent may own it."""
+    """Return the owned fields of a value; None if there are none: then its parent is owned."""
     form = form_of(value, schema) or _form_of_null(schema)
     if form == "map" and not schema.atomic:
         return _owned_map(value or {}, schema) or None
@@ -116,7 +116,7 @@ def _compare(old: Any, new: Any, schema: ApplySchema) -> _Nodes:
 
 
 def _compare_forms(old: Any, new: Any, was: str, became: str, schema: ApplySchema) -> _Nodes:
-    """Compare values of different forms: fields below the old one are removed, the others added."""
+    """Compare values of different types: fields below the old one are removed, new ones added."""
     removed = _below(old, was, schema)
     added = _below(new, became, schema)
     modified = LEAF if removed is None or added is None else None
@@ -190,7 +190,7 @@ def _nodes(*sets: Fields) -> _Nodes:
 
 
 def _whole(value: Any, schema: ApplySchema) -> Fields:
-    """Return a value's node with all fields below it, as for one that is added or removed."""
+    """Return the node of a value with all fields below it, for a value that is added or removed."""
     if type(value) is dict and value and schema.mapping and not schema.atomic:
         return _whole_map(value, schema)
     if type(value) is list and value and schema.associative:

@@ -181,7 +181,7 @@ class _Struct:
         self._retained |= part.retained
 
     def _note_emptiness(self, field: _Field) -> None:
-        """Record if a field is printed although it is not set, or omitted although it is set."""
+        """Record a field that is printed if it is not set, or omitted if it is zero."""
         shape = self._fields[field.name]
         is_struct = shape.type == "object" and shape.values is None
         if field.type.startswith("*"):

@@ -98,7 +98,7 @@ class Checks:
         self._most_items = (schema.get("minItems"), schema.get("maxItems"))
 
     def _read_simple(self) -> tuple[type | None, int]:
-        """Return the Python type whose values need no further check, and their count."""
+        """Return the Python type whose values are all valid, and the count of checks for them."""
         if len(self._types) != 1 or self._alternatives or self._enum:
             return None, 0
         if self._pattern or self._length != (None, None) or self._text_format:
@@ -170,7 +170,7 @@ class Checks:
         return int(right)
 
     def _is_near(self, value: Any, name: str) -> bool:
-        """Report whether a number of the other type is valid: 1 as a number, 1.0 as an integer."""
+        """Report whether a number of another type is accepted: 1 as a number, 1.0 as an integer."""
         if name == "integer":
             return "number" in self._types
         return name == "number" and "integer" in self._types and is_integral(value)
@@ -324,7 +324,7 @@ class Alternatives:
         self._any, self._one, self._all, self._not = any_of, one_of, all_of, none_of
         simple = {option.simple: option.simple_count for option in any_of}
         self._simple = simple if None not in simple and len(simple) == len(any_of) else {}
-        """The counts of the types, if each alternative of anyOf is only a type; else empty."""
+        """If each alternative of anyOf is only a type: the count of checks by type; else empty."""
 
     def run(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
         count = 0

@@ -37,7 +37,7 @@ class _DefaultPosition:
     in_metadata: bool = False
 
     def around(self, value: Any) -> dict[str, Any]:
-        """Return an object with a kind that has the value at this position."""
+        """Return an object with apiVersion and kind that has the value at this position."""
         first, *rest = self.steps
         for step in reversed(rest):
             value = [value] if step is None else {step: value}

@@ -117,7 +117,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """A value before an update, as far as it can be matched, and the values around it."""
+    """The old value that matches a value in an update, if there is one, and its parent."""
 
     value: Any = NEW
     old: Any = NEW

@@ -1,7 +1,7 @@
 """Cache of converted objects, so that an unchanged object is converted once.
 
-kube-apiserver caches, for each version, what lists and watches show; a GET without a
-resourceVersion and a write convert each time.
+As in kube-apiserver, lists and watches use the cache, which has an entry per version. A write, and
+a GET without a resourceVersion, convert each time.
 """
 
 from __future__ import annotations

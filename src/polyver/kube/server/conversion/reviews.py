@@ -87,7 +87,7 @@ class ConversionRequest:
 
     @property
     def source(self) -> str:
-        """The first words of every error of this request."""
+        """The beginning of every error message about this request."""
         return source_of(self.obj)
 
     def converted(self, body: bytes) -> Object:
@@ -184,7 +184,7 @@ _answer = msgspec.json.Decoder(_Answer)
 
 
 def _read(body: bytes) -> tuple[_Answer, str]:
-    """Return an answer and its problem, which is raised only after its kind was checked."""
+    """Return an answer and its problem; the caller raises it after checking the answer's kind."""
     try:
         return _answer.decode(body), ""
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

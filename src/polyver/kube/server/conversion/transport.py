@@ -74,7 +74,7 @@ def _is_port(text: str) -> bool:
 
 
 class _Stopped(Exception):
-    """A call that ended early; `begun` is true if the answer had begun."""
+    """A call that ended early; `begun` is True if a part of the answer was received."""
 
     def __init__(self, text: str, *, begun: bool = False) -> None:
         super().__init__(text)
@@ -92,7 +92,7 @@ class Transport:
         timeout: float,
         timed_out: str = _TIMED_OUT,
     ) -> None:
-        """`timed_out` is the error message if no answer came in time."""
+        """Take `timed_out`, the error message for the case that no answer comes in time."""
         self._address = address
         self._new_context = context
         self._context: ssl.SSLContext | None = None
@@ -213,7 +213,7 @@ class Transport:
 
 
 async def post_with_retries(transport: Transport, body: bytes, *, until: float) -> WebhookResponse:
-    """Post a body, repeat when the webhook asks for a retry, and return the last response."""
+    """Post a body; repeat the request if the webhook requests a retry. Return the last response."""
     answer = await transport.post(body, until=until)
     for _ in range(_MOST_RETRIES):
         if (wait := retry_after(answer)) is None:
@@ -341,7 +341,7 @@ def _malformed(data: bytes, call: _Call) -> _Stopped:
 
 
 def _ended(call: _Call, parser: httptools.HttpResponseParser) -> WebhookResponse:
-    """Return a response that ends with its connection; raise if it must not end so."""
+    """Return a response that ends with its connection; raise if more of it was announced."""
     if not call.has_headers:
         raise _Stopped("unexpected EOF" if call.received else "EOF")
     if "content-length" in call.headers or "transfer-encoding" in call.headers:

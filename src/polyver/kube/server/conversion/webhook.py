@@ -102,7 +102,7 @@ async def _in_turn(obj: Object, work: Callable[[], Object]) -> Object:
 
 
 def _needs_none(obj: Object, api_version: str) -> bool:
-    """Report whether an object is in the version already, or has nothing to convert."""
+    """Report whether an object is in the version already, or has no fields to convert."""
     return obj.get("apiVersion") == api_version or not obj.keys() - {"apiVersion", "kind"}
 
 
@@ -188,7 +188,7 @@ class WebhookConversion:
         return review.converted(answer.body)
 
     async def _post(self, body: bytes) -> WebhookResponse:
-        """Return the response, with retries if the webhook asks for them, until the timeout."""
+        """Return the response, with retries until the timeout if the webhook requests them."""
         if self._service:
             raise no_service(self._address, self._service["name"], self._timeout)
         until = asyncio.get_running_loop().time() + self._timeout

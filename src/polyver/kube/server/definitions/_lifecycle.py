@@ -108,14 +108,14 @@ class Definitions:
         self._server = server
         self._names = NamesInUse()
         self._waiting: set[str] = set()
-        """Definitions that did not get all the names that they want."""
+        """Definitions that did not get all the names that they request."""
         self._served: dict[str, _Served] = {}
         self._following = False
         self._cleaning: dict[str, asyncio.Task[None]] = {}
         self._retired: set[asyncio.Task[None]] = set()
         server.conversions.subscribe(self._converted_otherwise)
         self._emptied: dict[str, int] = {}
-        """For deleted definitions: the revision at which their objects were gone."""
+        """The revision at which all objects of a deleted definition were gone, by its key."""
 
     def load(self) -> None:
         """Serve the definitions that were accepted before the start."""
@@ -162,7 +162,7 @@ class Definitions:
             watch.close()
 
     async def _settle(self, keys: Iterable[str]) -> None:
-        """Decide on the definitions one after the other, then write all decisions at once."""
+        """Update the definitions one after the other, then write all new statuses at once."""
         queue, decided = deque(dict.fromkeys(keys)), dict[str, tuple[StoreEntry, Object]]()
         while queue:
             await asyncio.sleep(0)  # requests are answered in between
@@ -188,7 +188,7 @@ class Definitions:
         await asyncio.gather(*(self._write(entry, new) for entry, new in decided.values()))
 
     def _note(self, key: str, definition: Object) -> list[str]:
-        """Record the names of a definition; if they changed, return others that wait for names."""
+        """Record the names of a definition; if they changed, return those that wait for names."""
         group, status = definition["spec"]["group"], definition["status"]
         changed = self._names.note(key, group, status["acceptedNames"])
         if any(map(_is_refused, status.get("conditions") or ())):
@@ -329,7 +329,7 @@ class Definitions:
                     await asyncio.sleep(_LOOK_AGAIN)
 
     async def _report_condition(self, key: str, condition: Object) -> bool:
-        """Set a condition of a definition; return False if it no longer waits for its objects."""
+        """Set a condition of a definition that waits for its objects to go; else return False."""
         while (entry := self._server.store.get(key)) is not None:
             definition = _decoder.decode(entry.value)
             if not _is_going(definition):
@@ -361,7 +361,7 @@ class Definitions:
         return _DONE
 
     async def _release(self, key: str, last: Object) -> None:
-        """Remove the finalizer, and delete the definition if it was the last one."""
+        """Remove the cleanup finalizer, and delete the definition if no other finalizer is left."""
         while (entry := self._server.store.get(key)) is not None:
             definition = _decoder.decode(entry.value)
             if not _is_going(definition):
@@ -377,7 +377,7 @@ class Definitions:
                 return
 
     async def _sweep(self, entry: StoreEntry) -> None:
-        """Delete objects stored after the cleanup of an earlier definition with this name."""
+        """Delete objects stored after the cleanup of an earlier definition of this name."""
         since = self._emptied.get(entry.key)
         if since is None or entry.created <= since:
             return

@@ -129,7 +129,7 @@ class DroppedVersions:
 
 
 def needed_between(converter: ObjectConverter, staying: Collection[str]) -> Iterator[str]:
-    """Yield a message for each removed version on a conversion path between two that stay."""
+    """Yield a message for each removed version on a conversion path between remaining versions."""
     known = [each for each in converter.versions if each in staying]
     reported = set()
     for source, target in _pairs(known):

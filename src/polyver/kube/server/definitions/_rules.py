@@ -76,9 +76,9 @@ class DefinitionRules(KindRules):
         return warnings_of(obj["spec"], old["spec"] if old else None)
 
     def held(self, obj: Object) -> bool:
-        """Report whether a definition stays; the first DELETE only marks it for deletion.
+        """Report whether a definition must not be deleted yet.
 
-        Its objects are deleted before it.
+        The first DELETE only marks it for deletion, as its objects are deleted first.
         """
         return super().held(obj) or "deletionTimestamp" not in obj["metadata"]
 
@@ -209,9 +209,9 @@ def _check_stored(stored: list[str] | None, versions: Sequence[Object]) -> Itera
 
 
 def _may_have_any_ca(old: Object) -> bool:
-    """Report whether a CA bundle is not checked.
+    """Report whether the CA bundle need not be valid.
 
-    A bad bundle is refused once the kind is established, unless the old one was bad too.
+    A bad bundle is refused once the kind is established, unless the old bundle was bad too.
     """
     if not is_established(old):
         return True

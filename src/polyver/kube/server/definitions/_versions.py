@@ -62,7 +62,7 @@ class DefinitionVersions:
             yield from _check_parts(version, schema, path)
 
     def _has_status(self, name: str) -> bool:
-        """Report whether a version has a status subresource, by the first version of that name."""
+        """Report whether the first version of that name has a status subresource."""
         versions = self.given or ()
         if not any("subresources" in each for each in versions):
             return _has_status(self.shared)

@@ -37,7 +37,7 @@ class _Pool:
     written: Callable[[int], str]
 
     def pick(self, taken: set[str]) -> str | None:
-        """Return a free value from a random start, so that nobody relies on an order."""
+        """Return a free value, at or after a random one, so that nobody relies on an order."""
         start = secrets.randbelow(len(self.numbers))
         for step in range(len(self.numbers)):
             found = self.written(self.numbers[(start + step) % len(self.numbers)])
@@ -64,7 +64,7 @@ class ServiceAddresses:
         return operation in ("CREATE", "UPDATE") and kind.resource == self._kind.resource
 
     async def mutate(self, review: AdmissionRequest) -> None:
-        """Do nothing: the service is validated first."""
+        """Do nothing: addresses are allocated after the service was validated."""
 
     async def validate(self, review: AdmissionRequest) -> None:
         obj = review.object
@@ -129,7 +129,7 @@ class ServiceAddresses:
         return found
 
     def _others(self, review: AdmissionRequest) -> Iterator[Object]:
-        """Yield the specs of the other services."""
+        """Yield the specs of all services except the one under review."""
         own = (review.namespace, review.name)
         for entry in self._server.store.page(f"/{self._kind.group}/{self._kind.plural}/").entries:
             service: Object = msgspec.json.decode(entry.value)

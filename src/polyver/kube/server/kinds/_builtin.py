@@ -31,7 +31,7 @@ class BuiltinRules(KindRules):
 
     @cached_property
     def _first_status(self) -> Object:
-        """The status as answers show it before anybody wrote one."""
+        """The status that a new object shows before any client has written one."""
         empty = decode_typed({}, shape_of(self.kind.group, self.kind.version, self.kind.kind))
         status: Object = empty.value.get("status", {})
         return status

@@ -39,13 +39,13 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def in_structure(cause: Cause, value: object) -> Cause:
-    """Replace the null in a cause by a Go structure as kube-apiserver prints it, in field order."""
+    """Replace the null in a cause by a value as Go prints the structure, in field order."""
     text = encode_json(value).decode()
     return replace(cause, message=cause.message.replace("value: null", f"value: {text}", 1))
 
 
 def missing_field(field: str, value: object) -> Cause:
-    """Return the cause for a reference to something that does not exist."""
+    """Return the cause for a value that refers to something which does not exist."""
     return Cause(field, f"Not found: {encode_json(value).decode()}", "FieldValueNotFound")
 
 
@@ -148,7 +148,7 @@ def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cau
 
 
 def frozen(field: str, new: object, old: object, *, value: object = ...) -> Iterator[Cause]:
-    """Yield a cause if a value changed; it shows `value`, or else the new one."""
+    """Yield a cause if a value changed; the cause shows `value`, or else the new value."""
     if (new or None) != (old or None):
         shown_value = new if value is ... else value
         if isinstance(shown_value, dict):

@@ -115,7 +115,7 @@ def _check_security(path: str, context: Object) -> Iterator[Cause]:
 
 
 def check_images(path: str, containers: list[Object]) -> Iterator[Cause]:
-    """Yield causes for spaces around images; kube-apiserver checks this last, and only in pods."""
+    """Yield causes for white space around images; kube-apiserver checks this last, in pods only."""
     for number, container in enumerate(containers):
         image = container.get("image") or ""
         if image != image.strip():

@@ -156,7 +156,7 @@ def _check_quota(spec: Object) -> Iterator[Cause]:
 
 
 class AccountRules(BuiltinRules):
-    """The rules of ServiceAccounts: only the names of their secrets are kept."""
+    """The rules of ServiceAccounts: of the references to secrets only the names are kept."""
 
     def begin(self, obj: Object) -> None:
         _keep_names(obj)

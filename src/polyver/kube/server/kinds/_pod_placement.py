@@ -156,9 +156,9 @@ def _check_gates(path: str, gates: list[Object]) -> Iterator[Cause]:
 
 
 def check_host_ports(path: str, spec: Object) -> Iterator[Cause]:
-    """Yield a cause for each host port that is not the container port, with hostNetwork.
+    """Yield a cause for each host port that differs from the container port, with hostNetwork.
 
-    In templates the host ports are set later.
+    Host ports that are not set are not checked: in templates they are set later.
     """
     for number, container in enumerate(spec.get("containers") or ()):
         for index, port in enumerate(container.get("ports") or ()):

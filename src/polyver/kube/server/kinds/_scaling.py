@@ -134,7 +134,7 @@ def to_v2(obj: Object) -> Object:
 
 
 def _v2(obj: Object) -> Object:
-    """Keep only the fields that v2 has, because annotations may contain anything."""
+    """Return the object with only the fields of v2, because annotations may contain anything."""
     identity = {key: obj[key] for key in ("apiVersion", "kind", "metadata") if key in obj}
     rest = {key: value for key, value in obj.items() if key not in identity}
     try:
@@ -151,7 +151,7 @@ def _shape() -> Shape:
 
 
 def _own(obj: Object) -> dict[str, str]:
-    """Return the annotations of the user."""
+    """Return the annotations of the user, without those that hold fields of v2."""
     annotations = obj["metadata"].get("annotations") or {}
     return {key: value for key, value in annotations.items() if key not in _ANNOTATIONS}
 
@@ -232,7 +232,7 @@ def _newer(metric: Object, known: Mapping[str, Names]) -> Object:
 
 
 def _kind(source: Object) -> str:
-    """Return the type of a target, which v1 does not state."""
+    """Return the type of a target in v2, which v1 does not state."""
     target = source.get("target", {})
     if "averageUtilization" in target:
         return "Utilization"

@@ -71,7 +71,7 @@ class ServiceRules(BuiltinRules):
 
 
 def _check_all(spec: Object) -> list[Cause]:
-    """Return all problems; with a malformed address only that, as kube-apiserver stops there."""
+    """Return all problems, or only malformed addresses if there are any, as in kube-apiserver."""
     addresses = [] if is_headless(spec) else spec.get("clusterIPs") or []
     wrong = [
         cause
@@ -94,7 +94,7 @@ def _paired(spec: Object, before: Object) -> Object:
 
 
 def _keep_node_ports(spec: Object, before: Object) -> None:
-    """Keep the node port of a port that is replaced without one."""
+    """Copy the node port of an old port to the new port that replaces it, if that has none."""
     if not (needs_node_ports(spec) and needs_node_ports(before)):
         return
     known = {_port_key(each): each.get("nodePort") for each in before.get("ports") or ()}

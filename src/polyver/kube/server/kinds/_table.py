@@ -69,4 +69,4 @@ RULES: Mapping[str, type[BuiltinRules]] = {
     "storageclasses.storage.k8s.io": StorageClassRules,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": WebhookRules,
 }
-"""Other kinds only have defaults, and no checks."""
+"""The rules of kinds that are checked; other kinds have only defaults."""

@@ -72,7 +72,7 @@ class AdmissionWebhook:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A condition that was stored before conditions were checked."""
+    """A condition that cannot be compiled; it was stored before conditions were checked."""
 
     text: str
 

@@ -93,7 +93,7 @@ class Webhooks:
 
     @property
     def idle(self) -> bool:
-        """True if there are certainly no webhooks, as far as is known without waiting."""
+        """True if no webhook is configured; False while that is not known."""
         return not self._configurations.stale and not self._configurations.found
 
     async def any(self) -> bool:
@@ -287,7 +287,7 @@ class Webhooks:
         return None
 
     def _equivalents(self, resource: ServedResource) -> Sequence[ServedResource]:
-        """Return the same resource in other versions, or in another group."""
+        """Return the other resources, by version or group, that have the same stored objects."""
         return [
             each
             for each in self._catalogue
@@ -329,7 +329,7 @@ def _unshown(problem: ApiError) -> ApiError:
 
 
 def _unshown_twice(problem: ApiError) -> ApiError:
-    """Return the same error for mutating webhooks, for which kube-apiserver wraps it twice."""
+    """Return the error of `_unshown`, wrapped twice as in kube-apiserver for mutating webhooks."""
     return internal(internal(problem.message).message)
 
 

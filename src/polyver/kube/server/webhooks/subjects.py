@@ -92,17 +92,17 @@ class VersionedAttributes:
 
     @property
     def current(self) -> Object | None:
-        """The new object as it is now, in the version in which it was changed last."""
+        """The new object, in the version in which a webhook changed it last."""
         kind = self._changed_in or self._subject.kind
         return self._shown[kind.api_version].object
 
     def change(self, kind: ResourceKind, obj: Object) -> None:
-        """Replace the object that was shown in a version."""
+        """Replace the new object by the one that a webhook returned in a version."""
         self._shown = {kind.api_version: VersionedObjects(obj, self._shown[kind.api_version].old)}
         self._changed_in = kind
 
     async def settle(self) -> None:
-        """Convert an object that was changed in another version back to that of the request."""
+        """Convert the new object back to the version of the request, if it changed in another."""
         kind, subject = self._changed_in, self._subject
         if kind is None:
             return
