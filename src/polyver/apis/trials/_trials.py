@@ -81,7 +81,7 @@ class ConversionCache:
         self._known: dict[tuple[str, ...], Object] = {}
 
     def after(self, *way: str) -> Object:
-        """Return the object after a path of versions, the first of which is its own."""
+        """Return the object converted to each version of `way` in turn, from its own version on."""
         if len(way) == 1:
             return self.obj
         if way not in self._known:

@@ -16,7 +16,7 @@ __all__ = ["BuiltinRules"]
 
 
 class BuiltinRules(KindRules):
-    """Sets defaults on every write; subclasses prepare and check more."""
+    """Sets defaults on every write, and the status of new objects; subclasses check more."""
 
     status_keeps: tuple[str, ...] | None = ()
 

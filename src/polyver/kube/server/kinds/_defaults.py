@@ -147,7 +147,7 @@ def _pod(pod: Object) -> Object:
 
 
 def _of_pod(container: Object, spec: Object) -> Object:
-    """Copy limits to requests, and container ports to host ports in the host's network."""
+    """Return a container whose requests default to its limits; also set ports for `hostNetwork`."""
     changed = dict(container)
     resources = container.get("resources") or {}
     if limits := resources.get("limits"):
