@@ -14,6 +14,7 @@ from polyver.client.types import (
     PodClient,
     Propagation,
     WatchEvent,
+    precondition,
     preferred,
 )
 
@@ -38,6 +39,7 @@ __all__ = [
     "WatchEvent",
     "chance",
     "find",
+    "precondition",
     "preferred",
     "sleep",
     "timestamp",

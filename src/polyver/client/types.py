@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from polyver.core.plain import Object
+from polyver.core.plain import Object, ReadOnlyObject
 from polyver.kube.objects.kinds import ResourceKind
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "PodClient",
     "Propagation",
     "WatchEvent",
+    "precondition",
     "preferred",
 ]
 
@@ -95,6 +96,11 @@ class Discovery:
             (each for each in self.kinds if (each.api_version, each.kind) == (api_version, kind)),
             None,
         )
+
+
+def precondition(obj: ReadOnlyObject) -> Object:
+    """Return the metadata that limits a patch to this object in the state that was read."""
+    return {name: obj["metadata"][name] for name in ("uid", "resourceVersion")}
 
 
 def preferred(kinds: Iterable[ResourceKind], *, verbs: Sequence[str] = ()) -> list[ResourceKind]:

@@ -6,7 +6,7 @@ finalizer that somebody else adds or removes at the same moment is not lost.
 
 from __future__ import annotations
 
-from polyver.client import Client, GroupVersionResource
+from polyver.client import Client, GroupVersionResource, precondition
 from polyver.core.plain import Object, ReadOnlyObject
 
 __all__ = [
@@ -70,11 +70,10 @@ async def _write(
     manager: str,
 ) -> Object:
     metadata = obj["metadata"]
-    precondition = {name: metadata[name] for name in ("uid", "resourceVersion")}
     return await client.patch(
         resource,
         metadata["name"],
         metadata.get("namespace", ""),
-        change={"metadata": {**precondition, "finalizers": finalizers}},
+        change={"metadata": {**precondition(obj), "finalizers": finalizers}},
         manager=manager,
     )

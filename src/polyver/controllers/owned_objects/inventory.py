@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from polyver.client import Client, Discovery, GroupVersionResource, find, preferred
+from polyver.client import Client, Discovery, GroupVersionResource, find, precondition, preferred
 from polyver.core.plain import Object
 from polyver.kube.objects import digest, encode_json
 from polyver.kube.objects.status import ApiError
@@ -139,12 +139,11 @@ class Inventory:
             change["finalizers"] = finalizers
         if not change:
             return owner
-        very = {name: metadata[name] for name in ("uid", "resourceVersion")}
         made = await self._client.patch(
             self._resource,
             metadata["name"],
             metadata.get("namespace", ""),
-            change={"metadata": {**very, **change}},
+            change={"metadata": {**precondition(owner), **change}},
             manager=self._manager,
         )
         return {**owner, "metadata": made["metadata"]}

@@ -35,6 +35,9 @@ NO_NODES = "polyver up does not run pods: this needs a cluster with nodes"
 class NoNodes(PolyverError):
     """A feature that needs a cluster with nodes."""
 
+    def __init__(self) -> None:
+        super().__init__("commands in pods and logs are not available", hint=NO_NODES)
+
 
 Send = Callable[[Coroutine[Any, Any, Any]], "Future[Any]"]
 """Schedules a coroutine in the event loop of the client."""
@@ -62,7 +65,7 @@ def _on_pods(
     @wraps(method)
     async def call(self: RemoteClient, /, *arguments: P.args, **options: P.kwargs) -> T:
         if not isinstance(self.client, PodClient):
-            raise NoNodes("commands in pods and logs are not available", hint=NO_NODES)
+            raise NoNodes
         return await remote(self, *arguments, **options)
 
     return call

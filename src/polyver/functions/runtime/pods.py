@@ -51,5 +51,5 @@ async def logs_of(
 
 def _pods(ctx: AsyncContext) -> PodClient:
     if not isinstance(ctx.client, PodClient):
-        raise NoNodes("commands in pods and logs are not available", hint=NO_NODES)
+        raise NoNodes
     return ctx.client

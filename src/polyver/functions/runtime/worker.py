@@ -20,7 +20,7 @@ from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions.registering import Function
 from polyver.functions.runtime.calls import FunctionCallFailed, ThreadCall, output_of
-from polyver.functions.runtime.clients import NO_NODES, NoNodes
+from polyver.functions.runtime.clients import NoNodes
 from polyver.functions.runtime.context import FunctionContext, FunctionLog
 from polyver.functions.runtime.messages import (
     LARGEST_LINE,
@@ -186,7 +186,7 @@ class _NoPods(_WorkerClient):
     """A client for a server that runs no pods."""
 
     async def execute(self, *_: Any, **__: Any) -> Executed:
-        raise NoNodes("commands in pods and logs are not available", hint=NO_NODES)
+        raise NoNodes
 
     async def logs(self, *_: Any, **__: Any) -> bytes:
-        raise NoNodes("commands in pods and logs are not available", hint=NO_NODES)
+        raise NoNodes

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from polyver.capability import Refusal
-from polyver.client import Backoff, Client, Clock, GroupVersionResource, chance, find
+from polyver.client import Backoff, Client, Clock, GroupVersionResource, chance, find, precondition
 from polyver.compositions.controllers.composites._apply import (
     MANAGER,
     CompositeApplier,
@@ -488,8 +488,7 @@ class Composer:
         change = references_patch(work.composite, composition, revision)
         if change:
             # With the resourceVersion: the user may have chosen another one meanwhile.
-            very = {name: work.found["metadata"][name] for name in ("uid", "resourceVersion")}
-            await self._patch(work, {**change, "metadata": very})
+            await self._patch(work, {**change, "metadata": precondition(work.found)})
 
     async def _patch(self, work: Work, change: dict[str, Any]) -> None:
         key = work.key

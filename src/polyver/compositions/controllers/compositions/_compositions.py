@@ -10,7 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.client import Change, Client, Clock, GroupVersionResource, SystemClock, find
+from polyver.client import (
+    Change,
+    Client,
+    Clock,
+    GroupVersionResource,
+    SystemClock,
+    find,
+    precondition,
+)
 from polyver.client.field_managers import POLYVER
 from polyver.compositions.controllers.compositions._snapshot import (
     COMPOSITION_REVISIONS,
@@ -152,8 +160,7 @@ class CompositionController(Controller[str]):
     async def _change(self, obj: Object, change: Object) -> None:
         metadata = obj["metadata"]
         # With the resourceVersion: a decision on an old state is made again.
-        known = {name: metadata[name] for name in ("uid", "resourceVersion")}
-        change = {**change, "metadata": {**change.get("metadata", {}), **known}}
+        change = {**change, "metadata": {**change.get("metadata", {}), **precondition(obj)}}
         await self._client.patch(
             COMPOSITION_REVISIONS, metadata["name"], change=change, manager=POLYVER
         )

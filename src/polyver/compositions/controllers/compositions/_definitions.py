@@ -19,6 +19,7 @@ from polyver.client import (
     GroupVersionResource,
     SystemClock,
     find,
+    precondition,
     timestamp,
 )
 from polyver.compositions._function_references import mapping
@@ -167,11 +168,10 @@ class CompositeDefinitionController(Controller[str]):
             return crd, refusals
         dropped = no_longer_defined(obj, crd)
         stored = [each for each in crd["status"]["storedVersions"] if each not in dropped]
-        known = {name: crd["metadata"][name] for name in ("uid", "resourceVersion")}
         return await self._client.patch(
             CRDS,
             crd["metadata"]["name"],
-            change={"metadata": known, "status": {"storedVersions": stored}},
+            change={"metadata": precondition(crd), "status": {"storedVersions": stored}},
             subresource="status",
             manager=APPLIER,
         ), []
@@ -185,8 +185,7 @@ class CompositeDefinitionController(Controller[str]):
         change = conversion_change(obj, crd)
         if change is None or await self._is_converted(crd["metadata"]["name"]):
             return crd
-        known = {name: crd["metadata"][name] for name in ("uid", "resourceVersion")}
-        change = {**change, "metadata": known}
+        change = {**change, "metadata": precondition(crd)}
         return await self._client.patch(
             CRDS, crd["metadata"]["name"], change=change, manager=APPLIER
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.client import Change, Client, Clock, SystemClock, find, timestamp
+from polyver.client import Change, Client, Clock, SystemClock, find, precondition, timestamp
 from polyver.client.field_managers import POLYVER
 from polyver.compositions.controllers.packages._dependents import Dependents, NoDependents
 from polyver.compositions.controllers.packages._digests import (
@@ -202,8 +202,7 @@ class FunctionController(Controller[str]):
     async def _change(self, obj: Object, change: Object) -> Object:
         metadata = obj["metadata"]
         # With the resourceVersion: a decision on an old state is made again.
-        known = {name: metadata[name] for name in ("uid", "resourceVersion")}
-        change = {**change, "metadata": {**change.get("metadata", {}), **known}}
+        change = {**change, "metadata": {**change.get("metadata", {}), **precondition(obj)}}
         return await self._client.patch(
             FUNCTION_REVISIONS, metadata["name"], change=change, manager=POLYVER
         )
