@@ -1,4 +1,4 @@
-"""The request pipeline, which all kinds and all clients use."""
+"""The request pipeline, which all kinds and all clients use, and its background work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 
 from polyver.kube.http.http import read_duration
-from polyver.kube.http.off_loop import off_loop
+from polyver.kube.http.worker_threads import off_loop
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, bad_request, internal, not_allowed, not_found
@@ -17,23 +17,27 @@ from polyver.kube.server.accounts import Accounts
 from polyver.kube.server.admission import AdmissionChain
 from polyver.kube.server.answers import as_unreadable, data_answer, status_answer
 from polyver.kube.server.call import Call, ServerContext
-from polyver.kube.server.compaction import compact_regularly
 from polyver.kube.server.conversion import unreadable, unreadable_update
 from polyver.kube.server.definitions import Definitions, DroppedVersions
 from polyver.kube.server.delete import delete_collection, delete_object
 from polyver.kube.server.documents import ApiDocuments, unknown_path
-from polyver.kube.server.http import HttpRequest, HttpResponse
+from polyver.kube.server.http import (
+    ApiPath,
+    HttpRequest,
+    HttpResponse,
+    choose_form,
+    error_form,
+    parse_api_path,
+    verb_of,
+)
 from polyver.kube.server.identity import AuthorizationAttributes, may, refusal
 from polyver.kube.server.kinds import addresses, builtin_resources, lifecycle
-from polyver.kube.server.media import choose_form, error_form
 from polyver.kube.server.options import ListOptions, Query
-from polyver.kube.server.paths import ApiPath, parse_api_path, verb_of
 from polyver.kube.server.read import find, get_object, list_objects
 from polyver.kube.server.registrations import Registrations
 from polyver.kube.server.resource import EntryNotConverted, ResourceCatalogue, ServedResource
 from polyver.kube.server.reviews import review
-from polyver.kube.server.rules import ObjectView
-from polyver.kube.server.subresources import StatusView, WholeObjectView
+from polyver.kube.server.rules import ObjectView, StatusView, WholeObjectView
 from polyver.kube.server.watch import watch_objects
 from polyver.kube.server.write import create_object, patch_object, update_object
 from polyver.kube.store import Store, StoreClosed, StoreFailed
@@ -104,7 +108,7 @@ class ApiServer:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._definitions.run())
                 group.create_task(self._registrations.run())
-                group.create_task(compact_regularly(self.server.store))
+                group.create_task(_compact_regularly(self.server.store))
         except* Exception as errors:
             self.problem = (
                 f"changes of definitions are no longer processed: {errors.exceptions[0]!r}"
@@ -325,3 +329,25 @@ _VERBS: Mapping[str, Callable[[Call], Awaitable[HttpResponse]]] = {
     "update": _update,
     "watch": _watch,
 }
+
+
+_EVERY = 300.0
+
+
+async def _compact_regularly(store: Store, *, every: float = _EVERY) -> None:
+    """Compact the store at each interval, up to the revision at the previous interval.
+
+    A watch or a paged list can therefore continue for at least one interval after its start.
+    """
+    before = store.revision
+    while True:
+        await asyncio.sleep(every)
+        now = store.revision
+        try:
+            if before > store.compacted:
+                await store.compact(before)
+        except StoreClosed:
+            return
+        except StoreFailed:
+            continue  # the disk failed; the next interval tries again
+        before = now

@@ -25,9 +25,9 @@ from polyver.kube.objects.typed_bodies import (
     what_is,
 )
 from polyver.kube.server.call import Call
-from polyver.kube.server.media import PROTOBUF, YAML, body_type
+from polyver.kube.server.http import PROTOBUF, YAML, body_type
 from polyver.kube.server.options import DeleteOptions
-from polyver.kube.server.subresources import SCALE
+from polyver.kube.server.rules import SCALE
 
 __all__ = ["conform", "judge", "read_delete_options", "read_object"]
 

@@ -21,8 +21,7 @@ from polyver.kube.server.discovery import (
     etag,
     version_info,
 )
-from polyver.kube.server.http import HttpRequest, HttpResponse
-from polyver.kube.server.media import JSON, PLAIN, YAML, choose_form
+from polyver.kube.server.http import JSON, PLAIN, YAML, HttpRequest, HttpResponse, choose_form
 from polyver.kube.server.openapi import CustomSchema, OpenApi
 from polyver.kube.server.options import Query
 from polyver.kube.server.resource import ResourceCatalogue

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from polyver.kube.http.histograms import Times
 from polyver.kube.http.watchdog import LAG, LAG_TEXT, lags
-from polyver.kube.server.http import HttpResponse
-from polyver.kube.server.paths import parse_api_path, verb_of
+from polyver.kube.server.http import HttpResponse, parse_api_path, verb_of
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector

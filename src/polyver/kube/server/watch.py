@@ -8,22 +8,20 @@ from dataclasses import replace
 from functools import lru_cache
 
 from polyver.core.plain import Object
-from polyver.kube.http.off_loop import Turns
+from polyver.kube.http.worker_threads import Turns
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.status import expired
 from polyver.kube.server.answers import table_of
 from polyver.kube.server.call import Call
-from polyver.kube.server.http import HttpResponse
-from polyver.kube.server.media import ResponseFormat
+from polyver.kube.server.http import HttpResponse, ResponseFormat
 from polyver.kube.server.options import ListOptions, read_revision
-from polyver.kube.server.read import too_large_revision
+from polyver.kube.server.read import Selection, read_selection, too_large_revision
 from polyver.kube.server.resource import (
     EntryNotConverted,
     ServedResource,
     metadata_alone,
     rewritten,
 )
-from polyver.kube.server.selection import Selection, read_selection
 from polyver.kube.store import Compacted, Lagging, StoreClosed, StoreEntry, StoreEvent, StoreWatch
 
 __all__ = ["watch_objects"]

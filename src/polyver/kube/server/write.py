@@ -28,8 +28,7 @@ from polyver.kube.server.managed_fields import own, set_entries, times_kept
 from polyver.kube.server.options import WriteOptions, parse_revision
 from polyver.kube.server.patch import APPLY, applied_to, patch_type, patched, read_config
 from polyver.kube.server.resource import encode_sorted, rewritten
-from polyver.kube.server.rules import ObjectView
-from polyver.kube.server.subresources import ScaleView, WholeObjectView
+from polyver.kube.server.rules import ObjectView, ScaleView, WholeObjectView
 from polyver.kube.server.webhook_admission import (
     PendingUpdate,
     mutate_create,
