@@ -153,11 +153,7 @@ class ApiServer:
             raise not_allowed()
         _authorize(request, api_path, verb)
         resource = self.catalogue.get(api_path.group, api_path.version, api_path.resource)
-        if (
-            resource is None
-            or not _fits(resource, api_path)
-            or not _check_method(resource, api_path, verb)
-        ):
+        if resource is None or not _has_path(resource, api_path, verb):
             return unknown_path(builtin=self.catalogue.is_builtin(api_path.group))
         accept = request.headers.get("accept", "")
         form = choose_form(accept, custom=resource.kind.custom)
@@ -165,21 +161,18 @@ class ApiServer:
         if resource.warning:
             call.warn(resource.warning)
         try:
-            return await self._perform_in_time(call, verb)
-        except EntryNotConverted as error:
-            return _refused(call, _unconverted(call, verb, error))
-        except ApiError as error:
-            return _refused(call, error)
-
-    async def _perform_in_time(self, call: Call, verb: str) -> HttpResponse:
-        timeout = _request_timeout(call.query, verb)
-        try:
+            timeout = _request_timeout(query, verb)
             if timeout is None:
                 return await self._perform(call, verb)
             async with asyncio.timeout(timeout):
                 return await self._perform(call, verb)
         except TimeoutError:
             return _out_of_time()
+        except EntryNotConverted as error:
+            problem = _unconverted(call, verb, error)
+        except ApiError as error:
+            problem = error
+        return _refused(call, problem)
 
     async def _perform(self, call: Call, verb: str) -> HttpResponse:
         if call.resource.review:
@@ -240,33 +233,28 @@ def _authorize(request: HttpRequest, api_path: ApiPath, verb: str) -> None:
         raise refusal(request.user, wanted)
 
 
-def _fits(resource: ServedResource, api_path: ApiPath) -> bool:
-    """Report whether the resource has this path, by its scope and its subresources."""
+def _has_path(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
+    """Report whether the resource has this path; raise an error for an unsupported verb."""
+    # The path must match the scope and the subresources of the kind.
     kind = resource.kind
     if api_path.rest or (api_path.namespace and not kind.namespaced):
         return False
-    if kind.namespaced and not api_path.namespace and api_path.name:
+    no_namespace = kind.namespaced and not api_path.namespace
+    if (no_namespace and api_path.name) or (api_path.old_watch and kind.custom):
         return False
-    if api_path.old_watch and kind.custom:
+    part = kind.subresource(api_path.subresource)
+    if api_path.subresource and not kind.custom and part is None:
         return False
-    if api_path.subresource and not kind.custom:
-        return kind.subresource(api_path.subresource) is not None
-    return True
-
-
-def _check_method(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
-    """Report whether the path exists for a verb; raise an error for an unsupported verb."""
-    kind = resource.kind
+    # The kind must support the verb there.
     if api_path.old_watch and verb != "watch":
         raise not_allowed()
-    if kind.namespaced and not api_path.namespace and verb not in ("list", "watch"):
+    if no_namespace and verb not in ("list", "watch"):
         if kind.custom:
             return False
         raise not_allowed()
     if kind.custom:
         _check_custom(kind, api_path, verb)
         return True
-    part = kind.subresource(api_path.subresource)
     named = {"create": part is not None, "update": True, "patch": True}.get(
         verb, bool(api_path.name)
     )

@@ -135,7 +135,8 @@ async def list_objects(call: Call, options: ListOptions) -> HttpResponse:
     found, page = await _collect(call, selection, cut, limit)
     metadata: Object = {"resourceVersion": str(page.revision)}
     if page.remaining:
-        metadata["continue"] = _token(call, page.revision, found[-1].key)
+        start = found[-1].key.removeprefix(call.resource.range(call.api_path.namespace))
+        metadata["continue"] = _encode_token(page.revision, start)
         if selection.everything:
             metadata["remainingItemCount"] = page.remaining
     elif call.resource.kind.custom and not call.form.kind:
@@ -198,21 +199,17 @@ def _start(call: Call, options: ListOptions) -> _Cut:
         if options.revision not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
         return _continued(call, options.continued)
-    revision = _list_revision(options.revision)
+    try:
+        revision = parse_revision(options.revision) if options.revision else 0
+    except ValueError as error:
+        problem = f'resourceVersion: Invalid value: "{options.revision}": {error}'
+        raise bad_request(f"invalid resource version: {problem}") from None
     if revision:
         refuse_future(call, revision)
     if options.match == "Exact" or (options.limit and revision and not options.match):
         _refuse_compacted(call, revision)
         return _Cut(revision)
     return _Cut()
-
-
-def _list_revision(text: str) -> int:
-    try:
-        return parse_revision(text) if text else 0
-    except ValueError as error:
-        problem = f'resourceVersion: Invalid value: "{text}": {error}'
-        raise bad_request(f"invalid resource version: {problem}") from None
 
 
 def _continued(call: Call, text: str) -> _Cut:
@@ -242,10 +239,6 @@ def _expired_token(fresh: str) -> ApiError:
 class _Token:
     revision: int
     start: str
-
-
-def _token(call: Call, revision: int, key: str) -> str:
-    return _encode_token(revision, key.removeprefix(call.resource.range(call.api_path.namespace)))
 
 
 def _encode_token(revision: int, start: str) -> str:

@@ -248,20 +248,17 @@ class Cache:
 
     async def _call(self, key: Key, obj: Object, api_version: str) -> bytes:
         converted = encode_json(await self._conversion.convert(obj, api_version))
-        self._keep(key, converted)
+        self._kept[key] = converted
+        self._size += len(converted)
+        while self._size > self._most:
+            _, dropped = self._kept.popitem(last=False)
+            self._size -= len(dropped)
         return converted
 
     def _finished(self, key: Key, task: asyncio.Task[bytes]) -> None:
         del self._running[key]
         if not task.cancelled():
             task.exception()  # raised to the callers that waited, if any did
-
-    def _keep(self, key: Key, converted: bytes) -> None:
-        self._kept[key] = converted
-        self._size += len(converted)
-        while self._size > self._most:
-            _, dropped = self._kept.popitem(last=False)
-            self._size -= len(dropped)
 
     async def close(self) -> None:
         """Cancel running conversions and clear the cache."""
