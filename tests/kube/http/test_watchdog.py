@@ -10,8 +10,8 @@ import pytest
 
 from polyver.kube.http.http import Receive, Scope, Send
 from polyver.kube.http.listener import bind, serving
-from polyver.kube.http.off_loop import off_loop
 from polyver.kube.http.watchdog import Watchdog, watchdog
+from polyver.kube.http.worker_threads import off_loop
 
 HANGS = 120.0
 

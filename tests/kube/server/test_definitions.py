@@ -21,7 +21,7 @@ from polyver.kube.server.admission import AdmissionRequest
 from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
 from polyver.kube.server.definitions import _lifecycle
-from polyver.kube.server.definitions._names import NamesInUse, accepted
+from polyver.kube.server.definitions._acceptance import NamesInUse, accepted
 from polyver.kube.server.http import HttpRequest
 from polyver.kube.server.identity import ADMIN
 from polyver.kube.store import MemoryStore, SqliteStore, Store

@@ -15,7 +15,7 @@ from polyver.kube.objects.builtin import builtin_kinds, shape_of
 from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
 from polyver.kube.server.http import HttpRequest, User
-from polyver.kube.server.kinds._apply_defaults import defaults_of
+from polyver.kube.server.kinds._builtin import defaults_of
 from polyver.kube.store import MemoryStore
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_builtins.json").read_text())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.typed_bodies import decode_typed
-from polyver.kube.server.kinds._apply_defaults import defaults_of
+from polyver.kube.server.kinds._builtin import defaults_of
 from polyver.kube.server.kinds._scaling import to_v1, to_v2
 
 SHAPE = shape_of("autoscaling", "v2", "HorizontalPodAutoscaler")

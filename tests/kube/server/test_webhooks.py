@@ -32,9 +32,8 @@ from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.conversion.reviews import WebhookCallFailed
 from polyver.kube.server.identity import CONTROLLERS
-from polyver.kube.server.webhooks.match import RuleWithOperations
-from polyver.kube.server.webhooks.patches import read_patch
-from polyver.kube.server.webhooks.reviews import denied, read_verdict
+from polyver.kube.server.webhooks.configuration import RuleWithOperations
+from polyver.kube.server.webhooks.reviews import denied, read_patch, read_verdict
 from polyver.kube.store import StoreWrite
 
 GROUP = "admissionregistration.k8s.io"

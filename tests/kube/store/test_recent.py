@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyver.kube.store import StoreEntry
-from polyver.kube.store._recent import Recent
+from polyver.kube.store.sqlite import Recent
 
 
 def test_what_nobody_asked_for_is_forgotten_first() -> None:

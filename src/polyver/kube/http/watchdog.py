@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from polyver.kube.http.histograms import Times
 from polyver.kube.http.logs import Log
-from polyver.kube.http.off_loop import end_workers, running_off_loop
+from polyver.kube.http.worker_threads import end_workers, running_off_loop
 
 __all__ = ["LAG", "LAG_TEXT", "Watchdog", "lags", "watchdog", "watched"]
 

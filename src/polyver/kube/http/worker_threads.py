@@ -1,15 +1,34 @@
-"""A pool of daemon threads for work that may take any time."""
+"""Worker threads: a pool of daemon threads, and work that runs off the event loop.
+
+`DaemonThreadPool` is for work that may take any time. `off_loop` is for work whose cost depends on
+its input, so that the event loop continues. Python code in a worker thread shares the interpreter
+lock with the event loop. Both make progress, and the event loop waits up to one switch interval for
+its turn. Therefore the interval is shortened here, and few threads work at a time. A worker that
+exceeds its time is stopped by an exception in its thread, so that it does not use the lock for a
+result that nobody needs.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import queue
+import sys
 import threading
+import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
-__all__ = ["DaemonThreadPool"]
+__all__ = [
+    "MOST_SECONDS",
+    "DaemonThreadPool",
+    "Turns",
+    "end_workers",
+    "off_loop",
+    "running_off_loop",
+]
 
 T = TypeVar("T")
 _Jobs = queue.SimpleQueue[Callable[[], None]]
@@ -146,3 +165,161 @@ def _as_exception(error: BaseException) -> BaseException:
     wrapped = RuntimeError(f"{type(error).__name__} was raised")
     wrapped.__cause__ = error
     return wrapped
+
+
+MOST_SECONDS = 60.0
+"""The timeout of kube-apiserver for a request without a timeout of its own."""
+_THREADS = 4
+_SWITCH_INTERVAL = 0.001
+_TURN = 0.005
+
+_NEVER = 2**30
+_LONGEST_PAUSE = 60.0
+_STEPS_END = 1.0
+
+
+class _Collector:
+    """Keeps the garbage collector away from old objects during large work.
+
+    A full collection visits every object while it holds the interpreter lock. With the millions of
+    objects that a large request is decoded into, each collection stops the server for half a
+    second. Most of these objects are freed without the collector when the work is done.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs = 0
+        self._since = 0.0
+        self._threshold = 0
+        """The threshold of the oldest generation before the pause."""
+
+    def pause(self) -> None:
+        with self._lock:
+            self._jobs += 1
+            young, middle, old = gc.get_threshold()
+            if self._jobs == 1 and old != _NEVER:
+                self._threshold = old
+                gc.set_threshold(young, middle, _NEVER)
+                self._since = time.monotonic()
+
+    def end_pause(self) -> None:
+        with self._lock:
+            self._jobs -= 1
+        # Resume later: the next step of the same request still uses the same objects.
+        asyncio.get_running_loop().call_later(_STEPS_END, self.go_on)
+
+    def go_on(self) -> None:
+        """End the pause if no work runs, or if it has lasted too long."""
+        with self._lock:
+            if self._jobs and time.monotonic() - self._since < _LONGEST_PAUSE:
+                return
+            young, middle, old = gc.get_threshold()
+            if old == _NEVER:
+                gc.set_threshold(young, middle, self._threshold)
+
+
+_collector = _Collector()
+_running: dict[int, str] = {}
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, DaemonThreadPool] = WeakKeyDictionary()
+
+
+async def off_loop(work: Callable[[], T], *, seconds: float = MOST_SECONDS) -> T:
+    """Run work in a worker thread and return its result; raise `TimeoutError` if it takes too long.
+
+    The work must not touch data that the event loop may change meanwhile.
+    """
+    task = asyncio.current_task()
+    job = _Job(work, task.get_name() if task is not None else "")
+    _collector.pause()
+    try:
+        async with asyncio.timeout(seconds):
+            return await _pool().run(job)
+    finally:
+        job.stop()
+        _collector.end_pause()
+
+
+def running_off_loop() -> list[str]:
+    """Return the names of the tasks whose work runs in worker threads."""
+    return list(_running.values())
+
+
+def _pool() -> DaemonThreadPool:
+    loop = asyncio.get_running_loop()
+    found = _pools.get(loop)
+    if found is None:
+        found = _pools[loop] = DaemonThreadPool(_THREADS)
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL))
+    return found
+
+
+def end_workers() -> None:
+    """End the worker threads of the running event loop; new work would start new ones."""
+    if (pool := _pools.pop(asyncio.get_running_loop(), None)) is not None:
+        pool.close()
+    _collector.go_on()
+
+
+class _Stopped(BaseException):
+    """Raised in a worker thread whose result is no longer needed."""
+
+
+class _Job(Generic[T]):
+    """Work that another thread can stop."""
+
+    def __init__(self, work: Callable[[], T], name: str) -> None:
+        self._work = work
+        self._name = name
+        self._lock = threading.Lock()
+        self._thread = 0
+        self._over = False
+
+    def __call__(self) -> T:
+        with self._lock:
+            if self._over:
+                raise _Stopped
+            self._thread = threading.get_ident()
+            _running[self._thread] = self._name
+        try:
+            return self._work()
+        finally:
+            with self._lock:
+                self._over = True
+                _running.pop(self._thread, None)
+            _deliver()
+
+    def stop(self) -> None:
+        """Stop the work if it still runs."""
+        with self._lock:
+            over, self._over = self._over, True
+            if not over and self._thread:
+                _raise_in(self._thread)
+
+
+def _deliver() -> None:
+    """Do nothing; the call gives the interpreter a chance to raise a pending exception."""
+
+
+def _raise_in(thread: int) -> None:
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Stopped))
+
+
+class Turns:
+    """Yields to other tasks in a long loop on the event loop."""
+
+    __slots__ = ("_end",)
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + _TURN
+
+    @property
+    def over(self) -> bool:
+        """True if it is time to call `next`."""
+        return time.monotonic() > self._end
+
+    async def next(self) -> None:
+        """Let other tasks run first."""
+        await asyncio.sleep(0)
+        self._end = time.monotonic() + _TURN

@@ -36,8 +36,7 @@ from polyver.kube.server.identity import (
 from polyver.kube.server.managed_fields import own
 from polyver.kube.server.options import WriteOptions
 from polyver.kube.server.resource import ServedResource
-from polyver.kube.server.rules import KindRules
-from polyver.kube.server.subresources import WholeObjectView
+from polyver.kube.server.rules import KindRules, WholeObjectView
 from polyver.kube.server.tokens import BadToken, ClaimReference, Claims, PrivateClaims, TokenSigner
 from polyver.kube.server.webhook_admission import mutate_create, subject_of, validate
 from polyver.kube.server.write import match_namespace

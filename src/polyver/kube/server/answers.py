@@ -25,8 +25,7 @@ from polyver.kube.objects.tables import (
 )
 from polyver.kube.server.call import Call
 from polyver.kube.server.conversion import UnreadableObject, unreadable_list
-from polyver.kube.server.http import HttpResponse
-from polyver.kube.server.media import JSON, YAML, ResponseFormat
+from polyver.kube.server.http import JSON, YAML, HttpResponse, ResponseFormat
 from polyver.kube.server.resource import (
     EntryNotConverted,
     ServedResource,

@@ -1,4 +1,4 @@
-"""The request pipeline, which all kinds and all clients use."""
+"""The request pipeline, which all kinds and all clients use, and its background work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 
 from polyver.kube.http.http import read_duration
-from polyver.kube.http.off_loop import off_loop
+from polyver.kube.http.worker_threads import off_loop
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, bad_request, internal, not_allowed, not_found
@@ -17,23 +17,27 @@ from polyver.kube.server.accounts import Accounts
 from polyver.kube.server.admission import AdmissionChain
 from polyver.kube.server.answers import as_unreadable, data_answer, status_answer
 from polyver.kube.server.call import Call, ServerContext
-from polyver.kube.server.compaction import compact_regularly
 from polyver.kube.server.conversion import unreadable, unreadable_update
 from polyver.kube.server.definitions import Definitions, DroppedVersions
 from polyver.kube.server.delete import delete_collection, delete_object
 from polyver.kube.server.documents import ApiDocuments, unknown_path
-from polyver.kube.server.http import HttpRequest, HttpResponse
+from polyver.kube.server.http import (
+    ApiPath,
+    HttpRequest,
+    HttpResponse,
+    choose_form,
+    error_form,
+    parse_api_path,
+    verb_of,
+)
 from polyver.kube.server.identity import AuthorizationAttributes, may, refusal
 from polyver.kube.server.kinds import addresses, builtin_resources, lifecycle
-from polyver.kube.server.media import choose_form, error_form
 from polyver.kube.server.options import ListOptions, Query
-from polyver.kube.server.paths import ApiPath, parse_api_path, verb_of
 from polyver.kube.server.read import find, get_object, list_objects
 from polyver.kube.server.registrations import Registrations
 from polyver.kube.server.resource import EntryNotConverted, ResourceCatalogue, ServedResource
 from polyver.kube.server.reviews import review
-from polyver.kube.server.rules import ObjectView
-from polyver.kube.server.subresources import StatusView, WholeObjectView
+from polyver.kube.server.rules import ObjectView, StatusView, WholeObjectView
 from polyver.kube.server.watch import watch_objects
 from polyver.kube.server.write import create_object, patch_object, update_object
 from polyver.kube.store import Store, StoreClosed, StoreFailed
@@ -104,7 +108,7 @@ class ApiServer:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._definitions.run())
                 group.create_task(self._registrations.run())
-                group.create_task(compact_regularly(self.server.store))
+                group.create_task(_compact_regularly(self.server.store))
         except* Exception as errors:
             self.problem = (
                 f"changes of definitions are no longer processed: {errors.exceptions[0]!r}"
@@ -149,11 +153,7 @@ class ApiServer:
             raise not_allowed()
         _authorize(request, api_path, verb)
         resource = self.catalogue.get(api_path.group, api_path.version, api_path.resource)
-        if (
-            resource is None
-            or not _fits(resource, api_path)
-            or not _check_method(resource, api_path, verb)
-        ):
+        if resource is None or not _has_path(resource, api_path, verb):
             return unknown_path(builtin=self.catalogue.is_builtin(api_path.group))
         accept = request.headers.get("accept", "")
         form = choose_form(accept, custom=resource.kind.custom)
@@ -161,21 +161,18 @@ class ApiServer:
         if resource.warning:
             call.warn(resource.warning)
         try:
-            return await self._perform_in_time(call, verb)
-        except EntryNotConverted as error:
-            return _refused(call, _unconverted(call, verb, error))
-        except ApiError as error:
-            return _refused(call, error)
-
-    async def _perform_in_time(self, call: Call, verb: str) -> HttpResponse:
-        timeout = _request_timeout(call.query, verb)
-        try:
+            timeout = _request_timeout(query, verb)
             if timeout is None:
                 return await self._perform(call, verb)
             async with asyncio.timeout(timeout):
                 return await self._perform(call, verb)
         except TimeoutError:
             return _out_of_time()
+        except EntryNotConverted as error:
+            problem = _unconverted(call, verb, error)
+        except ApiError as error:
+            problem = error
+        return _refused(call, problem)
 
     async def _perform(self, call: Call, verb: str) -> HttpResponse:
         if call.resource.review:
@@ -236,33 +233,28 @@ def _authorize(request: HttpRequest, api_path: ApiPath, verb: str) -> None:
         raise refusal(request.user, wanted)
 
 
-def _fits(resource: ServedResource, api_path: ApiPath) -> bool:
-    """Report whether the resource has this path, by its scope and its subresources."""
+def _has_path(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
+    """Report whether the resource has this path; raise an error for an unsupported verb."""
+    # The path must match the scope and the subresources of the kind.
     kind = resource.kind
     if api_path.rest or (api_path.namespace and not kind.namespaced):
         return False
-    if kind.namespaced and not api_path.namespace and api_path.name:
+    no_namespace = kind.namespaced and not api_path.namespace
+    if (no_namespace and api_path.name) or (api_path.old_watch and kind.custom):
         return False
-    if api_path.old_watch and kind.custom:
+    part = kind.subresource(api_path.subresource)
+    if api_path.subresource and not kind.custom and part is None:
         return False
-    if api_path.subresource and not kind.custom:
-        return kind.subresource(api_path.subresource) is not None
-    return True
-
-
-def _check_method(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
-    """Report whether the path exists for a verb; raise an error for an unsupported verb."""
-    kind = resource.kind
+    # The kind must support the verb there.
     if api_path.old_watch and verb != "watch":
         raise not_allowed()
-    if kind.namespaced and not api_path.namespace and verb not in ("list", "watch"):
+    if no_namespace and verb not in ("list", "watch"):
         if kind.custom:
             return False
         raise not_allowed()
     if kind.custom:
         _check_custom(kind, api_path, verb)
         return True
-    part = kind.subresource(api_path.subresource)
     named = {"create": part is not None, "update": True, "patch": True}.get(
         verb, bool(api_path.name)
     )
@@ -325,3 +317,25 @@ _VERBS: Mapping[str, Callable[[Call], Awaitable[HttpResponse]]] = {
     "update": _update,
     "watch": _watch,
 }
+
+
+_EVERY = 300.0
+
+
+async def _compact_regularly(store: Store, *, every: float = _EVERY) -> None:
+    """Compact the store at each interval, up to the revision at the previous interval.
+
+    A watch or a paged list can therefore continue for at least one interval after its start.
+    """
+    before = store.revision
+    while True:
+        await asyncio.sleep(every)
+        now = store.revision
+        try:
+            if before > store.compacted:
+                await store.compact(before)
+        except StoreClosed:
+            return
+        except StoreFailed:
+            continue  # the disk failed; the next interval tries again
+        before = now

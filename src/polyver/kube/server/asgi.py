@@ -98,17 +98,16 @@ class ApiServerApp:
             response = await self._answer(scope, headers, known, receive)
         except ClientDisconnected:
             return
-        added = [("audit-id", _audit_id(known.get("audit-id", ""))), _UNCACHED]
-        await send(start(response, added))
+        # A client may choose the ID of its request.
+        audit_id = _UNPRINTABLE.sub("", known.get("audit-id", ""))[:64] or new_uid()
+        await send(start(response, [("audit-id", audit_id), _UNCACHED]))
+        lasting = not isinstance(response.body, bytes)
         if isinstance(response.body, bytes):
             await send({"type": "http.response.body", "body": response.body})
         else:
             await self._stream(response.body, receive, send)
-        self._note(scope, response, time.perf_counter() - began)
-
-    def _note(self, scope: Scope, response: HttpResponse, seconds: float) -> None:
+        seconds = time.perf_counter() - began
         method, path, status = scope["method"], scope["path"], response.status
-        lasting = not isinstance(response.body, bytes)
         self._metrics.observe(method, path, status, None if lasting else seconds, watch=lasting)
         if self._log.verbose:
             took = round(seconds * 1000, 2)
@@ -121,8 +120,10 @@ class ApiServerApp:
         known: Mapping[str, str],
         receive: Receive,
     ) -> HttpResponse:
-        if malformed := _malformed(scope):
-            return malformed
+        if b"%" in scope["raw_path"] and _BAD_ESCAPE.search(scope["raw_path"]):
+            # The answer has the text of Go's library.
+            headers_sent = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
+            return HttpResponse(400, headers_sent, b"400 Bad Request")
         try:
             certificate = scope.get("state", {}).get(_CERTIFICATE_USER)
             user = self._identities.who(certificate, known.get("authorization", ""))
@@ -195,14 +196,6 @@ async def _ended(task: asyncio.Task[None]) -> BaseException | None:
     return None if task.cancelled() else task.exception()
 
 
-def _malformed(scope: Scope) -> HttpResponse | None:
-    """Return the error for a path with bad escapes, with the text of Go's library; else None."""
-    if b"%" not in scope["raw_path"] or not _BAD_ESCAPE.search(scope["raw_path"]):
-        return None
-    headers_sent = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
-    return HttpResponse(400, headers_sent, b"400 Bad Request")
-
-
 def _request(scope: Scope, headers: Mapping[str, str], user: User, body: bytes) -> HttpRequest:
     client = scope.get("client")
     return HttpRequest(
@@ -226,11 +219,6 @@ async def _body(receive: Receive) -> bytes:
 def _refused(error: ApiError) -> HttpResponse:
     headers = [("content-type", "application/json"), *error.headers.items()]
     return HttpResponse(error.code, headers, encode_json(error.status) + b"\n")
-
-
-def _audit_id(given: str) -> str:
-    """Return the ID of this request: the client's own Audit-ID, or a new one."""
-    return (given and _UNPRINTABLE.sub("", given)[:64]) or new_uid()
 
 
 async def _compressed(response: HttpResponse, request: HttpRequest) -> HttpResponse:

@@ -25,9 +25,9 @@ from polyver.kube.objects.typed_bodies import (
     what_is,
 )
 from polyver.kube.server.call import Call
-from polyver.kube.server.media import PROTOBUF, YAML, body_type
+from polyver.kube.server.http import PROTOBUF, YAML, body_type
 from polyver.kube.server.options import DeleteOptions
-from polyver.kube.server.subresources import SCALE
+from polyver.kube.server.rules import SCALE
 
 __all__ = ["conform", "judge", "read_delete_options", "read_object"]
 
@@ -207,7 +207,11 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
     if not isinstance(data, dict):
         raise Undecodable("the result is not an object")
     _check_custom(kind, data)
-    metadata = decode_typed(_metadata(data), metadata_shape())
+    given = data.get("metadata")
+    if given is not None and not isinstance(given, dict):
+        text = f"json: cannot unmarshal {what_is(given)} into Go value of type v1.ObjectMeta"
+        raise Undecodable(text)
+    metadata = decode_typed(given or {}, metadata_shape())
     unknown = [problem.replace(' field "', ' field "metadata.', 1) for problem in metadata.problems]
     obj = {**data, "metadata": metadata.value}
     try:
@@ -215,14 +219,6 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
     except MalformedMetadata as error:
         raise Undecodable(str(error)) from None
     return obj, sorted([*unknown, *(f'unknown field "{path}"' for path in dropped)])
-
-
-def _metadata(data: Object) -> Object:
-    found = data.get("metadata")
-    if found is not None and not isinstance(found, dict):
-        text = f"json: cannot unmarshal {what_is(found)} into Go value of type v1.ObjectMeta"
-        raise Undecodable(text)
-    return found or {}
 
 
 def _check_custom(kind: ResourceKind, data: Mapping[str, Any]) -> None:

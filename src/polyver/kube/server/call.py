@@ -8,14 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from polyver.kube.http.off_loop import off_loop
+from polyver.kube.http.worker_threads import off_loop
 from polyver.kube.server.admission import AdmissionChain, AdmissionRequest
 from polyver.kube.server.conversion.converters import ServedConversions
-from polyver.kube.server.http import HttpRequest, HttpResponse
+from polyver.kube.server.http import JSON, ApiPath, HttpRequest, HttpResponse, ResponseFormat
 from polyver.kube.server.identity import Authenticate, AuthenticationResult
-from polyver.kube.server.media import JSON, ResponseFormat
 from polyver.kube.server.options import Query
-from polyver.kube.server.paths import ApiPath
 from polyver.kube.server.resource import ResourceCatalogue, ServedResource
 from polyver.kube.server.webhooks import Webhooks
 from polyver.kube.store import Store

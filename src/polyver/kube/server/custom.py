@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from polyver.core import KubeVersion
 from polyver.core.plain import Object
-from polyver.kube.http.off_loop import off_loop
+from polyver.kube.http.worker_threads import off_loop
 from polyver.kube.objects.builtin import metadata_shape
 from polyver.kube.objects.kinds import CUSTOM_VERBS, ResourceKind, Subresource
 from polyver.kube.objects.merge_order import go_text, go_type
@@ -23,8 +23,7 @@ from polyver.kube.server.conversion import Cache, ConversionStrategy, conversion
 from polyver.kube.server.conversion.converters import ObjectConverter
 from polyver.kube.server.discovery import storage_version_hash
 from polyver.kube.server.resource import ServedResource, encode_sorted
-from polyver.kube.server.rules import KindRules, ObjectView
-from polyver.kube.server.subresources import Names, ScaleView, dotted
+from polyver.kube.server.rules import KindRules, Names, ObjectView, ScaleView, dotted
 from polyver.kube.store import StoreEntry
 from polyver.languages.jsonpath import InvalidJsonPath, parse_path
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyver.core.plain import Object
-from polyver.kube.http.off_loop import Turns
+from polyver.kube.http.worker_threads import Turns
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError, conflict, not_found
@@ -11,13 +11,11 @@ from polyver.kube.server.admission import AdmissionRequest
 from polyver.kube.server.answers import data_answer, list_answer
 from polyver.kube.server.bodies import read_delete_options
 from polyver.kube.server.call import Call, ServerContext
-from polyver.kube.server.http import HttpRequest, HttpResponse
+from polyver.kube.server.http import PLAIN, ApiPath, HttpRequest, HttpResponse
 from polyver.kube.server.identity import SERVER
-from polyver.kube.server.media import PLAIN
 from polyver.kube.server.options import DeleteOptions, ListOptions, Query
-from polyver.kube.server.paths import ApiPath
+from polyver.kube.server.read import read_selection
 from polyver.kube.server.resource import ServedResource
-from polyver.kube.server.selection import read_selection
 from polyver.kube.server.webhook_admission import deleted, subject_of
 from polyver.kube.store import Conflict, StoreEntry, StoreWrite
 

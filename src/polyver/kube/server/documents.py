@@ -21,8 +21,7 @@ from polyver.kube.server.discovery import (
     etag,
     version_info,
 )
-from polyver.kube.server.http import HttpRequest, HttpResponse
-from polyver.kube.server.media import JSON, PLAIN, YAML, choose_form
+from polyver.kube.server.http import JSON, PLAIN, YAML, HttpRequest, HttpResponse, choose_form
 from polyver.kube.server.openapi import CustomSchema, OpenApi
 from polyver.kube.server.options import Query
 from polyver.kube.server.resource import ResourceCatalogue
@@ -164,41 +163,31 @@ class _Edition:
             if content is None:
                 return HttpResponse(404, [], b"")
             self._made[name] = encode_json(content)
-        return self._hashed(request, path, self._made[name])
-
-    def _hashed(self, request: HttpRequest, path: str, body: bytes) -> HttpResponse:
-        """Return an OpenAPI document; a request with its hash may be cached for ever.
-
-        A request with an old hash is redirected to the current one.
-        """
+        # The answer to a request with the hash of a document may be cached for ever. A request with
+        # an old hash is redirected to the current one.
         requested_hash, right = Query(request.query).text("hash"), self._openapi.hash(path)
         if requested_hash and requested_hash != right:
             location = ("location", f"/openapi/v3/{path}?hash={right}")
             return HttpResponse(301, [location, ("content-type", JSON)], b"")
-        response = _tagged(request, body, JSON)
+        response = _tagged(request, self._made[name], JSON)
         if requested_hash:
             response.headers.append(("cache-control", "public, immutable"))
         return response
 
     def _swagger(self, request: HttpRequest) -> HttpResponse:
         if "proto-openapi" in request.headers.get("accept", "").partition(",")[0]:
-            return _tagged(request, _swagger_protobuf(self._release), _SWAGGER_PROTOBUF)
+            # kubectl requests this format after it has not found a kind in other documents. The
+            # kind is not in this one either, so it has no path.
+            info = _field(1, b"Kubernetes") + _field(2, f"v{self._release}".encode())
+            document = _field(1, b"2.0") + _field(2, info) + _field(8, b"")
+            return _tagged(request, document, _SWAGGER_PROTOBUF)
         if "swagger" not in self._made:
             self._made["swagger"] = encode_json(self._openapi.swagger())
         return _tagged(request, self._made["swagger"], JSON)
 
 
-def _swagger_protobuf(release: str) -> bytes:
-    """Return a Swagger document without any path, in protobuf.
-
-    kubectl requests this format after it has not found a kind in other documents; the kind is not
-    in this one either.
-    """
-    info = _field(1, b"Kubernetes") + _field(2, f"v{release}".encode())
-    return _field(1, b"2.0") + _field(2, info) + _field(8, b"")
-
-
 def _field(number: int, content: bytes) -> bytes:
+    """Encode a field in protobuf."""
     return bytes([number << 3 | 2, len(content)]) + content
 
 

@@ -17,8 +17,7 @@ from polyver.kube.objects.apply import (
 )
 from polyver.kube.server.call import Call
 from polyver.kube.server.resource import ServedResource, encode_sorted
-from polyver.kube.server.rules import ObjectView
-from polyver.kube.server.subresources import ScaleView, dig
+from polyver.kube.server.rules import ObjectView, ScaleView, dig
 
 __all__ = ["decided", "own", "scope_of", "set_entries", "times_kept"]
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from polyver.kube.http.histograms import Times
 from polyver.kube.http.watchdog import LAG, LAG_TEXT, lags
-from polyver.kube.server.http import HttpResponse
-from polyver.kube.server.paths import parse_api_path, verb_of
+from polyver.kube.server.http import HttpResponse, parse_api_path, verb_of
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -66,18 +65,15 @@ class ApiServerMetrics:
         self, method: str, path: str, code: int, seconds: float | None, *, watch: bool = False
     ) -> None:
         """Count a request; `seconds` is None for one that lasts as long as its client wants."""
-        counts = self._counts(_series(method, path, code, watch=watch))
-        counts.count += 1
-        if seconds is not None:
-            counts.times.observe(seconds)
-
-    def _counts(self, series: _Series) -> _Counts:
+        series = _series(method, path, code, watch=watch)
         counts = self._series.get(series)
         if counts is None:
             # Clients choose the paths, and must not be able to fill the memory with series.
             series = series if len(self._series) < _MOST_SERIES else _OTHER
             counts = self._series.setdefault(series, _Counts())
-        return counts
+        counts.count += 1
+        if seconds is not None:
+            counts.times.observe(seconds)
 
     def response(self) -> HttpResponse:
         """Return all metrics in the Prometheus text format."""

@@ -121,12 +121,9 @@ class ListOptions:
         return options
 
     def problems(self) -> list[Cause]:
-        return self._watch_problems() if self.watch else self._list_problems()
-
-    def _list_problems(self) -> list[Cause]:
-        causes: list[Cause] = []
-        if self.match:
-            causes += self._match_problems()
+        if self.watch:
+            return self._watch_problems()
+        causes = self._match_problems() if self.match else []
         if self.initial is not None:
             problem = "sendInitialEvents is forbidden for list"
             causes.append(forbidden_field("sendInitialEvents", problem))
@@ -188,8 +185,10 @@ class WriteOptions:
         causes = [
             *dry_run_problems(query.all.get("dryRun", ())),
             *_manager_problems(manager),
-            *_validation_problems(validation),
         ]
+        if validation not in ("", "Ignore", "Warn", "Strict"):
+            known = ["", "Ignore", "Strict", "Warn"]
+            causes.append(unsupported("fieldValidation", validation, known))
         if applied and not manager:
             causes.append(required("fieldManager", "is required for apply patch"))
         if applied is False and "force" in query.all:
@@ -227,12 +226,6 @@ def _manager_problems(manager: str) -> list[Cause]:
         text = f"invalid character U+{ord(manager[at]):04X} (at position {at})"
         return [invalid_field("fieldManager", manager, text)]
     return []
-
-
-def _validation_problems(validation: str) -> list[Cause]:
-    if validation in ("", "Ignore", "Warn", "Strict"):
-        return []
-    return [unsupported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,16 @@ def patch_type(call: Call) -> str:
 
 def patched(call: Call, obj: Object, options: WriteOptions) -> Object:
     """Apply a patch to an object and fit the result to the shape of its kind."""
-    data, problems = _merged(call, obj)
+    data: Any
+    kind = patch_type(call)
+    if kind == JSON_PATCH:
+        data, problems = _json_patched(call, obj)
+    else:
+        patch, problems = _patch_object(call)
+        if kind == MERGE:
+            data = apply_merge_patch(obj, patch)
+        else:
+            data = apply_strategic_merge(obj, patch, call.resource.shape)
     text = encode_sorted(data).decode()
     try:
         result, unknown = conform(call, data)
@@ -59,18 +68,6 @@ def patched(call: Call, obj: Object, options: WriteOptions) -> Object:
         lambda refused: _invalid(text, f"strict decoding error: {', '.join(refused)}"),
     )
     return result
-
-
-def _merged(call: Call, obj: Object) -> tuple[Any, Sequence[str]]:
-    """Return the patched data, and the duplicate or unknown fields of the patch."""
-    match patch_type(call):
-        case "application/json-patch+json":
-            return _json_patched(call, obj)
-        case "application/merge-patch+json":
-            patch, doubled = _patch_object(call)
-            return apply_merge_patch(obj, patch), doubled
-    patch, doubled = _patch_object(call)
-    return apply_strategic_merge(obj, patch, call.resource.shape), doubled
 
 
 def read_config(call: Call) -> Object:

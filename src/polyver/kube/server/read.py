@@ -1,24 +1,111 @@
-"""Reading of one object, or of a list in pages."""
+"""Reading of one object, or of a list in pages.
+
+The label and field selectors of lists and watches are applied to stored bytes with little decoding.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+from msgspec import Struct
+
 from polyver.core.plain import Object
-from polyver.kube.http.off_loop import Turns
-from polyver.kube.objects import encode_json
+from polyver.kube.http.worker_threads import Turns
+from polyver.kube.objects import (
+    FieldRequirement,
+    InvalidSelector,
+    LabelRequirement,
+    encode_json,
+    parse_field_selector,
+    parse_label_selector,
+)
 from polyver.kube.objects.status import ApiError, bad_request, expired, not_found
 from polyver.kube.server.answers import list_answer, object_answer
 from polyver.kube.server.call import Call
 from polyver.kube.server.http import HttpResponse
 from polyver.kube.server.options import ListOptions, parse_revision, read_revision
-from polyver.kube.server.selection import Selection, read_selection
+from polyver.kube.server.resource import ServedResource
 from polyver.kube.store import StoreEntry, StorePage
 
-__all__ = ["get_object", "list_objects"]
+__all__ = ["Selection", "get_object", "list_objects", "read_selection"]
+
+
+class _Metadata(Struct):
+    name: str = ""
+    namespace: str = ""
+    labels: dict[str, str] = {}
+
+
+class _Header(Struct):
+    metadata: _Metadata
+
+
+_header = msgspec.json.Decoder(_Header)
+_NAMES = ("metadata.name", "metadata.namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The labels and fields that objects must have; without any, everything matches."""
+
+    resource: ServedResource
+    labels: Sequence[LabelRequirement]
+    fields: Sequence[FieldRequirement]
+
+    @property
+    def everything(self) -> bool:
+        return not self.labels and not self.fields
+
+    @property
+    def name(self) -> str:
+        """The only name that can match, if the fields require one."""
+        names = [each.value for each in self.fields if each.equal and each.field == _NAMES[0]]
+        return names[0] if names else ""
+
+    async def matches(self, entry: StoreEntry) -> bool:
+        """Report whether a stored object matches."""
+        if self.everything:
+            return True
+        metadata = _header.decode(entry.value).metadata
+        if not all(each.matches(metadata.labels) for each in self.labels):
+            return False
+        if not self.fields:
+            return True
+        known = {_NAMES[0]: metadata.name, _NAMES[1]: metadata.namespace}
+        if all(each.field in known for each in self.fields):
+            return all(each.matches(known.__getitem__) for each in self.fields)
+        obj = await self.resource.decode(entry, kept=True)
+        selectable = self.resource.selectable
+
+        def value_of(field: str) -> str:
+            return known[field] if field in known else selectable[field](obj)
+
+        return all(each.matches(value_of) for each in self.fields)
+
+
+def read_selection(resource: ServedResource, options: ListOptions) -> Selection:
+    """Parse the selectors of a request; raise an error for fields that cannot be selected by."""
+    try:
+        labels = parse_label_selector(options.labels) if options.labels else ()
+        fields = parse_field_selector(options.fields) if options.fields else ()
+    except InvalidSelector as error:
+        raise bad_request(str(error)) from None
+    for requirement in fields:
+        if requirement.field not in _NAMES and requirement.field not in resource.selectable:
+            raise bad_request(_not_selectable(resource, requirement.field))
+    return Selection(resource, labels, fields)
+
+
+def _not_selectable(resource: ServedResource, field: str) -> str:
+    if resource.kind.custom or resource.selectable:
+        return f"field label not supported: {field}"
+    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
 
 _PAGE = 500
 _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - no secret
@@ -48,7 +135,8 @@ async def list_objects(call: Call, options: ListOptions) -> HttpResponse:
     found, page = await _collect(call, selection, cut, limit)
     metadata: Object = {"resourceVersion": str(page.revision)}
     if page.remaining:
-        metadata["continue"] = _token(call, page.revision, found[-1].key)
+        start = found[-1].key.removeprefix(call.resource.range(call.api_path.namespace))
+        metadata["continue"] = _encode_token(page.revision, start)
         if selection.everything:
             metadata["remainingItemCount"] = page.remaining
     elif call.resource.kind.custom and not call.form.kind:
@@ -111,21 +199,17 @@ def _start(call: Call, options: ListOptions) -> _Cut:
         if options.revision not in ("", "0"):
             raise bad_request("specifying resource version is not allowed when using continue")
         return _continued(call, options.continued)
-    revision = _list_revision(options.revision)
+    try:
+        revision = parse_revision(options.revision) if options.revision else 0
+    except ValueError as error:
+        problem = f'resourceVersion: Invalid value: "{options.revision}": {error}'
+        raise bad_request(f"invalid resource version: {problem}") from None
     if revision:
         refuse_future(call, revision)
     if options.match == "Exact" or (options.limit and revision and not options.match):
         _refuse_compacted(call, revision)
         return _Cut(revision)
     return _Cut()
-
-
-def _list_revision(text: str) -> int:
-    try:
-        return parse_revision(text) if text else 0
-    except ValueError as error:
-        problem = f'resourceVersion: Invalid value: "{text}": {error}'
-        raise bad_request(f"invalid resource version: {problem}") from None
 
 
 def _continued(call: Call, text: str) -> _Cut:
@@ -155,10 +239,6 @@ def _expired_token(fresh: str) -> ApiError:
 class _Token:
     revision: int
     start: str
-
-
-def _token(call: Call, revision: int, key: str) -> str:
-    return _encode_token(revision, key.removeprefix(call.resource.range(call.api_path.namespace)))
 
 
 def _encode_token(revision: int, start: str) -> str:

@@ -11,7 +11,7 @@ from polyver.kube.server.http import HttpResponse, User
 from polyver.kube.server.identity import access_review, rules_review, self_review
 from polyver.kube.server.managed_fields import own
 from polyver.kube.server.options import WriteOptions
-from polyver.kube.server.subresources import WholeObjectView
+from polyver.kube.server.rules import WholeObjectView
 
 __all__ = ["review"]
 

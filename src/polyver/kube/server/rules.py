@@ -1,15 +1,32 @@
-"""Interfaces for the rules of a kind and for the views of its subresources."""
+"""Rules of a kind, and views of its objects by path: whole, status, finalize and scale.
+
+Every kind adds its rules to a write. A view is the part of an object that a path shows; it
+determines how a write there changes the object.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from polyver.core.plain import Object
-from polyver.kube.objects.status import Cause
+from polyver.kube.objects.kinds import ResourceKind
+from polyver.kube.objects.status import Cause, internal, invalid, invalid_field
 from polyver.languages.values.names import dns_subdomain_problems
 
-__all__ = ["KindRules", "ObjectView"]
+__all__ = [
+    "FinalizeView",
+    "KindRules",
+    "Names",
+    "ObjectView",
+    "ScaleView",
+    "StatusView",
+    "WholeObjectView",
+    "dig",
+    "dotted",
+]
 
 
 class KindRules:
@@ -113,3 +130,167 @@ class ObjectView(Protocol):
     def prepare(self, obj: Object, old: Object) -> None: ...
 
     def check(self, obj: Object, old: Object) -> list[Cause]: ...
+
+
+Names = tuple[str, ...]
+SCALE = ResourceKind("autoscaling", "v1", "Scale", "scales", "scale", namespaced=True)
+
+
+class _ShownWhole:
+    """A view that shows the whole object."""
+
+    __slots__ = ()
+
+    def show(self, obj: Object) -> Object:
+        return obj
+
+    base = show
+
+
+@dataclass(frozen=True, slots=True)
+class WholeObjectView(_ShownWhole):
+    """The whole object; a write does not change the status if it is a subresource."""
+
+    rules: KindRules
+    name: str = ""
+
+    def merge(self, shown: Object, old: Object) -> Object:
+        if not self.rules.has_status:
+            return shown
+        kept = {key: value for key, value in shown.items() if key != "status"}
+        return kept | ({"status": old["status"]} if "status" in old else {})
+
+    def prepare(self, obj: Object, old: Object) -> None:
+        self.rules.prepare_update(obj, old)
+
+    def check(self, obj: Object, old: Object) -> list[Cause]:
+        return self.rules.check_update(obj, old)
+
+
+@dataclass(frozen=True, slots=True)
+class StatusView(_ShownWhole):
+    """The status: a write changes only the status, and metadata of built-in kinds."""
+
+    rules: KindRules
+    name: str = "status"
+
+    def merge(self, shown: Object, old: Object) -> Object:
+        merged = self.rules.prepare_status(shown, old)
+        given, left = shown["metadata"], self.rules.status_keeps
+        if left is not None:
+            changed = {key: value for key, value in given.items() if key not in left}
+            same = {key: value for key, value in old["metadata"].items() if key in left}
+            return merged | {"metadata": changed | same}
+        # The revision in the request is still to be compared.
+        names = {key: given[key] for key in ("resourceVersion", "uid") if key in given}
+        kept = {key: value for key, value in old["metadata"].items() if key != "resourceVersion"}
+        return merged | {"metadata": kept | names}
+
+    def prepare(self, obj: Object, old: Object) -> None:
+        """Do nothing."""
+
+    def check(self, obj: Object, old: Object) -> list[Cause]:
+        return self.rules.check_status(obj, old)
+
+
+@dataclass(frozen=True, slots=True)
+class FinalizeView(_ShownWhole):
+    """The finalizers in the spec of a namespace, which only this path can change."""
+
+    rules: KindRules
+    name: str = "finalize"
+
+    def merge(self, shown: Object, old: Object) -> Object:
+        spec = {key: value for key, value in old.get("spec", {}).items() if key != "finalizers"}
+        finalizers = shown.get("spec", {}).get("finalizers")
+        if finalizers:
+            spec["finalizers"] = finalizers
+        return old | {"spec": spec, "metadata": shown["metadata"]}
+
+    def prepare(self, obj: Object, old: Object) -> None:
+        """Do nothing."""
+
+    def check(self, obj: Object, old: Object) -> list[Cause]:
+        return self.rules.check_update(obj, old)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleView:
+    """Replicas and their selector, from the fields where the kind has them."""
+
+    rules: KindRules
+    replicas: Names = ("spec", "replicas")
+    status_replicas: Names = ("status", "replicas")
+    selector: Names = ()
+    name: str = "scale"
+    strict: bool = True
+    """True if an object without the replicas field has no scale."""
+
+    def show(self, obj: Object) -> Object:
+        if self.strict and dig(obj, self.replicas) is None:
+            raise internal(f'the spec replicas field "{dotted(self.replicas)}" does not exist')
+        return self.base(obj)
+
+    def base(self, obj: Object) -> Object:
+        found = dig(obj, self.replicas)
+        names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        metadata = {key: obj["metadata"][key] for key in names if key in obj["metadata"]}
+        status: Object = {"replicas": dig(obj, self.status_replicas) or 0}
+        selector = _selector(dig(obj, self.selector)) if self.selector else ""
+        if selector:
+            status["selector"] = selector
+        spec = {"replicas": found} if found else {}
+        named = {"apiVersion": SCALE.api_version, "kind": SCALE.kind}
+        return named | {"metadata": metadata, "spec": spec, "status": status}
+
+    def merge(self, shown: Object, old: Object) -> Object:
+        merged = copy.deepcopy(old)
+        _put(merged, self.replicas, shown.get("spec", {}).get("replicas", 0))
+        given = shown["metadata"]
+        merged["metadata"].pop("resourceVersion", None)
+        names = {key: given[key] for key in ("resourceVersion", "uid") if key in given}
+        return merged | {"metadata": merged["metadata"] | names}
+
+    def prepare(self, obj: Object, old: Object) -> None:
+        self.rules.prepare_update(obj, old)
+
+    def check(self, obj: Object, old: Object) -> list[Cause]:
+        replicas = dig(obj, self.replicas)
+        negative = isinstance(replicas, int) and replicas < 0
+        if negative and not self.strict:
+            # For built-in kinds the Scale is checked, not the changed object.
+            text = "must be greater than or equal to 0"
+            wrong = invalid_field(dotted(self.replicas)[1:], replicas, text)
+            raise invalid(SCALE, obj["metadata"].get("name", ""), [wrong])
+        return self.rules.check_update(obj, old)
+
+
+def dotted(names: Names) -> str:
+    """Return a path as errors write it."""
+    return "".join(f".{name}" for name in names)
+
+
+def dig(obj: object, names: Names) -> Any:
+    """Return the value at a path, or None."""
+    for name in names:
+        if not isinstance(obj, dict) or name not in obj:
+            return None
+        obj = obj[name]
+    return obj
+
+
+def _put(obj: Object, names: Names, value: object) -> None:
+    for name in names[:-1]:
+        obj = obj.setdefault(name, {})
+    obj[names[-1]] = value
+
+
+def _selector(found: object) -> str:
+    """Return a selector as a string; custom kinds store a string, built-in kinds labels."""
+    match found:
+        case str():
+            return found
+        case dict():
+            labels = found.get("matchLabels", found)
+            return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+    return ""

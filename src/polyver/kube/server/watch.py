@@ -8,22 +8,19 @@ from dataclasses import replace
 from functools import lru_cache
 
 from polyver.core.plain import Object
-from polyver.kube.http.off_loop import Turns
+from polyver.kube.http.worker_threads import Turns
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.status import expired
 from polyver.kube.server.answers import table_of
 from polyver.kube.server.call import Call
 from polyver.kube.server.http import HttpResponse
-from polyver.kube.server.media import ResponseFormat
 from polyver.kube.server.options import ListOptions, read_revision
-from polyver.kube.server.read import too_large_revision
+from polyver.kube.server.read import Selection, read_selection, too_large_revision
 from polyver.kube.server.resource import (
     EntryNotConverted,
-    ServedResource,
     metadata_alone,
     rewritten,
 )
-from polyver.kube.server.selection import Selection, read_selection
 from polyver.kube.store import Compacted, Lagging, StoreClosed, StoreEntry, StoreEvent, StoreWatch
 
 __all__ = ["watch_objects"]
@@ -52,18 +49,15 @@ class _Watching:
         self._call = call
         self._options = options
         self._selection = selection
-        self._prefix = self._narrowed()
+        self._prefix = call.resource.range(call.api_path.namespace)
+        if call.api_path.namespace:
+            # The selection filters out longer names with the same beginning.
+            self._prefix += selection.name
         self._columns_sent = False
         # The case of most watchers, in which all of them get the same lines.
         self._as_stored = selection.everything and call.form.kind != "Table"
         seconds = options.timeout or _LONGEST
         self._end = time.monotonic() + seconds
-
-    def _narrowed(self) -> str:
-        resource, api_path = self._call.resource, self._call.api_path
-        prefix = resource.range(api_path.namespace)
-        # The selection filters out longer names with the same beginning.
-        return prefix + self._selection.name if api_path.namespace else prefix
 
     async def lines(self, revision: int) -> AsyncIterator[bytes]:
         options, store = self._options, self._call.store
@@ -86,7 +80,8 @@ class _Watching:
         try:
             watch = self._open(start)
         except Compacted as error:
-            yield _error(f"too old resource version: {revision} ({error.oldest})")
+            text = f"too old resource version: {revision} ({error.oldest})"
+            yield _data_line("ERROR", expired(text).status)
             return
         watches = self._call.resource.watches
         watches.add(watch)
@@ -143,24 +138,26 @@ class _Watching:
         return lines
 
     async def _event_line(self, event: StoreEvent) -> bytes:
-        """Return the line for an event; empty if conversion fails, as in kube-apiserver."""
-        if self._as_stored and self._call.resource.is_shown(event.entry):
-            return _stored_line(event, self._call.form)
-        try:
-            return await self._selected(event)
-        except EntryNotConverted:
-            return b""
+        """Return the line for an event; empty if the object is not and was not selected.
 
-    async def _selected(self, event: StoreEvent) -> bytes:
-        """Return the line for an event; empty if the object is not and was not selected."""
-        entry, before = event.entry, event.previous
-        was = before is not None and await self._selection.matches(before)
-        if event.deleted:
-            return await self._line("DELETED", entry) if was else b""
-        if await self._selection.matches(entry):
-            return await self._line("MODIFIED" if was else "ADDED", entry)
-        if before is not None and was:
-            return await self._line("DELETED", _as_of(before, entry.revision))
+        As in kube-apiserver, the line is also empty if the conversion of the object fails.
+        """
+        entry, before, form = event.entry, event.previous, self._call.form
+        if self._as_stored and self._call.resource.is_shown(entry):
+            kind = "DELETED" if event.deleted else "ADDED" if before is None else "MODIFIED"
+            if form.kind:
+                return _metadata_line(kind, entry.value, form.api_version)
+            return _plain_line(kind, entry.value)
+        try:
+            was = before is not None and await self._selection.matches(before)
+            if event.deleted:
+                return await self._line("DELETED", entry) if was else b""
+            if await self._selection.matches(entry):
+                return await self._line("MODIFIED" if was else "ADDED", entry)
+            if before is not None and was:
+                return await self._line("DELETED", _as_of(before, entry.revision))
+        except EntryNotConverted:
+            pass
         return b""
 
     async def _line(self, kind: str, entry: StoreEntry) -> bytes:
@@ -183,31 +180,22 @@ class _Watching:
         metadata: Object = {"resourceVersion": str(revision)}
         if annotations:
             metadata["annotations"] = annotations
-        return _data_line("BOOKMARK", self._bookmarked(self._call.resource, metadata))
-
-    def _bookmarked(self, resource: ServedResource, metadata: Object) -> Object:
-        form = self._call.form
+        resource, form = self._call.resource, self._call.form
         if form.kind == "Table":
             columns, self._columns_sent = not self._columns_sent, True
-            return table_of(self._call, [], metadata, columns=columns)
+            table = table_of(self._call, [], metadata, columns=columns)
+            return _data_line("BOOKMARK", table)
         version, kind = resource.kind.api_version, resource.kind.kind
         if form.kind:
             version, kind = form.api_version, form.kind
-        return {"kind": kind, "apiVersion": version, "metadata": metadata}
+        obj = {"kind": kind, "apiVersion": version, "metadata": metadata}
+        return _data_line("BOOKMARK", obj)
 
 
 def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
     """Return an object that no longer matches the selection, with the revision of that change."""
     head, tail = rewritten(before.value)
     return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
-
-
-def _stored_line(event: StoreEvent, form: ResponseFormat) -> bytes:
-    """Return the line for an event of a watch without selectors, with the stored bytes."""
-    kind = "DELETED" if event.deleted else "ADDED" if event.previous is None else "MODIFIED"
-    if form.kind:
-        return _metadata_line(kind, event.entry.value, form.api_version)
-    return _plain_line(kind, event.entry.value)
 
 
 # Many watchers request the same line one after the other.
@@ -223,7 +211,3 @@ def _metadata_line(kind: str, value: bytes, api_version: str) -> bytes:
 
 def _data_line(kind: str, obj: Object) -> bytes:
     return encode_json({"type": kind, "object": obj}) + b"\n"
-
-
-def _error(message: str) -> bytes:
-    return _data_line("ERROR", expired(message).status)

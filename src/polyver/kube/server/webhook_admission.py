@@ -19,8 +19,7 @@ from polyver.kube.objects.typed_bodies import decode_typed
 from polyver.kube.server.call import Call
 from polyver.kube.server.managed_fields import set_entries
 from polyver.kube.server.options import DeleteOptions
-from polyver.kube.server.rules import ObjectView
-from polyver.kube.server.subresources import SCALE, ScaleView, dig
+from polyver.kube.server.rules import SCALE, ObjectView, ScaleView, dig
 from polyver.kube.server.webhooks import AdmissionAttributes
 
 __all__ = [

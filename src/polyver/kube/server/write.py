@@ -28,8 +28,7 @@ from polyver.kube.server.managed_fields import own, set_entries, times_kept
 from polyver.kube.server.options import WriteOptions, parse_revision
 from polyver.kube.server.patch import APPLY, applied_to, patch_type, patched, read_config
 from polyver.kube.server.resource import encode_sorted, rewritten
-from polyver.kube.server.rules import ObjectView
-from polyver.kube.server.subresources import ScaleView, WholeObjectView
+from polyver.kube.server.rules import ObjectView, ScaleView, WholeObjectView
 from polyver.kube.server.webhook_admission import (
     PendingUpdate,
     mutate_create,
@@ -107,11 +106,17 @@ async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
     """Return a new object after mutating admission, before the server sets its own metadata."""
     obj = draft.obj
     await call.run(lambda: _dedupe_owners(call, obj))
-    _wipe(call, obj)
+    # Only the server sets this metadata.
+    _check_unstored(obj)
+    metadata = obj["metadata"]
+    for name in _SET_BY_SERVER:
+        metadata.pop(name, None)
+    if call.resource.kind.namespaced:
+        metadata["namespace"] = call.api_path.namespace
     await _own(call, WholeObjectView(call.resource.rules), draft, None, options)
     review = _review(call, draft, None, options)
     await call.server.admission.mutate(review)
-    subject = await subject_of(call, "CREATE", name=obj["metadata"].get("name", ""))
+    subject = await subject_of(call, "CREATE", name=metadata.get("name", ""))
     applied = draft.owners is not None
     if subject is None:
         return _New(obj, review, None, pruned=True, applied=applied)
@@ -201,16 +206,6 @@ async def _exists(call: Call, name: str, found: StoreEntry | None) -> ApiError:
 def _check_unstored(obj: Object) -> None:
     if obj["metadata"].get("resourceVersion"):
         raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
-
-
-def _wipe(call: Call, obj: Object) -> None:
-    """Remove the metadata that only the server sets."""
-    _check_unstored(obj)
-    metadata = obj["metadata"]
-    for name in _SET_BY_SERVER:
-        metadata.pop(name, None)
-    if call.resource.kind.namespaced:
-        metadata["namespace"] = call.api_path.namespace
 
 
 def _stamp(call: Call, obj: Object) -> None:
@@ -354,8 +349,14 @@ async def _updated(
 
 def _prepare_change(call: Call, part: ObjectView, obj: Object, old: Object) -> None:
     part.prepare(obj, old)
-    if call.resource.rules.counts and part.name != "status":
-        _count(call, obj, old)
+    if not call.resource.rules.counts or part.name == "status":
+        return
+    # The generation counts changes of fields other than metadata and a status subresource.
+    ignored = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
+    new = {key: value for key, value in obj.items() if key not in ignored}
+    before = {key: value for key, value in old.items() if key not in ignored}
+    if not same(new, before):
+        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
 def _check_change(call: Call, part: ObjectView, obj: Object, old: Object) -> None:
@@ -397,15 +398,6 @@ def _keep_metadata(obj: Object, old: Object) -> None:
         if metadata.get(name) is None and name in before:
             metadata[name] = before[name]
     metadata["resourceVersion"] = before["resourceVersion"]
-
-
-def _count(call: Call, obj: Object, old: Object) -> None:
-    """Increase the generation if fields changed other than metadata and a status subresource."""
-    ignored = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
-    new = {key: value for key, value in obj.items() if key not in ignored}
-    before = {key: value for key, value in old.items() if key not in ignored}
-    if not same(new, before):
-        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
 async def _store(

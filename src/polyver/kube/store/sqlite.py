@@ -1,7 +1,8 @@
 """A store in one SQLite file: an acknowledged write survives a crash and a power failure.
 
 One thread writes. Each transaction takes all writes that are pending when it begins, so many
-writers share one flush to the disk. Reads never wait for it.
+writers share one flush to the disk. Reads never wait for it. A cache has the recently used entries,
+so that most reads of one entry do not query the database.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import apsw
 
 from polyver.core import PolyverError
 from polyver.kube.store._open import lock_folder, open_database, prepare_file
-from polyver.kube.store._recent import Recent
 from polyver.kube.store._watch_hub import Hub, Watcher
 from polyver.kube.store.interface import (
     Conflict,
@@ -35,7 +35,56 @@ from polyver.kube.store.interface import (
     check_revision,
 )
 
-__all__ = ["SqliteStore"]
+__all__ = ["Recent", "SqliteStore"]
+
+_MOST = 8 * 1024 * 1024
+
+
+class Recent:
+    """Current entries up to a total size; the least recently used are dropped first.
+
+    An entry is not cached while it is being changed: until the outcome is known, only the database
+    is right.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._entries: dict[str, StoreEntry] = {}
+        self._size = 0
+        self._changing: dict[str, int] = {}
+
+    def get(self, key: str) -> StoreEntry | None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._entries[key] = entry
+        return entry
+
+    def keep(self, entry: StoreEntry) -> None:
+        """Cache an entry, unless it is being changed."""
+        if entry.key in self._changing:
+            return
+        self._forget(entry.key)
+        self._entries[entry.key] = entry
+        self._size += len(entry.value)
+        while self._size > self._most:
+            self._forget(next(iter(self._entries)))
+
+    def begin(self, key: str) -> None:
+        """Drop an entry that is being changed; several changes may be in progress."""
+        self._forget(key)
+        self._changing[key] = self._changing.get(key, 0) + 1
+
+    def end(self, key: str) -> None:
+        """Record that a change succeeded or failed."""
+        left = self._changing.pop(key) - 1
+        if left:
+            self._changing[key] = left
+
+    def _forget(self, key: str) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._size -= len(entry.value)
+
 
 _MOST_AT_ONCE = 256
 _CLEANED_AT_ONCE = 500

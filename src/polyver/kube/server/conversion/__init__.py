@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from polyver.kube.server.conversion.cache import Cache
 from polyver.kube.server.conversion.converters import ServedConversions
-from polyver.kube.server.conversion.failures import (
+from polyver.kube.server.conversion.reviews import (
     UnreadableObject,
     unreadable,
     unreadable_list,
     unreadable_update,
 )
-from polyver.kube.server.conversion.webhook import (
+from polyver.kube.server.conversion.strategies import (
+    Cache,
     ConversionStrategy,
     InProcessConversion,
     RenamingConversion,

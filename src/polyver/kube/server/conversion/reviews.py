@@ -1,6 +1,8 @@
-"""ConversionReviews: the request to a webhook, and the check of its answer.
+"""ConversionReviews: the request to a webhook, the check of its answer, and the errors.
 
-Each review has one object, as in kube-apiserver; errors have the wording of kube-apiserver.
+Each review has one object, as in kube-apiserver; errors have the wording of kube-apiserver. A write
+whose own object cannot be converted fails with the error of the conversion as it is. The last part
+of this module has the errors for requests that meet stored objects that cannot be converted.
 """
 
 from __future__ import annotations
@@ -20,18 +22,23 @@ from polyver.kube.objects.converted_metadata import (
     check_identity,
     restored,
 )
-from polyver.kube.objects.status import ApiError
+from polyver.kube.objects.kinds import ResourceKind
+from polyver.kube.objects.status import ApiError, internal
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.objects.typed_bodies import Undecodable, decode_plain, decode_typed, read_yaml
 from polyver.languages.values.strings import quoted
 
 __all__ = [
     "ConversionRequest",
+    "UnreadableObject",
     "WebhookCallFailed",
     "failure",
     "parsed",
     "refuse_others",
     "review_version",
+    "unreadable",
+    "unreadable_list",
+    "unreadable_update",
 ]
 
 GROUP = "apiextensions.k8s.io"
@@ -298,3 +305,59 @@ def _identity_of(raw: bytes) -> tuple[str, str]:
 def _refuse_kindless(raw: bytes) -> NoReturn:
     text = raw.decode(errors="replace")
     raise failure(f"Object 'Kind' is missing in '{text}'")
+
+
+_MOST_REPORTED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableObject:
+    """A stored object, and the error of its conversion."""
+
+    namespace: str
+    name: str
+    revision: int
+    problem: ApiError
+
+    def key(self, kind: ResourceKind) -> str:
+        """Return the etcd key that kube-apiserver would use."""
+        parts = (kind.group, kind.plural, self.namespace, self.name)
+        return "".join(f"/{part}" for part in parts if part)
+
+    def text(self, key: str) -> str:
+        about = f"Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {self.undecodable}"
+        return f"StorageError: corrupt object, {about}"
+
+    @property
+    def undecodable(self) -> str:
+        return f"object not decodable revision={self.revision}: {self.problem.message}"
+
+
+def unreadable(kind: ResourceKind, found: UnreadableObject) -> ApiError:
+    """Return the error for a GET, a DELETE, or a deletecollection that meets such an object."""
+    return internal(found.text(found.key(kind)))
+
+
+def unreadable_update(found: UnreadableObject) -> ApiError:
+    """Return the error for a PUT, PATCH or apply, or for the answer to a write already stored."""
+    return failure(found.undecodable)
+
+
+def unreadable_list(kind: ResourceKind, found: Sequence[UnreadableObject]) -> ApiError:
+    """Return the error for a list, or a deletecollection whose list fails.
+
+    The message contains the first problem; the causes contain up to 100.
+    """
+    reported = found[:_MOST_REPORTED]
+    texts = {f"/registry{each.key(kind)}": each for each in reported}
+    causes: list[dict[str, Any]] = [
+        {"reason": "UnexpectedServerResponse", "message": each.text(key), "field": key}
+        for key, each in texts.items()
+    ]
+    message = f"failed to read one or more {kind.resource} from the storage: {causes[0]['message']}"
+    more = f" (and {len(reported) - 1} more)" if len(reported) > 1 else ""
+    if len(found) >= _MOST_REPORTED:
+        text = "too many errors, the list is truncated"
+        causes.append({"reason": "FieldValueTooMany", "message": text})
+    details = {"name": "list", "group": kind.group, "kind": kind.plural, "causes": causes}
+    return ApiError(500, "StorageReadError", message + more, details=details)

@@ -13,7 +13,7 @@ import msgspec
 
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
-from polyver.kube.http.off_loop import off_loop
+from polyver.kube.http.worker_threads import off_loop
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.call import SMALL, Call, ServerContext
 from polyver.kube.server.conversion.converters import ObjectConverter
@@ -24,18 +24,21 @@ from polyver.kube.server.custom import (
     schema_of,
     stored_resource,
 )
-from polyver.kube.server.definitions._conditions import is_established, made, with_condition
-from polyver.kube.server.definitions._names import NamesInUse, accepted
+from polyver.kube.server.definitions._acceptance import (
+    NamesInUse,
+    accepted,
+    is_established,
+    made,
+    with_condition,
+)
 from polyver.kube.server.definitions._rules import CLEANUP
 from polyver.kube.server.delete import delete_all
-from polyver.kube.server.http import HttpRequest
+from polyver.kube.server.http import PLAIN, ApiPath, HttpRequest
 from polyver.kube.server.identity import SERVER
 from polyver.kube.server.managed_fields import own
-from polyver.kube.server.media import PLAIN
 from polyver.kube.server.options import Query
-from polyver.kube.server.paths import ApiPath
 from polyver.kube.server.resource import ServedResource
-from polyver.kube.server.subresources import StatusView
+from polyver.kube.server.rules import StatusView
 from polyver.kube.store import (
     Compacted,
     Conflict,

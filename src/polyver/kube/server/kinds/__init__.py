@@ -14,6 +14,7 @@ from polyver.kube.server.admission import Admission
 from polyver.kube.server.call import ServerContext
 from polyver.kube.server.definitions import DefinitionRules
 from polyver.kube.server.kinds._addresses import ServiceAddresses
+from polyver.kube.server.kinds._autoscalers import AutoscalerRules
 from polyver.kube.server.kinds._builtin import BuiltinRules
 from polyver.kube.server.kinds._data import ConfigMapRules, SecretRules
 from polyver.kube.server.kinds._events import (
@@ -23,15 +24,75 @@ from polyver.kube.server.kinds._events import (
     LeaseRules,
     event_fields,
 )
+from polyver.kube.server.kinds._jobs import CronJobRules, JobRules
+from polyver.kube.server.kinds._limits import (
+    AccountRules,
+    BudgetRules,
+    LimitRangeRules,
+    NodeRules,
+    QuotaRules,
+)
 from polyver.kube.server.kinds._namespaces import NamespaceLifecycle, NamespaceRules
-from polyver.kube.server.kinds._registrations import availability
+from polyver.kube.server.kinds._networking import (
+    EndpointSliceRules,
+    EndpointsRules,
+    IngressClassRules,
+    IngressRules,
+    NetworkPolicyRules,
+)
+from polyver.kube.server.kinds._pods import PodRules
+from polyver.kube.server.kinds._rbac import BindingRules, RoleRules
+from polyver.kube.server.kinds._registrations import RegistrationRules, availability
 from polyver.kube.server.kinds._scaling import AUTOSCALERS, AutoscalerConversion
-from polyver.kube.server.kinds._table import RULES
+from polyver.kube.server.kinds._services import ServiceRules
+from polyver.kube.server.kinds._storage import ClaimRules, StorageClassRules, VolumeRules
+from polyver.kube.server.kinds._webhooks import WebhookRules
+from polyver.kube.server.kinds._workloads import (
+    DaemonSetRules,
+    DeploymentRules,
+    ReplicaSetRules,
+    RevisionRules,
+    StatefulSetRules,
+)
 from polyver.kube.server.resource import ServedResource, StorageConversion
-from polyver.kube.server.rules import KindRules, ObjectView
-from polyver.kube.server.subresources import FinalizeView, ScaleView
+from polyver.kube.server.rules import FinalizeView, KindRules, ObjectView, ScaleView
 
 __all__ = ["addresses", "availability", "builtin_resources", "lifecycle"]
+
+_RULE_CLASSES: Mapping[str, type[BuiltinRules]] = {
+    "apiservices.apiregistration.k8s.io": RegistrationRules,
+    "clusterrolebindings.rbac.authorization.k8s.io": BindingRules,
+    "clusterroles.rbac.authorization.k8s.io": RoleRules,
+    "controllerrevisions.apps": RevisionRules,
+    "cronjobs.batch": CronJobRules,
+    "daemonsets.apps": DaemonSetRules,
+    "deployments.apps": DeploymentRules,
+    "endpoints": EndpointsRules,
+    "endpointslices.discovery.k8s.io": EndpointSliceRules,
+    "horizontalpodautoscalers.autoscaling": AutoscalerRules,
+    "ingressclasses.networking.k8s.io": IngressClassRules,
+    "ingresses.networking.k8s.io": IngressRules,
+    "jobs.batch": JobRules,
+    "limitranges": LimitRangeRules,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": WebhookRules,
+    "networkpolicies.networking.k8s.io": NetworkPolicyRules,
+    "nodes": NodeRules,
+    "persistentvolumeclaims": ClaimRules,
+    "persistentvolumes": VolumeRules,
+    "poddisruptionbudgets.policy": BudgetRules,
+    "pods": PodRules,
+    "replicasets.apps": ReplicaSetRules,
+    "resourcequotas": QuotaRules,
+    "rolebindings.rbac.authorization.k8s.io": BindingRules,
+    "roles.rbac.authorization.k8s.io": RoleRules,
+    "serviceaccounts": AccountRules,
+    "services": ServiceRules,
+    "statefulsets.apps": StatefulSetRules,
+    "storageclasses.storage.k8s.io": StorageClassRules,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": WebhookRules,
+}
+"""The rules of kinds that are checked; other kinds have only defaults."""
+
 
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 _COUNTED = frozenset(
@@ -135,7 +196,7 @@ def _stored(kind: ResourceKind) -> ResourceKind:
 
 
 def _plain_rules(kind: ResourceKind) -> KindRules:
-    rules = RULES.get(kind.resource, BuiltinRules)(kind)
+    rules = _RULE_CLASSES.get(kind.resource, BuiltinRules)(kind)
     rules.counts = kind.resource in _COUNTED
     rules.answers_deletion = kind.resource in _ANSWERS
     rules.creates_on_update = kind.resource in _CREATES

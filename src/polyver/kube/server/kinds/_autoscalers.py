@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from polyver.core.plain import Object
 from polyver.kube.objects.rules import path_segment_problems
 from polyver.kube.objects.status import Cause, forbidden_field, invalid_field, required, unsupported
-from polyver.kube.server.kinds._amounts import amount
 from polyver.kube.server.kinds._builtin import BuiltinRules
-from polyver.kube.server.kinds._checks import check_name, check_one_of, not_negative
+from polyver.kube.server.kinds._checks import amount, check_name, check_one_of, not_negative
 from polyver.kube.server.kinds._scaling import to_v1, to_v2
 from polyver.languages.values.names import dns_label_problems
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, duplicate, forbidden_field, invalid_field, required
-from polyver.kube.server.kinds._amounts import check_resources
 from polyver.kube.server.kinds._checks import (
     PROTOCOLS,
     check_name,
@@ -15,11 +14,16 @@ from polyver.kube.server.kinds._checks import (
     check_port,
     check_port_name,
     check_port_or_name,
+    check_resources,
     missing_field,
     not_negative,
 )
-from polyver.kube.server.kinds._fields import IN_VARIABLES, check_field, check_resource_field
-from polyver.kube.server.kinds._volumes import check_no_step_back
+from polyver.kube.server.kinds._volumes import (
+    IN_VARIABLES,
+    check_field,
+    check_no_step_back,
+    check_resource_field,
+)
 from polyver.languages.values.names import dns_label_problems, dns_subdomain_problems
 
 __all__ = ["check_containers", "check_images", "check_init_containers"]

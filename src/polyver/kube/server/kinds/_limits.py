@@ -6,13 +6,16 @@ from collections.abc import Iterator
 
 from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, duplicate, forbidden_field, invalid_field, required
-from polyver.kube.server.kinds._amounts import STANDARD, amount, check_amount, check_resource_name
 from polyver.kube.server.kinds._builtin import BuiltinRules
 from polyver.kube.server.kinds._checks import (
     IMMUTABLE,
+    STANDARD,
+    amount,
+    check_amount,
     check_name,
     check_network,
     check_one_of,
+    check_resource_name,
     check_selector,
     check_share,
     in_structure,

@@ -17,7 +17,7 @@ from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.codec import encode_json
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.objects.typed_bodies import Undecodable, decode_typed
-from polyver.kube.server.kinds._apply_defaults import defaults_of
+from polyver.kube.server.kinds._builtin import defaults_of
 
 __all__ = ["AutoscalerConversion", "to_v1", "to_v2"]
 

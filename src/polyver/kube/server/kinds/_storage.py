@@ -6,9 +6,14 @@ from collections.abc import Iterator
 
 from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, forbidden_field, invalid_field, required, unsupported
-from polyver.kube.server.kinds._amounts import amount
 from polyver.kube.server.kinds._builtin import BuiltinRules
-from polyver.kube.server.kinds._checks import check_name, check_one_of, check_selector, frozen
+from polyver.kube.server.kinds._checks import (
+    amount,
+    check_name,
+    check_one_of,
+    check_selector,
+    frozen,
+)
 from polyver.kube.server.kinds._volumes import check_source
 from polyver.languages.values.names import dns_subdomain_problems, label_key_problems
 

@@ -1,17 +1,63 @@
-"""Validation of the volumes of pods, each with one source."""
+"""Validation of the volumes of pods, each with one source, and of references to fields of a pod."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from polyver.core.plain import Object
-from polyver.kube.objects.status import Cause, duplicate, forbidden_field, invalid_field, required
-from polyver.kube.server.kinds._amounts import amount
-from polyver.kube.server.kinds._checks import check_name, check_one_of
-from polyver.kube.server.kinds._fields import IN_FILES, check_field, check_resource_field
+from polyver.kube.objects.status import (
+    Cause,
+    duplicate,
+    forbidden_field,
+    invalid_field,
+    required,
+    unsupported,
+)
+from polyver.kube.server.kinds._checks import amount, check_name, check_one_of
 from polyver.languages.values.names import dns_label_problems
 
-__all__ = ["check_no_step_back", "check_volumes"]
+__all__ = [
+    "IN_FILES",
+    "IN_VARIABLES",
+    "check_field",
+    "check_no_step_back",
+    "check_resource_field",
+    "check_volumes",
+]
+
+IN_VARIABLES = frozenset(
+    """metadata.name metadata.namespace metadata.uid spec.nodeName spec.serviceAccountName
+    status.hostIP status.hostIPs status.podIP status.podIPs""".split()
+)
+IN_FILES = frozenset(
+    """metadata.annotations metadata.labels metadata.name metadata.namespace metadata.uid""".split()
+)
+_RESOURCES = [
+    f"{side}.{name}"
+    for side in ("limits", "requests")
+    for name in ("cpu", "ephemeral-storage", "memory")
+]
+_ONE_OF_MAP = re.compile(r"metadata\.(annotations|labels)\['.*'\]")
+
+
+def check_field(path: str, field: str, known: frozenset[str]) -> Iterator[Cause]:
+    field_path = f"{path}.fieldPath"
+    if not field:
+        yield required(field_path)
+    elif field not in IN_VARIABLES | IN_FILES and not _ONE_OF_MAP.fullmatch(field):
+        text = f"error converting fieldPath: field label not supported: {field}"
+        yield invalid_field(field_path, field, text)
+    elif field not in known and not _ONE_OF_MAP.fullmatch(field):
+        yield unsupported(field_path, field, sorted(known))
+
+
+def check_resource_field(path: str, resource: str) -> Iterator[Cause]:
+    if not resource:
+        yield required(f"{path}.resource")
+    elif resource not in _RESOURCES and ".hugepages-" not in resource:
+        yield unsupported(f"{path}.resource", resource, _RESOURCES)
+
 
 # Sources in the order of kube-apiserver: the error names the second of two.
 _SOURCES = """

@@ -1,4 +1,4 @@
-"""The configured admission webhooks, in the order in which they are called.
+"""The configured admission webhooks with their rules, in the order in which they are called.
 
 They are cached until a configuration changes, so that a write costs nothing extra without webhooks.
 """
@@ -11,11 +11,60 @@ from typing import Any, Protocol
 
 import msgspec
 
-from polyver.kube.server.webhooks.match import RuleWithOperations
+from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.store import Compacted, Lagging, Store, StoreEntry, StoreWatch
 from polyver.languages import cel
 
-__all__ = ["AdmissionWebhook", "Configurations", "RequestCondition"]
+__all__ = ["AdmissionWebhook", "Configurations", "RequestCondition", "RuleWithOperations"]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWithOperations:
+    """One rule of a webhook; `*` matches everything.
+
+    >>> rule = RuleWithOperations.read({"operations": ["*"], "apiGroups": [""],
+    ...                                 "apiVersions": ["v1"], "resources": ["pods/*"]})
+    >>> pods = ResourceKind("", "v1", "Pod", "pods", "pod", namespaced=True)
+    >>> rule.matches(pods, "UPDATE", "status", namespaced=True)
+    True
+    """
+
+    operations: frozenset[str]
+    groups: frozenset[str]
+    versions: frozenset[str]
+    resources: tuple[tuple[str, str], ...]
+    scope: str
+
+    @classmethod
+    def read(cls, rule: Mapping[str, Any]) -> RuleWithOperations:
+        parts = (each.partition("/") for each in rule.get("resources") or ())
+        return cls(
+            operations=frozenset(rule.get("operations") or ()),
+            groups=frozenset(rule.get("apiGroups") or ()),
+            versions=frozenset(rule.get("apiVersions") or ()),
+            resources=tuple((plural, part) for plural, _, part in parts),
+            scope=rule.get("scope") or "*",
+        )
+
+    def matches(
+        self, kind: ResourceKind, operation: str, subresource: str, *, namespaced: bool
+    ) -> bool:
+        """Report whether the rule matches a request for a kind."""
+        return (
+            self.scope in ("*", "Namespaced" if namespaced else "Cluster")
+            and _has(self.operations, operation)
+            and _has(self.groups, kind.group)
+            and _has(self.versions, kind.version)
+            and any(
+                plural in ("*", kind.plural) and part in ("*", subresource)
+                for plural, part in self.resources
+            )
+        )
+
+
+def _has(wanted: frozenset[str], found: str) -> bool:
+    return found in wanted or "*" in wanted
+
 
 GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"

@@ -16,7 +16,7 @@ import msgspec
 
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
-from polyver.kube.http.off_loop import off_loop
+from polyver.kube.http.worker_threads import off_loop
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.selection import selects
 from polyver.kube.objects.sizes import is_larger
@@ -33,10 +33,11 @@ from polyver.kube.server.webhooks.configuration import (
     Configurations,
     RequestCondition,
 )
-from polyver.kube.server.webhooks.patches import patched, read_patch
 from polyver.kube.server.webhooks.reviews import (
     AdmissionResponse,
     denied,
+    patched,
+    read_patch,
     read_verdict,
     request_of,
     review_body,

@@ -1,17 +1,112 @@
-"""Names of custom kinds: within a group, each name belongs to the definition that got it first."""
+"""Acceptance of a definition: its names, its approval, and the conditions that report both.
+
+Within a group, each name belongs to the definition that got it first. A kind in a group that
+belongs to Kubernetes needs an annotation that states its approval.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from polyver.core.plain import Object
+from polyver.kube.objects.conditions import set_condition
 from polyver.kube.objects.status import Cause, invalid_field, required
-from polyver.kube.server.definitions._approval import approval
-from polyver.kube.server.definitions._conditions import is_established, made, set_condition
 from polyver.languages.values.names import dns_1035_label_problems
 
-__all__ = ["NamesInUse", "accepted", "check_names", "required_names"]
+__all__ = [
+    "NamesInUse",
+    "accepted",
+    "check_approval",
+    "check_names",
+    "is_established",
+    "made",
+    "required_names",
+    "set_condition",
+    "with_condition",
+]
+
+
+def made(kind: str, status: str, reason: str, message: str) -> Object:
+    """Return a condition without its time."""
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def is_established(definition: Mapping[str, Any]) -> bool:
+    """Report whether the names were accepted once; from then on the kind is served."""
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def with_condition(definition: Object, condition: Object, now: str) -> Object:
+    """Return a definition with one of its conditions changed."""
+    status = definition.get("status") or {}
+    conditions = set_condition(status.get("conditions") or [], condition, now)
+    return definition | {"status": status | {"conditions": conditions}}
+
+
+_ANNOTATION = "api-approved.kubernetes.io"
+_FIELD = f"metadata.annotations[{_ANNOTATION}]"
+_NEEDED = f'protected groups must have approval annotation "{_ANNOTATION}"'
+_SEE = "see https://github.com/kubernetes/enhancements/pull/1111"
+
+
+@dataclass(frozen=True, slots=True)
+class _Approval:
+    """The outcome of reading the approval annotation."""
+
+    reason: str
+    text: str
+
+    @property
+    def condition(self) -> Object:
+        status = "True" if self.reason == "ApprovedAnnotation" else "False"
+        return made("KubernetesAPIApprovalPolicyConformant", status, self.reason, self.text)
+
+
+def _approval(group: str, annotations: Mapping[str, str]) -> _Approval | None:
+    """Return the approval of a definition; None in groups that need none.
+
+    >>> _approval("ex.io", {}) is None
+    True
+    >>> _approval("x.k8s.io", {"api-approved.kubernetes.io": "unapproved, a test"}).reason
+    'UnapprovedAnnotation'
+    """
+    if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
+        return None
+    annotation = annotations.get(_ANNOTATION, "")
+    if not annotation:
+        return _Approval("MissingAnnotation", f"{_NEEDED}, {_SEE}")
+    if annotation.startswith("unapproved"):
+        return _Approval("UnapprovedAnnotation", f'not approved: "{annotation}"')
+    if _is_url(annotation):
+        return _Approval("ApprovedAnnotation", f"approved in {annotation}")
+    how = 'with either a URL or a reason starting with "unapproved"'
+    return _Approval("InvalidAnnotation", f"{_NEEDED} {how}, {_SEE}")
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    return bool(parts.scheme and parts.netloc)
+
+
+def check_approval(new: Object, old: Object | None) -> Iterable[Cause]:
+    """Yield the problem of the annotation, unless the old definition had the same one."""
+    group, annotations = new["spec"]["group"], new["metadata"].get("annotations") or {}
+    found = _approval(group, annotations)
+    before = _approval(group, old["metadata"].get("annotations") or {}) if old else None
+    if found is None or (before and before.reason == found.reason):
+        return
+    if found.reason == "MissingAnnotation":
+        yield required(_FIELD, found.text)
+    elif found.reason == "InvalidAnnotation":
+        yield invalid_field(_FIELD, annotations[_ANNOTATION], found.text)
+
 
 _REQUIRED = ("plural", "singular", "kind", "listKind")
 
@@ -66,7 +161,7 @@ def accepted(definition: Object, in_use: NamesInUse, now: str) -> Object:
     names, conflict = _given(definition, in_use)
     conditions = list(definition["status"].get("conditions") or [])
     group, annotations = definition["spec"]["group"], definition["metadata"].get("annotations")
-    if approved := approval(group, annotations or {}):
+    if approved := _approval(group, annotations or {}):
         conditions = set_condition(conditions, approved.condition, now)
     for condition in _outcome(conflict, established=is_established(definition)):
         conditions = set_condition(conditions, condition, now)
