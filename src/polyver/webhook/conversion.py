@@ -18,9 +18,8 @@ import msgspec
 from polyver.core import PolyverError
 from polyver.core.errors import listed
 from polyver.core.plain import Object
-from polyver.kube.objects.codec import encode_json
+from polyver.kube.objects.codec import Opened, encode_json
 from polyver.kube.objects.converted_metadata import check_identity, check_kept, restored
-from polyver.kube.objects.partial_json import Opened
 from polyver.kube.objects.status import ApiError
 from polyver.webhook.reviews import Key, ReviewBody, Reviewed, ReviewForm, TypeMeta, refused, shown
 
