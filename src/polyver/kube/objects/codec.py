@@ -46,7 +46,8 @@ _NONE = Raw()
 class Opened(Struct, forbid_unknown_fields=True):
     """An object with only the fields that nearly all objects have.
 
-    Its inner fields stay JSON (Raw). Code that changes a few fields of many objects does not decode the others.
+    Its inner fields stay JSON (Raw), so that code that changes a few fields of many objects does
+    not decode the others.
     """
 
     api_version: str = field(name="apiVersion")
