@@ -18,9 +18,8 @@ import msgspec
 from polyver.core import PolyverError
 from polyver.core.errors import listed
 from polyver.core.plain import Object
-from polyver.kube.objects.codec import encode_json
+from polyver.kube.objects.codec import Opened, encode_json
 from polyver.kube.objects.converted_metadata import check_identity, check_kept, restored
-from polyver.kube.objects.partial_json import Opened
 from polyver.kube.objects.status import ApiError
 from polyver.webhook.reviews import Key, ReviewBody, Reviewed, ReviewForm, TypeMeta, refused, shown
 
@@ -325,18 +324,15 @@ class _Reviewing:
     def _check(self, before: _Object, converted: bytes | msgspec.Raw) -> None:
         """Raise an error for a result that an API server would refuse or silently undo."""
         content = bytes(converted)
-        if content.startswith(self._expected_start(before)):
+        # API servers write these three fields first; a result that starts so needs no other check.
+        head = f'{{"apiVersion":"{self._wanted}","kind":"{before.kind}","metadata":'.encode()
+        if before.metadata and content.startswith(head + bytes(before.metadata)):
             return
         after = _decoded(content, "the result of the conversion")
         if (after.api_version, after.kind) != (self._wanted, before.kind):
             raise ConversionFailed(f"the conversion returned {after.kind} of {after.api_version}")
         if bytes(after.metadata) != bytes(before.metadata):
             _check_metadata(before.metadata, after.metadata)
-
-    def _expected_start(self, before: _Object) -> bytes:
-        # API servers write these three fields first; a result that starts so needs no other check.
-        head = f'{{"apiVersion":"{self._wanted}","kind":"{before.kind}","metadata":'
-        return head.encode() + bytes(before.metadata) if before.metadata else b"\0"
 
 
 def _not_converted(error: BaseException, kind: Key) -> ConversionFailed:

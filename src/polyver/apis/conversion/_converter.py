@@ -26,8 +26,8 @@ from polyver.apis.definition import Definition
 from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
 from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
+from polyver.kube.objects.codec import open_object
 from polyver.kube.objects.converted_metadata import fresh
-from polyver.kube.objects.partial_json import open_object
 from polyver.kube.objects.schema import compile_schema
 from polyver.kube.objects.schema.structure import StructuralSchema, read_structure
 

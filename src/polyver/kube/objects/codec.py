@@ -1,4 +1,4 @@
-"""JSON encoding of plain data, and digests of content."""
+"""JSON of plain data: encoding, decoding of only the outer levels, size, and digests of content."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import hashlib
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, MsgspecError, Raw, Struct, UnsetType, field
 
-__all__ = ["digest", "encode_json", "prepare"]
+__all__ = ["Opened", "digest", "encode_json", "is_larger", "open_object", "prepare"]
 
 _canonical = msgspec.json.Encoder(order="sorted")
 
@@ -37,3 +38,72 @@ def digest(content: object) -> str:
     True
     """
     return f"sha256:{hashlib.sha256(_canonical.encode(content)).hexdigest()}"
+
+
+_NONE = Raw()
+
+
+class Opened(Struct, forbid_unknown_fields=True):
+    """An object with only the fields that nearly all objects have.
+
+    Its inner fields stay JSON (Raw), so that code that changes a few fields of many objects does
+    not decode the others.
+    """
+
+    api_version: str = field(name="apiVersion")
+    kind: str
+    metadata: Raw = _NONE
+    spec: dict[str, Raw] | UnsetType = UNSET
+    status: Raw = _NONE
+
+    def fields(self) -> dict[str, Any]:
+        """Return all fields that are set, in a new dictionary."""
+        found: dict[str, Any] = {"apiVersion": self.api_version, "kind": self.kind}
+        if self.metadata is not _NONE:
+            found["metadata"] = self.metadata
+        if self.spec is not UNSET:
+            found["spec"] = self.spec
+        if self.status is not _NONE:
+            found["status"] = self.status
+        return found
+
+
+prepare(Opened)
+_opened = msgspec.json.Decoder(Opened).decode
+_fields = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def open_object(raw: bytes | Raw) -> dict[str, Any]:
+    """Return the fields of an object; if it has unusual fields, all of them are Raw.
+
+    >>> raw = b'{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}'
+    >>> bytes(open_object(raw)["data"])
+    b'{"a": "b"}'
+    """
+    try:
+        return _opened(raw).fields()
+    except (MsgspecError, UnicodeError, RecursionError):
+        return _fields(raw)
+
+
+def is_larger(value: Any, size: int) -> bool:
+    """Report whether plain data would take more than about `size` bytes of JSON.
+
+    The walk ends as soon as that is known, so it is cheap for large data.
+
+    >>> is_larger({"a": ["b"] * 10}, 100), is_larger({"a": ["b"] * 100}, 100)
+    (False, True)
+    """
+    waiting = [value]
+    while waiting and size >= 0:
+        found = waiting.pop()
+        size -= 4
+        if isinstance(found, str):
+            size -= len(found)
+        elif isinstance(found, dict):
+            size -= sum(map(len, found)) if len(found) * 4 <= size else size + 1
+            waiting += found.values() if size >= 0 else ()
+        elif isinstance(found, list):
+            size -= 0 if len(found) * 4 <= size else size + 1
+            waiting += found if size >= 0 else ()
+    return size < 0

@@ -109,26 +109,21 @@ def signed(value: int, bits: int) -> int:
 def _payload(data: bytes, offset: int, wire: int) -> tuple[int | bytes, int]:
     if wire == _VARINT:
         return _varint(data, offset)
-    length, offset = _length(data, offset, wire)
-    end = offset + length
-    if end > len(data):
-        raise MalformedError(_END)
-    return data[offset:end], end
-
-
-def _length(data: bytes, offset: int, wire: int) -> tuple[int, int]:
     match wire:
         case 1:
-            return 8, offset
+            length = 8
         case 2:
             length, offset = _varint(data, offset)
             if signed(length, 64) < 0:
                 raise MalformedError("proto: negative length found during unmarshaling")
-            return length, offset
         case 5:
-            return 4, offset
+            length = 4
         case _:
             raise MalformedError(f"proto: illegal wireType {wire}")
+    end = offset + length
+    if end > len(data):
+        raise MalformedError(_END)
+    return data[offset:end], end
 
 
 def _after_group(data: bytes, offset: int) -> int:

@@ -10,8 +10,15 @@ from typing import Any, Literal
 import msgspec
 
 from polyver.core.plain import Object
-from polyver.kube.objects._printing.ages import age_of, human_duration
-from polyver.kube.objects._printing.columns import Cell, CellOf, Printer, TableColumn, printer
+from polyver.kube.objects._printing.cells import (
+    Cell,
+    CellOf,
+    Printer,
+    TableColumn,
+    age_of,
+    human_duration,
+    printer,
+)
 from polyver.kube.objects._printing.kinds import NAME, builtin_printer
 from polyver.languages.jsonpath import InvalidJsonPath, JsonPath, parse_path
 

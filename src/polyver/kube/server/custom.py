@@ -12,10 +12,10 @@ from polyver.core import KubeVersion
 from polyver.core.plain import Object
 from polyver.kube.http.worker_threads import off_loop
 from polyver.kube.objects.builtin import metadata_shape
+from polyver.kube.objects.codec import is_larger
 from polyver.kube.objects.kinds import CUSTOM_VERBS, ResourceKind, Subresource
 from polyver.kube.objects.merge_order import go_text, go_type
 from polyver.kube.objects.schema import Schema, compile_schema
-from polyver.kube.objects.sizes import is_larger
 from polyver.kube.objects.status import Cause, forbidden, invalid_field
 from polyver.kube.objects.tables import custom_printer
 from polyver.kube.objects.type_shapes import Shape

@@ -9,8 +9,7 @@ from urllib.parse import quote_plus
 from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._formatting import print_formatted
 from polyver.languages.gotemplate._functions import FunctionTable
-from polyver.languages.gotemplate._printing import print_all, print_lines
-from polyver.languages.gotemplate._quoting import is_printable
+from polyver.languages.gotemplate._printing import is_printable, print_all, print_lines
 from polyver.languages.gotemplate._values import (
     Byte,
     Int,

@@ -12,7 +12,6 @@ from polyver.core import listed
 from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._errors import RenderFailed, located
 from polyver.languages.gotemplate._functions import TemplateFunction, fits
-from polyver.languages.gotemplate._literals import TemplateNumber
 from polyver.languages.gotemplate._methods import method_of
 from polyver.languages.gotemplate._nodes import (
     TemplateChain,
@@ -27,6 +26,7 @@ from polyver.languages.gotemplate._nodes import (
     TemplatePipeline,
     TemplateVariable,
 )
+from polyver.languages.gotemplate._tokens import TemplateNumber
 from polyver.languages.gotemplate._values import (
     Int,
     NilDict,

@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from polyver.languages.gotemplate._budget import RenderBudget
-from polyver.languages.gotemplate._printing import printed
+from polyver.languages.gotemplate._printing import (
+    FormatSpec,
+    printed,
+    written_float,
+    written_int,
+    written_text,
+)
 from polyver.languages.gotemplate._times import source_text, time_text
 from polyver.languages.gotemplate._values import (
     NilList,
@@ -17,7 +23,6 @@ from polyver.languages.gotemplate._values import (
     encoded,
     type_of,
 )
-from polyver.languages.gotemplate._verbs import FormatSpec, written_float, written_int, written_text
 
 __all__ = ["print_formatted"]
 

@@ -6,16 +6,15 @@ from collections.abc import Mapping
 
 from polyver.languages.gotemplate._builtins import BUILTINS
 from polyver.languages.gotemplate._cases import CASES
+from polyver.languages.gotemplate._collections import DICTS, LISTS
 from polyver.languages.gotemplate._data import DATA
-from polyver.languages.gotemplate._dates import DATES
-from polyver.languages.gotemplate._dicts import DICTS
 from polyver.languages.gotemplate._encoding import ENCODING
 from polyver.languages.gotemplate._functions import FunctionTable, TemplateFunction
-from polyver.languages.gotemplate._lists import LISTS
 from polyver.languages.gotemplate._math import MATH
 from polyver.languages.gotemplate._paths import PATHS
 from polyver.languages.gotemplate._regexes import REGEXES
 from polyver.languages.gotemplate._strings import TEXTS
+from polyver.languages.gotemplate._times import DATES
 from polyver.languages.gotemplate._values import Version
 from polyver.languages.gotemplate._versions import parse_version, satisfies
 

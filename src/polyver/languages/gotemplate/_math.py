@@ -9,8 +9,8 @@ from typing import Any
 
 from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._functions import FunctionTable
-from polyver.languages.gotemplate._literals import parse_float, parse_int
 from polyver.languages.gotemplate._printing import float_text, printed
+from polyver.languages.gotemplate._tokens import parse_float, parse_int
 from polyver.languages.gotemplate._values import Int, Ints, TemplateFailure, wrapped
 
 __all__ = ["MATH", "to_float", "to_integer"]

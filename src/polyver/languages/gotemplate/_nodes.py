@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from polyver.languages.gotemplate._literals import TemplateNumber
+from polyver.languages.gotemplate._tokens import TemplateNumber
 
 __all__ = [
     "TemplateAction",

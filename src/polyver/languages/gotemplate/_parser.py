@@ -7,7 +7,6 @@ from difflib import get_close_matches
 
 from polyver.languages.gotemplate._budget import DEEPEST
 from polyver.languages.gotemplate._errors import InvalidTemplate, located
-from polyver.languages.gotemplate._literals import InvalidTemplateLiteral, read_number, unquoted
 from polyver.languages.gotemplate._nodes import (
     TemplateAction,
     TemplateBranch,
@@ -27,7 +26,13 @@ from polyver.languages.gotemplate._nodes import (
     TemplateText,
     TemplateVariable,
 )
-from polyver.languages.gotemplate._tokens import TemplateToken, read_tokens
+from polyver.languages.gotemplate._tokens import (
+    InvalidTemplateLiteral,
+    TemplateToken,
+    read_number,
+    read_tokens,
+    unquoted,
+)
 
 __all__ = ["parse"]
 
@@ -204,9 +209,6 @@ class _Parser:
             return TemplateText(token.at, token.at + len(token.text), token.text)
         if token.kind != "{{":
             raise self._unexpected(token, "input")
-        return self._action()
-
-    def _action(self) -> TemplateNode:
         word = self._skip()
         known: Mapping[str, Callable[[], TemplateNode]] = {
             "if": self._block,
@@ -357,8 +359,10 @@ class _Parser:
         return TemplateCommand(at, words[-1].end, words)
 
     def _operand(self) -> TemplateNode | None:
-        node = self._term()
-        if node is None or self._peek().kind != "field":
+        if self._skip().kind not in _OPERANDS:
+            return None
+        node = self._read(self._take())
+        if self._peek().kind != "field":
             return node
         parts: list[TemplateFieldName] = []
         while self._peek().kind == "field":
@@ -374,12 +378,6 @@ class _Parser:
                 term = self._source[node.at : node.end]
                 raise self._wrong(f"unexpected . after term {term}", parts[0].at)
         return TemplateChain(node.at, end, node, parts)
-
-    def _term(self) -> TemplateNode | None:
-        token = self._skip()
-        if token.kind in _OPERANDS:
-            return self._read(self._take())
-        return None
 
     def _read(self, token: TemplateToken) -> TemplateNode:
         at, end = token.at, token.at + len(token.text)

@@ -9,8 +9,7 @@ import zlib
 from polyver.languages.gotemplate._budget import RenderBudget
 from polyver.languages.gotemplate._cases import SPACES, lower, title, upper
 from polyver.languages.gotemplate._functions import FunctionTable
-from polyver.languages.gotemplate._printing import printed
-from polyver.languages.gotemplate._quoting import quoted_text
+from polyver.languages.gotemplate._printing import printed, quoted_text
 from polyver.languages.gotemplate._values import Strings, TemplateFailure, Texts, decoded, encoded
 
 __all__ = ["TEXTS", "to_text", "to_texts"]

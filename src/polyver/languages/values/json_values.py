@@ -178,22 +178,18 @@ def plain(value: Any, path: str, problems: dict[str, None]) -> Any:
     """Return plain data with numbers as Go prints them; add an error for each duplicate key."""
     match value:
         case Pairs() | dict():
-            return _plain_object(value, path, problems)
+            found: dict[str, Any] = {}
+            for key, inner in value.items() if isinstance(value, dict) else value:
+                inner_path = f"{path}.{key}" if path else key
+                if key in found:
+                    problems[f"duplicate field {quoted(inner_path)}"] = None
+                found[key] = plain(inner, inner_path, problems)
+            return found
         case list():
             return [plain(item, f"{path}[{at}]", problems) for at, item in enumerate(value)]
         case float():
             return plain_number(value)
     return value
-
-
-def _plain_object(value: Pairs | dict[str, Any], path: str, problems: dict[str, None]) -> Any:
-    found: dict[str, Any] = {}
-    for key, inner in value.items() if isinstance(value, dict) else value:
-        inner_path = f"{path}.{key}" if path else key
-        if key in found:
-            problems[f"duplicate field {quoted(inner_path)}"] = None
-        found[key] = plain(inner, inner_path, problems)
-    return found
 
 
 def plain_number(number: float, target: str = "Go value of type float64") -> int | float:

@@ -16,9 +16,10 @@ from polyver.languages.values.parse import (
     Mark,
     RefusedManifest,
     YamlReader,
+    number,
     read_json,
+    scalar,
 )
-from polyver.languages.values.scalars import number, scalar
 from polyver.languages.values.strings import without_nulls
 
 __all__ = [

@@ -10,16 +10,86 @@ import base64
 import binascii
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from types import MappingProxyType
 
 import yaml
 from yaml import events
 
 from polyver.core import PolyverError
-from polyver.languages.values.scalars import scalar
 
-__all__ = ["InvalidManifest", "Mark", "RefusedManifest", "YamlReader", "read_json"]
+__all__ = [
+    "InvalidManifest",
+    "Mark",
+    "RefusedManifest",
+    "YamlReader",
+    "number",
+    "read_json",
+    "scalar",
+]
+
+_LONGEST_INTEGER = 70  # 64 binary digits, a sign and a prefix, and some zeros
+
+
+def scalar(text: str) -> str | int | float | bool | None:
+    """Return the value that kubectl reads from a plain scalar.
+
+    >>> [scalar(text) for text in ("0644", "1e3", "yes", "2026-01-02", "1:30")]
+    [420, 1000, True, '2026-01-02', '1:30']
+    """
+    if not text:
+        return None
+    if text in _WORDS:
+        return _WORDS[text]
+    digits = text.replace("_", "")
+    if not _MAY_BE_NUMBER.match(text):
+        return text
+    integer = _integer(digits)
+    if integer is not None:
+        return integer
+    if _FLOAT.fullmatch(digits):
+        return number(float(digits), text)
+    return text
+
+
+_WORDS: Mapping[str, bool | float | None] = {
+    word: value
+    for value, words in (
+        (True, "y Y yes Yes YES on On ON true True TRUE"),
+        (False, "n N no No NO off Off OFF false False FALSE"),
+        (None, "~ null Null NULL"),
+        (math.nan, ".nan .NaN .NAN"),
+        (math.inf, ".inf .Inf .INF +.inf +.Inf +.INF"),
+        (-math.inf, "-.inf -.Inf -.INF"),
+    )
+    for word in words.split()
+}
+_MAY_BE_NUMBER = re.compile("[-+.0-9]")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
+
+
+def _integer(digits: str) -> int | None:
+    """Return an integer of 64 bits, signed or unsigned; None for others, which become floats."""
+    found = _INTEGER.fullmatch(digits) if len(digits) <= _LONGEST_INTEGER else None
+    if found is None:
+        return None
+    sign, *bases = found.groups()
+    base, number = next((b, n) for b, n in zip((16, 2, 8, 10), bases, strict=True) if n)
+    value = int(sign + number, base)
+    return value if -(2**63) <= value < 2**64 and not (sign == "+" and value >= 2**63) else None
+
+
+def number(value: float, text: str) -> str | int | float:
+    """Return a number as JSON shows it, an integer if it has no decimals; `text` if not finite."""
+    if not math.isfinite(value):
+        return text
+    if value.is_integer() and abs(value) < 1e21:
+        return int(Decimal(repr(value)))
+    return value
+
 
 DEEPEST = 200
 _MOST_PER_CHARACTER = 10  # limits the total size of expanded aliases
@@ -114,7 +184,12 @@ class YamlReader:
         if isinstance(event, events.MappingStartEvent):
             value = self._mapping(mark, depth)
         elif isinstance(event, events.SequenceStartEvent):
-            value = self._sequence(mark, depth)
+            items: list[object] = []
+            inside = mark.inside = {}
+            while not isinstance(inner := self._next(), events.SequenceEndEvent):
+                item, inside[len(items)] = self._node(inner, depth + 1)
+                items.append(item)
+            value = items
         else:
             assert isinstance(event, events.ScalarEvent)
             self._spend(len(event.value))
@@ -130,21 +205,13 @@ class YamlReader:
         self._spend(size)
         return value, mark
 
-    def _sequence(self, mark: Mark, depth: int) -> list[object]:
-        items: list[object] = []
-        inside = mark.inside = {}
-        while not isinstance(event := self._next(), events.SequenceEndEvent):
-            item, inside[len(items)] = self._node(event, depth + 1)
-            items.append(item)
-        return items
-
     def _mapping(self, mark: Mark, depth: int) -> dict[str, object]:
         fields: dict[str, object] = {}
         inside = mark.inside = {}
         merged: list[tuple[object, Mark]] = []
         while not isinstance(event := self._next(), events.MappingEndEvent):
             line = self._line
-            if _is_merge(event):
+            if isinstance(event, events.ScalarEvent) and event.implicit[0] and event.value == "<<":
                 merged.append(self._node(self._next(), depth + 1))
                 continue
             written = self._node(event, depth + 1)[0]
@@ -220,10 +287,6 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "tag:yaml.org,2002:int": (int,),
     "tag:yaml.org,2002:float": (int, float),
 }
-
-
-def _is_merge(event: events.Event) -> bool:
-    return isinstance(event, events.ScalarEvent) and event.implicit[0] and event.value == "<<"
 
 
 def _problem(error: Exception) -> str:

@@ -6,9 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from polyver.core.plain import Object
-from polyver.kube.objects._printing.ages import age_of
-from polyver.kube.objects._printing.cells import column, maker, text, wide
-from polyver.kube.objects._printing.columns import Cell, Printer, TableColumn, printer
+from polyver.kube.objects._printing.cells import (
+    Cell,
+    Printer,
+    TableColumn,
+    age_of,
+    column,
+    maker,
+    printer,
+    text,
+    wide,
+)
 
 __all__ = ["CORE", "NEW", "event_printer"]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from polyver.kube.objects._printing import summaries
-from polyver.kube.objects._printing.autoscalers import targets
 from polyver.kube.objects._printing.cells import (
+    CellOf,
+    Printer,
+    TableColumn,
     at,
     column,
     count,
@@ -15,15 +17,16 @@ from polyver.kube.objects._printing.cells import (
     labels,
     maker,
     number,
+    printer,
     selector,
     since,
     subjects,
     text,
     wide,
 )
-from polyver.kube.objects._printing.columns import CellOf, Printer, TableColumn, printer
 from polyver.kube.objects._printing.events import CORE, NEW, event_printer
 from polyver.kube.objects._printing.pods import PODS
+from polyver.kube.objects._printing.summaries import targets
 
 __all__ = ["builtin_printer"]
 

@@ -8,9 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from polyver.core.plain import Object
-from polyver.kube.objects._printing.ages import age_of
-from polyver.kube.objects._printing.cells import at
-from polyver.kube.objects._printing.columns import Cell, Printer, TableColumn
+from polyver.kube.objects._printing.cells import Cell, Printer, TableColumn, age_of, at
 
 __all__ = ["PODS"]
 

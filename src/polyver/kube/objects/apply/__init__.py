@@ -3,8 +3,13 @@
 from polyver.kube.objects.apply._apply import apply
 from polyver.kube.objects.apply._entries import Entry, InvalidEntries, read_entries
 from polyver.kube.objects.apply._fields import Fields
-from polyver.kube.objects.apply._scale import track_scale
-from polyver.kube.objects.apply._update import Scope, resets_of, times_kept, track_update
+from polyver.kube.objects.apply._update import (
+    Scope,
+    resets_of,
+    times_kept,
+    track_scale,
+    track_update,
+)
 from polyver.kube.objects.apply._walk import fields_of
 
 __all__ = [

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from polyver.core.plain import Object
-from polyver.kube.objects.apply._check import misfits
 from polyver.kube.objects.apply._entries import (
     Entry,
     ManagerIdentifier,
@@ -26,8 +25,7 @@ from polyver.kube.objects.apply._fields import (
     paths,
     union,
 )
-from polyver.kube.objects.apply._merge import merge, named, remove
-from polyver.kube.objects.apply._types import ApplySchema, Mistyped, type_of
+from polyver.kube.objects.apply._types import ApplySchema, Mistyped, misfits, type_of
 from polyver.kube.objects.apply._update import (
     ApplyConflict,
     Conflicts,
@@ -38,7 +36,7 @@ from polyver.kube.objects.apply._update import (
     stripped,
     updated,
 )
-from polyver.kube.objects.apply._walk import compare, owned, same
+from polyver.kube.objects.apply._walk import compare, merge, named, owned, remove, same
 from polyver.kube.objects.status import ApiError, bad_request
 
 __all__ = ["apply"]
@@ -66,30 +64,25 @@ def apply(
     """
     _check(config, scope)
     there = scope.empty if live is None else bare(live)
+    owner = scope.owner(manager, "Apply")
     try:
-        applying = _Applying(there, config, scope, _owners_of(live, there, scope, now))
-        found, owners = _outcome(applying, there, scope, manager=manager, force=force)
+        owners = known_owners(_owners_of(live, there, scope, now), scope)
+        try:
+            found, owners = _merged(there, config, owners, scope=scope, owner=owner, force=force)
+        except ApplyConflict as taken:
+            conflicts = taken.conflicts
+            if manager == KUBECTL:
+                conflicts = _not_last_applied(conflicts, there, scope)
+            if conflicts:
+                raise _refusal(conflicts) from None
+            found, owners = _merged(there, config, owners, scope=scope, owner=owner, force=True)
     except Mistyped as error:
         raise _mistyped("live", there, scope) or ApiError(500, "", str(error)) from None
     if same(there, found):
         found = there
-    else:
-        owners = _timed(owners, scope.owner(manager, "Apply"), now)
+    elif owner in owners:
+        owners = {**owners, owner: owners[owner]._replace(time=now)}
     return _with_last_applied(found, config, manager), write_entries(owners)
-
-
-def _outcome(
-    applying: _Applying, live: Object, scope: Scope, *, manager: str, force: bool
-) -> tuple[Object, Owners]:
-    try:
-        return applying.outcome(manager, force=force)
-    except ApplyConflict as taken:
-        conflicts = taken.conflicts
-    if manager == KUBECTL:
-        conflicts = _not_last_applied(conflicts, live, scope)
-    if conflicts:
-        raise _refusal(conflicts)
-    return applying.outcome(manager, force=True)
 
 
 def _check(config: Object, scope: Scope) -> None:
@@ -132,47 +125,35 @@ def _owners_of(live: Object | None, there: Object, scope: Scope, now: str) -> Ow
     return updated(scope.empty, there, {}, scope=scope, manager=BEFORE, now=now)
 
 
-def _timed(owners: Owners, owner: ManagerIdentifier, now: str) -> Owners:
-    mine = owners.get(owner)
-    return owners if mine is None else {**owners, owner: mine._replace(time=now)}
-
-
-class _Applying:
-    """One configuration that is applied to an object."""
-
-    def __init__(self, live: Object, config: Object, scope: Scope, owners: Owners) -> None:
-        self._live, self._config, self._scope = live, config, scope
-        self._owners = known_owners(owners, scope)
-
-    def outcome(self, manager: str, *, force: bool) -> tuple[Object, Owners]:
-        scope, owner = self._scope, self._scope.owner(manager, "Apply")
-        last = self._owners.get(owner)
-        mine = scope.reset(owned(self._config, scope.schema))
-        time = last.time if last else None
-        owners = {**self._owners, owner: OwnedFields(scope.api_version, mine, time)}
-        merged = merge(self._live, self._config, scope.schema)
-        if last is not None and self._drops(last, mine):
+def _merged(
+    live: Object,
+    config: Object,
+    known: Owners,
+    *,
+    scope: Scope,
+    owner: ManagerIdentifier,
+    force: bool,
+) -> tuple[Object, Owners]:
+    """Return the object with the configuration merged into it, and the owners of its fields."""
+    last = known.get(owner)
+    mine = scope.reset(owned(config, scope.schema))
+    time = last.time if last else None
+    owners = {**known, owner: OwnedFields(scope.api_version, mine, time)}
+    merged = merge(live, config, scope.schema)
+    if last is not None:
+        # If fields are owned in several versions, only conversions can show which ones the manager
+        # applied last time and does not apply now.
+        several = any(each.api_version != scope.api_version for each in known.values())
+        if last.fields if several else difference(last.fields, mine):
             merged = _Pruning(scope, owners, last).pruned(merged)
-        owners, _ = settle(self._live, merged, owners, scope=scope, force=force, writer=owner)
-        return merged, _without_identity(owners, owner)
-
-    def _drops(self, last: OwnedFields, mine: Fields) -> bool:
-        """Report whether the manager does not apply a field that it applied last time.
-
-        If fields are owned in several versions, return True: only conversions can show it.
-        """
-        version = self._scope.api_version
-        if any(each.api_version != version for each in self._owners.values()):
-            return bool(last.fields)
-        return bool(difference(last.fields, mine))
-
-
-def _without_identity(owners: Owners, owner: ManagerIdentifier) -> Owners:
-    if owner not in owners:
-        return owners
-    mine = owners[owner]._replace(fields=stripped(owners[owner].fields))
-    left = {identity: each for identity, each in owners.items() if identity != owner}
-    return {**left, owner: mine} if mine.fields else left
+    owners, _ = settle(live, merged, owners, scope=scope, force=force, writer=owner)
+    if owner in owners:
+        # The writer goes last, without the fields that never have an owner.
+        own = owners.pop(owner)
+        fields = stripped(own.fields)
+        if fields:
+            owners[owner] = own._replace(fields=fields)
+    return merged, owners
 
 
 class _Pruning:
@@ -188,23 +169,17 @@ class _Pruning:
             raise Mistyped(f"failed to prune fields: {error}") from None
 
     def _pruned(self, merged: Object) -> Object:
-        version = self._last.api_version
-        whole = self._converted(merged, version, "merged object to last applied version")
+        scope, version = self._scope, self._last.api_version
+        whole = scope.in_version(merged, version, "merged object to last applied version")
         if whole is None:
             return merged
-        schema = self._schema_of(version)
+        schema = type_of(scope.shapes[version])
         last = named(self._last.fields, schema)
         left = self._with_owned(whole, remove(whole, last, schema))
-        left = self._converted(left, version, "pruned object to last applied version") or whole
+        left = scope.in_version(left, version, "pruned object to last applied version") or whole
         gone = difference(_named_fields(whole, schema), _named_fields(left, schema))
         found = remove(whole, common(gone, last), schema)
-        return self._converted(found, self._scope.api_version, "pruned object") or merged
-
-    def _schema_of(self, version: str) -> ApplySchema:
-        return type_of(self._scope.shapes[version])
-
-    def _converted(self, value: Object, version: str, what: str) -> Object | None:
-        return self._scope.in_version(value, version, what)
+        return scope.in_version(found, scope.api_version, "pruned object") or merged
 
     def _with_owned(self, merged: Object, left: Object) -> Object:
         """Return `left` with the fields that others own restored, each in its own version."""
@@ -222,11 +197,11 @@ class _Pruning:
     def _with_owned_in(
         self, version: str, theirs: Fields, merged: Object, left: Object
     ) -> tuple[Object, Object]:
-        there = self._converted(merged, version, f"merged object at version {version}")
-        here = self._converted(left, version, f"pruned object at version {version}")
+        there = self._scope.in_version(merged, version, f"merged object at version {version}")
+        here = self._scope.in_version(left, version, f"pruned object at version {version}")
         if there is None or here is None:
             return merged, left
-        schema = self._schema_of(version)
+        schema = type_of(self._scope.shapes[version])
         stays = union(_named_fields(here, schema), named(theirs, schema))
         return there, remove(there, difference(_named_fields(there, schema), stays), schema)
 

@@ -81,15 +81,12 @@ def without(one: Fields, other: Fields) -> Fields:
         if apart is None:
             left[element] = node
         elif not _is_member(apart):
-            rest = _node_without(node, apart)
-            if rest is not None:
-                left[element] = rest
+            below = without({key: each for key, each in node.items() if key != SELF}, apart)
+            if _is_member(node):
+                left[element] = member(below)
+            elif below:
+                left[element] = below
     return left
-
-
-def _node_without(one: Fields, other: Fields) -> Fields | None:
-    below = without({key: node for key, node in one.items() if key != SELF}, other)
-    return member(below) if _is_member(one) else below or None
 
 
 def common(one: Fields, other: Fields) -> Fields:
@@ -153,14 +150,8 @@ def _joined(one: Fields, other: Fields) -> Fields:
         if mine is None:
             joined[element], grown = node, True
         elif mine is not node:
-            joined[element] = _node_joined(mine, node)
+            joined[element] = _joined(mine, node) if mine and node else member(mine or node)
     return in_order(joined) if grown else joined
-
-
-def _node_joined(one: Fields, other: Fields) -> Fields:
-    if not one or not other:
-        return member(one or other)
-    return _joined(one, other)
 
 
 def _children_less(one: Fields, other: Fields) -> Fields:
@@ -169,27 +160,23 @@ def _children_less(one: Fields, other: Fields) -> Fields:
         if element == SELF:
             continue
         apart = other.get(element)
-        rest = node if apart is None else _node_less(node, apart)
-        if rest is not None:
-            left[element] = rest
+        if apart is None:
+            left[element] = node
+            continue
+        below = _children_less(node, apart)
+        if _is_member(node) and not _is_member(apart):
+            left[element] = member(below)
+        elif below:
+            left[element] = below
     return left
-
-
-def _node_less(one: Fields, other: Fields) -> Fields | None:
-    below = _children_less(one, other)
-    if _is_member(one) and not _is_member(other):
-        return member(below)
-    return below or None
 
 
 def in_order(fields: Fields) -> Fields:
     """Return one level of a set in kube-apiserver's order."""
-    return dict(sorted(fields.items(), key=_rank_of)) if len(fields) > 1 else fields
-
-
-def _rank_of(item: tuple[str, Fields]) -> tuple[Any, ...]:
-    element = item[0]
-    return (1, element) if element[0] == "f" else _rank(element)
+    if len(fields) < 2:
+        return fields
+    rank = {each: (1, each) if each[0] == "f" else _rank(each) for each in fields}
+    return {each: fields[each] for each in sorted(fields, key=rank.__getitem__)}
 
 
 @lru_cache(maxsize=4096)

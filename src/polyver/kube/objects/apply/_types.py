@@ -1,21 +1,30 @@
-"""Ownership rules of a shape for server-side apply.
+"""Ownership rules of a shape for server-side apply, and checks that a value fits them.
 
 A shape describes the allowed values; an ApplySchema has only the parts that decide ownership, with
-gaps filled as kube-apiserver does.
+gaps filled as kube-apiserver does. The errors of a value have kube-apiserver's messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from polyver.core import PolyverError
-from polyver.kube.objects.apply._fields import json_text
+from polyver.kube.objects.apply._fields import element_text, json_text
 from polyver.kube.objects.type_shapes import Shape
 
-__all__ = ["DEDUCED", "ApplySchema", "Form", "Mistyped", "element_of", "form_of", "type_of"]
+__all__ = [
+    "DEDUCED",
+    "ApplySchema",
+    "Form",
+    "Mistyped",
+    "element_of",
+    "form_of",
+    "misfits",
+    "type_of",
+]
 
 Scalar = Literal["", "numeric", "string", "boolean", "untyped"]
 Form = Literal["", "map", "scalar", "list"]
@@ -221,3 +230,114 @@ def _scalar(item: object) -> object:
         case None:
             raise Mistyped("associative list without keys has an element that's an explicit null")
     return item
+
+
+def misfits(value: object, schema: ApplySchema) -> str:
+    """Return the errors in a configuration; an empty string if there are none.
+
+    >>> misfits({"size": "big"}, ApplySchema(mapping=True, fields={"size": ApplySchema("numeric")}))
+    '.size: expected numeric (int or float), got string'
+    """
+    found = [f"{where}: {what}" if where else what for where, what in _misfits(value, schema)]
+    if len(found) < 2:
+        return "".join(found)
+    return "\n  ".join(["errors:", *found])
+
+
+_Misfit = tuple[str, str]
+
+
+def _misfits(value: Any, schema: ApplySchema) -> Iterator[_Misfit]:
+    if value is None:
+        return
+    if isinstance(value, dict) and schema.mapping:
+        for key in sorted(value):
+            within = schema.fields.get(key) or schema.values
+            if within is None:
+                yield f".{key}", "field not declared in schema"
+                return
+            for where, what in _misfits(value[key], within):
+                yield f".{key}{where}", what
+    elif isinstance(value, list) and schema.sequence:
+        yield from _in_list(value, schema)
+    elif schema.mapping and (isinstance(value, dict | list) or not schema.scalar):
+        yield "", f"expected map, got &{{{_printed(value)}}}"
+    elif schema.scalar:
+        problem = _scalar_misfit(value, schema.scalar)
+        if problem:
+            yield "", problem
+    else:
+        yield "", f"expected list, got &{{{_printed(value)}}}"
+
+
+def _in_list(items: list[Any], schema: ApplySchema) -> Iterator[_Misfit]:
+    seen = set()
+    for number, item in enumerate(items):
+        name = f"i:{number}"
+        if schema.associative:
+            try:
+                name = element_of(item, schema)
+            except Mistyped as error:
+                yield "", f"element {number}: {error}"
+                return
+        if name in seen:
+            yield "", f"duplicate entries for key {element_text(name)}"
+        seen.add(name)
+        if schema.items is not None:
+            for where, what in _misfits(item, schema.items):
+                yield f"{element_text(name)}{where}", what
+
+
+def _scalar_misfit(value: object, scalar: str) -> str:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if scalar == "numeric" and not number:
+        return f"expected numeric (int or float), got {_go_type(value)}"
+    if scalar == "string" and not isinstance(value, str):
+        return f"expected string, got &value.valueUnstructured{{Value:{_literal(value)}}}"
+    if scalar == "boolean" and not isinstance(value, bool):
+        return f"expected boolean, got &{{{_printed(value)}}}"
+    if scalar == "untyped" and isinstance(value, dict | list):
+        return f"expected any scalar, got &{{{_printed(value)}}}"
+    return ""
+
+
+def _go_type(value: object) -> str:
+    match value:
+        case dict():
+            return "map[string]interface {}"
+        case list():
+            return "[]interface {}"
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+    return "float64"
+
+
+def _printed(value: object) -> str:
+    """Return a value as Go prints it with %v."""
+    match value:
+        case dict():
+            return f"map[{' '.join(f'{key}:{_printed(value[key])}' for key in sorted(value))}]"
+        case list():
+            return f"[{' '.join(map(_printed, value))}]"
+        case None:
+            return "<nil>"
+        case bool():
+            return str(value).lower()
+    return str(value)
+
+
+def _literal(value: object) -> str:
+    """Return a value as Go prints it with %#v."""
+    match value:
+        case dict():
+            pairs = ", ".join(f'"{key}":{_literal(value[key])}' for key in sorted(value))
+            return f"{_go_type(value)}{{{pairs}}}"
+        case list():
+            return f"{_go_type(value)}{{{', '.join(map(_literal, value))}}}"
+        case None:
+            return "interface {}(nil)"
+        case str():
+            return f'"{value}"'
+    return _printed(value)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from polyver.core import PolyverError
 from polyver.core.plain import Object
-from polyver.kube.objects.apply._check import misfits
 from polyver.kube.objects.apply._entries import (
     Entry,
     InvalidEntries,
@@ -20,8 +19,8 @@ from polyver.kube.objects.apply._entries import (
     stored_entries,
     write_entries,
 )
-from polyver.kube.objects.apply._fields import LEAF, Fields, common, difference, union, without
-from polyver.kube.objects.apply._types import ApplySchema, Mistyped, type_of
+from polyver.kube.objects.apply._fields import LEAF, Fields, common, difference, has, union, without
+from polyver.kube.objects.apply._types import ApplySchema, Mistyped, misfits, type_of
 from polyver.kube.objects.apply._walk import Comparison, compare
 from polyver.kube.objects.type_shapes import Shape
 
@@ -35,6 +34,7 @@ __all__ = [
     "settle",
     "stripped",
     "times_kept",
+    "track_scale",
     "track_update",
     "updated",
 ]
@@ -207,8 +207,7 @@ def updated(
 ) -> Owners:
     """Return the owners after a write that is not an apply."""
     owners, changes = settle(old, new, known_owners(owners, scope), scope=scope, force=True)
-    mine = scope.reset(union(changes.modified, changes.added))
-    mine = stripped(mine)
+    mine = stripped(scope.reset(union(changes.modified, changes.added)))
     if mine:
         owner = scope.owner(manager, "Update")
         before = owners.get(owner)
@@ -266,16 +265,14 @@ class _Changes:
 
     def in_version(self, api_version: str) -> Comparison | None:
         if api_version not in self._known:
-            self._known[api_version] = self._compared(api_version)
+            old = self._scope.in_version(self._old, api_version, "old object")
+            new = self._scope.in_version(self._new, api_version, "new object")
+            found = None
+            if old is not None and new is not None:
+                found = compare(old, new, type_of(self._scope.shapes[api_version]))
+                found = self._filtered(found, api_version)
+            self._known[api_version] = found
         return self._known[api_version]
-
-    def _compared(self, api_version: str) -> Comparison | None:
-        old = self._scope.in_version(self._old, api_version, "old object")
-        new = self._scope.in_version(self._new, api_version, "new object")
-        if old is None or new is None:
-            return None
-        found = compare(old, new, type_of(self._scope.shapes[api_version]))
-        return self._filtered(found, api_version)
 
     def _filtered(self, found: Comparison, api_version: str) -> Comparison:
         apart = self._scope.resets.get(api_version)
@@ -302,7 +299,11 @@ def known_owners(owners: Owners, scope: Scope) -> Owners:
 def _reconciled(fields: Fields, schema: ApplySchema) -> Fields:
     found, changed = {}, False
     for element, node in fields.items():
-        within = _within(element, schema) if node else None
+        within = None
+        if node and schema.mapping and element[0] == "f":
+            within = schema.fields.get(element[2:]) or schema.values
+        elif node and schema.sequence:
+            within = schema.items
         proper = node if within is None else _reconciled_node(node, within)
         changed = changed or proper is not node
         found[element] = proper
@@ -319,24 +320,48 @@ def _reconciled_node(node: Fields, schema: ApplySchema) -> Fields:
     return node
 
 
-def _within(element: str, schema: ApplySchema) -> ApplySchema | None:
-    if schema.mapping and element[0] == "f":
-        return schema.fields.get(element[2:]) or schema.values
-    return schema.items if schema.sequence else None
-
-
 def times_kept(old: Object, new: Object) -> Object:
     """Return an object with the old times of managedFields if nothing else differs.
 
     The write is then a no-op. Call this with the object to store, after defaults and admission.
     """
     before, after = _entries(old), _entries(new)
-    if len(before) != len(after) or not all(map(_same_but_time, before, after)):
+    if [{**each, "time": None} for each in before] != [{**each, "time": None} for each in after]:
         return new
     if before == after or bare(old) != bare(new):
         return new
     return {**new, "metadata": {**new["metadata"], "managedFields": before}}
 
 
-def _same_but_time(one: Entry, other: Entry) -> bool:
-    return {**one, "time": None} == {**other, "time": None}
+def track_scale(
+    entries: Sequence[Entry],
+    *,
+    manager: str,
+    api_version: str,
+    paths: Mapping[str, Sequence[str]],
+) -> list[Entry]:
+    """Return the managedFields of an object whose replicas were changed through /scale.
+
+    `paths` has the path of the replicas by API version: `{"apps/v1": ("spec", "replicas")}`;
+    entries of other versions are dropped. The new entry has no time, as in kube-apiserver.
+    """
+    known = stored_entries(entries).items()
+    owners = {each: owned for each, owned in known if owned.api_version in paths}
+    places = {version: tuple(f"f:{name}" for name in path) for version, path in paths.items()}
+    if not any(has(owned.fields, places[owned.api_version]) for owned in owners.values()):
+        return write_entries(owners)  # A field without an owner stays without one.
+    left = {
+        identity: owned._replace(fields=difference(owned.fields, _only(places[owned.api_version])))
+        for identity, owned in owners.items()
+    }
+    left = {identity: owned for identity, owned in left.items() if owned.fields}
+    identity = ManagerIdentifier(manager or "unknown", "Update", api_version, "scale")
+    left[identity] = OwnedFields(api_version, _only(places[api_version]))
+    return write_entries(left)
+
+
+def _only(path: tuple[str, ...]) -> Fields:
+    fields = LEAF
+    for element in reversed(path):
+        fields = {element: fields}
+    return fields

@@ -1,15 +1,37 @@
-"""The fields of objects, and the differences between two objects, as sets of fields."""
+"""Walks over objects along their schema: owned fields, differences, merging and removal.
+
+Sets of fields describe the owned fields and the differences. Merged and pruned objects are new
+where they differ and share the rest; arguments are not changed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from polyver.core.plain import Object
 from polyver.kube.objects.apply._fields import LEAF, SELF, Fields, in_order, member
-from polyver.kube.objects.apply._types import ApplySchema, Mistyped, element_of, form_of, type_of
+from polyver.kube.objects.apply._types import (
+    DEDUCED,
+    ApplySchema,
+    Mistyped,
+    element_of,
+    form_of,
+    type_of,
+)
 from polyver.kube.objects.type_shapes import Shape
 
-__all__ = ["Comparison", "compare", "fields_of", "owned", "same"]
+__all__ = [
+    "DEDUCED",
+    "Comparison",
+    "compare",
+    "fields_of",
+    "merge",
+    "named",
+    "owned",
+    "remove",
+    "same",
+]
 
 
 class Comparison(NamedTuple):
@@ -49,7 +71,12 @@ def _owned(value: Any, schema: ApplySchema) -> Fields | None:
     if form == "map" and not schema.atomic:
         return _owned_map(value or {}, schema) or None
     if form == "list" and schema.associative:
-        return _owned_list(value or [], schema) or None
+        within = _items_type(schema)
+        found = {
+            element: member(_owned(twins[0], within)) if len(twins) == 1 else LEAF
+            for element, twins in _by_element(value or [], schema).items()
+        }
+        return in_order(found) or None
     return LEAF
 
 
@@ -67,14 +94,6 @@ def _owned_map(value: Object, schema: ApplySchema) -> Fields:
         elif node is not None:
             found[f"f:{key}"] = node
     return found
-
-
-def _owned_list(items: list[Any], schema: ApplySchema) -> Fields:
-    within = _items_type(schema)
-    found: Fields = {}
-    for element, twins in _by_element(items, schema).items():
-        found[element] = member(_owned(twins[0], within)) if len(twins) == 1 else LEAF
-    return in_order(found)
 
 
 def _items_type(schema: ApplySchema) -> ApplySchema:
@@ -160,20 +179,18 @@ def _compare_lists(old: list[Any], new: list[Any], schema: ApplySchema) -> _Node
     modified: Fields = {}
     added: Fields = {}
     for element in {**were, **are}:
-        nodes = _compare_items(were.get(element, []), are.get(element, []), within)
+        was, became = were.get(element, []), are.get(element, [])
+        if len(was) == 1 and len(became) == 1:
+            nodes = _compare(was[0], became[0], within)
+        elif len(was) > 1 and len(became) > 1:
+            # Items with a duplicate key are owned as one.
+            nodes = _EQUAL if same(was, became) else _MODIFIED
+        else:
+            gone = LEAF if len(was) > 1 else _whole(was[0], within) if was else None
+            come = LEAF if len(became) > 1 else _whole(became[0], within) if became else None
+            nodes = gone, None, come
         _note(element, nodes, removed, modified, added)
     return _nodes(removed, modified, added)
-
-
-def _compare_items(old: list[Any], new: list[Any], schema: ApplySchema) -> _Nodes:
-    """Compare items with one key; items with a duplicate key are owned as one."""
-    if len(old) == 1 and len(new) == 1:
-        return _compare(old[0], new[0], schema)
-    if len(old) > 1 and len(new) > 1:
-        return _EQUAL if same(old, new) else _MODIFIED
-    removed = LEAF if len(old) > 1 else _whole(old[0], schema) if old else None
-    added = LEAF if len(new) > 1 else _whole(new[0], schema) if new else None
-    return removed, None, added
 
 
 def _note(element: str, nodes: _Nodes, *sets: Fields) -> None:
@@ -192,29 +209,21 @@ def _nodes(*sets: Fields) -> _Nodes:
 def _whole(value: Any, schema: ApplySchema) -> Fields:
     """Return the node of a value with all fields below it, for a value that is added or removed."""
     if type(value) is dict and value and schema.mapping and not schema.atomic:
-        return _whole_map(value, schema)
+        fields: Fields = {SELF: LEAF}
+        for key in sorted(value):
+            each, within = value[key], schema.within(key)
+            is_leaf = type(each) is str and within.scalar  # the usual case
+            fields[f"f:{key}"] = LEAF if is_leaf else _whole(each, within)
+        return fields
     if type(value) is list and value and schema.associative:
-        within = _items_type(schema)
+        items = _items_type(schema)
         found = {
-            element: _whole(twins[0], within) if len(twins) == 1 else LEAF
+            element: _whole(twins[0], items) if len(twins) == 1 else LEAF
             for element, twins in _by_element(value, schema).items()
         }
         return {SELF: LEAF, **in_order(found)}
     form_of(value, schema)
     return LEAF
-
-
-def _whole_map(value: Object, schema: ApplySchema) -> Fields:
-    named, values = schema.fields, schema.values
-    found: Fields = {SELF: LEAF}
-    for key in sorted(value):
-        within = named.get(key) or values
-        if within is None:
-            raise Mistyped(f".{key}: field not declared in schema")
-        each = value[key]
-        is_leaf = type(each) is str and within.scalar  # the usual case
-        found[f"f:{key}"] = LEAF if is_leaf else _whole(each, within)
-    return found
 
 
 def same(one: Any, other: Any) -> bool:
@@ -226,3 +235,122 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other)
+
+
+_NOTHING: Final = object()
+
+
+def merge(live: Any, config: Any, schema: ApplySchema) -> Any:
+    """Merge a configuration into an object: maps and associative lists merge, others replace.
+
+    >>> merge({"a": 1, "b": {"c": 2}}, {"b": {"d": 3}}, DEDUCED)
+    {'a': 1, 'b': {'c': 2, 'd': 3}}
+    """
+    if live is config or live is _NOTHING:
+        return config
+    form = form_of(config, schema) or form_of(live, schema)
+    if form == "map" and not schema.atomic and (live or config):
+        before = live if isinstance(live, dict) else {}
+        merged = dict(before)
+        for key, value in (config if isinstance(config, dict) else {}).items():
+            merged[key] = merge(before.get(key, _NOTHING), value, schema.within(key))
+        return merged
+    if form == "list" and schema.associative and (live or config):
+        theirs = live if isinstance(live, list) else []
+        return _merge_lists(theirs, config if isinstance(config, list) else [], schema)
+    return config
+
+
+def _merge_lists(live: list[Any], config: list[Any], schema: ApplySchema) -> list[Any]:
+    mine = {element_of(item, schema): item for item in config}
+    names = [element_of(item, schema) for item in live]
+    theirs: dict[str, Any] = {}
+    for name, item in zip(names, live, strict=True):
+        # Items with a duplicate key are not merged: their previous owner did not distinguish them.
+        theirs[name] = None if name in theirs else item
+    items = []
+    for index, name in _order(names, list(mine)):
+        if name not in mine:
+            items.append(live[index])
+        elif schema.items is not None:
+            items.append(merge(theirs.get(name, _NOTHING), mine[name], schema.items))
+    return items
+
+
+def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield the items of a merged list: the configuration's in its order, others in place.
+
+    Each has its index in the live list, or -1 if it comes from the configuration. An item of both
+    lists has the position of the configuration; live items before the next such item come first.
+    """
+    ours, known, done = set(config), set(live), set[str]()
+    shared = [name for name in reversed(config) if name in known]
+    left = right = 0
+    while left < len(live) or right < len(config):
+        name = live[left] if left < len(live) else None
+        if name is not None and name not in ours:
+            yield left, name
+            left += 1
+            continue
+        if right == len(config):
+            left += 1
+            continue
+        wanted = config[right]
+        if name is not None and name != wanted and shared and shared[-1] != name:
+            left += 1  # it is placed where the configuration has it
+            continue
+        yield -1, wanted
+        left += name == wanted or name in done
+        right += 1
+        done.add(wanted)
+        if shared and shared[-1] == wanted:
+            shared.pop()
+
+
+def remove(value: Any, fields: Fields, schema: ApplySchema) -> Any:
+    """Return a value without the fields of a set; a value that becomes empty becomes null.
+
+    >>> remove({"a": 1, "b": {"c": 2}}, {"f:a": {}, "f:b": {"f:c": {}}}, DEDUCED)
+    {'b': None}
+    """
+    form = form_of(value, schema)
+    if form == "scalar":
+        return value
+    if form == "map" and value and not schema.atomic:
+        left = {}
+        for key, each in value.items():
+            node = fields.get(f"f:{key}")
+            if node is None:
+                left[key] = each
+            elif node and SELF not in node:
+                left[key] = remove(each, node, schema.within(key))
+        return left or None
+    if form == "list" and value and schema.associative:
+        items = []
+        for item in value:
+            node = fields.get(element_of(item, schema))
+            if node is None or schema.items is None:
+                items.append(item)
+            elif node and SELF not in node:
+                items.append(remove(item, node, schema.items))
+        return items or None
+    return None
+
+
+def named(fields: Fields, schema: ApplySchema | None) -> Fields:
+    """Return a set that also has each declared field with a member below it."""
+    found: Fields = {}
+    for element, node in fields.items():
+        if not node:
+            found[element] = node
+            continue
+        key = element[2:]
+        by_name = element[0] == "f" and schema is not None and key in schema.fields
+        inner = None
+        if schema is not None and element[0] == "f" and schema.mapping:
+            inner = schema.fields.get(key) or schema.values
+        elif schema is not None and element[0] == "k":
+            inner = schema.items
+        below = named(node, inner)
+        found[element] = member(below) if by_name else below
+    return found

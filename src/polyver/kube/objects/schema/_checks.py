@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from polyver.kube.objects.schema._errors import ValidationReport
 from polyver.kube.objects.schema._numbers import NumberConstraints, read_numbers
-from polyver.kube.objects.schema._old import NEW, OldItems, is_unchanged
-from polyver.kube.objects.schema.structure import StructuralSchema
+from polyver.kube.objects.schema.structure import NEW, OldItems, StructuralSchema, is_unchanged
 from polyver.languages.regexp import InvalidPattern, compile_pattern
 from polyver.languages.values.formats import text_format
 from polyver.languages.values.strings import as_number, is_integral, quoted, same
@@ -62,29 +61,26 @@ class Checks:
 
     def __init__(self, schema: Mapping[str, Any], structure: StructuralSchema | None) -> None:
         self._structure = structure
-        self._types = _types_of(schema)
+        self._types: tuple[str, ...] = (schema["type"],) if schema.get("type") else ()
+        if schema.get("x-kubernetes-int-or-string"):
+            self._types = ("integer", "string")
         self._format = _format_of(schema, self._types)
         self._right = _RIGHT.get(self._types[0]) if len(self._types) == 1 else None
         self._nullable = bool(schema.get("nullable"))
         self._alternatives = _read_alternatives(schema, structure)
         self._numbers: NumberConstraints = read_numbers(schema, self._types, self._format)
-        self._read_texts(schema)
-        self._read_enum(schema)
-        self._read_inside(schema, structure)
-        self.simple, self.simple_count = self._read_simple()
-
-    def _read_texts(self, schema: Mapping[str, Any]) -> None:
         self._text_format = text_format(self._format) if self._format else None
         self._length = (schema.get("minLength"), schema.get("maxLength"))
         pattern = schema.get("pattern") or ""
         self._pattern = (_matcher(pattern), pattern) if pattern else None
-
-    def _read_enum(self, schema: Mapping[str, Any]) -> None:
         values = schema.get("enum") or []
         self._enum = [as_number(each) if type(each) is int else each for each in values]
         self._enum_texts = frozenset(each for each in values if isinstance(each, str))
+        self._read_inside(schema, structure)
+        self.simple, self.simple_count = self._read_simple()
 
     def _read_inside(self, schema: Mapping[str, Any], structure: StructuralSchema | None) -> None:
+        """Read the constraints on the fields of an object and the items of a list."""
         fields, others = schema.get("properties") or {}, schema.get("additionalProperties")
         items = schema.get("items")
         inner = structure or StructuralSchema()
@@ -196,28 +192,21 @@ class Checks:
         return any(_equals(value, each) for each in self._enum)
 
     def _check_items(self, value: list[Any], path: str, old: Any, report: ValidationReport) -> int:
-        count = (
-            0 if self._items is None else self._check_each(self._items, value, path, old, report)
-        )
-        least, most = self._most_items
-        if least is not None and len(value) < least:
-            report.invalid(path, len(value), f"{path} in body should have at least {least} items")
-        if most is not None and len(value) > most:
-            report.too_many(path, len(value), most)
-        return count
-
-    def _check_each(
-        self, items: Checks, value: list[Any], path: str, old: Any, report: ValidationReport
-    ) -> int:
-        count = 0
-        olds = None if old is NEW else OldItems(old, self._structure)
-        for number, item in enumerate(value):
+        items, count = self._items, 0
+        olds = None if old is NEW or items is None else OldItems(old, self._structure)
+        for number, item in enumerate(value if items is not None else ()):
+            assert items is not None
             if type(item) is items.simple and type(item) is not int:
                 count += items.simple_count
             elif olds is None:
                 count += items.run(item, f"{path}[{number}]", NEW, report)
             else:
                 count += items.check(item, f"{path}[{number}]", olds.like(item), report)
+        least, most = self._most_items
+        if least is not None and len(value) < least:
+            report.invalid(path, len(value), f"{path} in body should have at least {least} items")
+        if most is not None and len(value) > most:
+            report.too_many(path, len(value), most)
         return count
 
     def _check_fields(
@@ -264,12 +253,6 @@ def _check_size(
         report.invalid(path, len(value), text)
     if most is not None and len(value) > most:
         report.too_many(path, len(value), most)
-
-
-def _types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    if schema.get("x-kubernetes-int-or-string"):
-        return ("integer", "string")
-    return (schema["type"],) if schema.get("type") else ()
 
 
 def _format_of(schema: Mapping[str, Any], types: tuple[str, ...]) -> str:

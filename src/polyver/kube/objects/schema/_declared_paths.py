@@ -1,4 +1,4 @@
-"""Checks of paths in a CustomResourceDefinition: scale, printer columns, selectable fields."""
+"""Checks of paths in a CustomResourceDefinition: scale, columns, selectable fields, CEL rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from polyver.kube.objects.status import Cause, duplicate, invalid_field, required, too_many
 
-__all__ = ["check_columns", "check_scale", "check_selectable"]
+__all__ = ["check_columns", "check_scale", "check_selectable", "rule_path"]
 
 _TYPES = ("boolean", "date", "integer", "number", "string")
 _FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
@@ -125,3 +125,50 @@ def _inside(schema: object, name: str) -> object:
         if not fields and others is not None:
             return others
     raise ValueError("does not refer to a valid field")
+
+
+_WORD = re.compile(r"'(?:[^'\\]|\\.)*'|[.\[\]]|[^.\[\]]+", re.DOTALL)
+_ESCAPES = dict(zip("abfnrtv'\\", "\a\b\f\n\r\t\v'\\", strict=True))
+
+
+def rule_path(schema: Mapping[str, Any], path: str) -> str | None:
+    """Return a fieldPath as error messages show it; None if it leads nowhere.
+
+    >>> schema = {"type": "object", "properties": {"a.b": {"type": "string"}}}
+    >>> rule_path(schema, "['a.b']"), rule_path(schema, ".c")
+    ('a.b', None)
+    """
+    words = _WORD.findall(path)
+    inner: Any = schema
+    found, at = "", 0
+    while at < len(words):
+        name, used = _step(words[at:])
+        if name is None or not isinstance(inner, Mapping):
+            return None
+        fields, others = inner.get("properties"), inner.get("additionalProperties")
+        if fields is not None:
+            if name not in fields:
+                return None
+            found, inner = f"{found}.{name}" if found else name, fields[name]
+        elif others is not None:
+            found, inner = f"{found}[{name}]", others
+        else:
+            return None
+        at += used
+    return found
+
+
+def _step(words: list[str]) -> tuple[str | None, int]:
+    """Return the next name on the path, and the number of tokens that it takes."""
+    match words:
+        case [".", name, *_]:
+            return name, 2
+        case ["[", name, "]", *_] if len(name) >= 2 and name[0] == "'" == name[-1]:
+            return _unquoted(name[1:-1]), 3
+    return None, 0
+
+
+def _unquoted(text: str) -> str | None:
+    if any(each not in _ESCAPES for each in re.findall(r"\\(.)", text, re.DOTALL)):
+        return None
+    return re.sub(r"\\(.)", lambda found: _ESCAPES[found[1]], text)

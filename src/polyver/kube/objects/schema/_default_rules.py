@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from polyver.kube.objects.schema._checks import Checks
+from polyver.kube.objects.schema._conforming import prune
 from polyver.kube.objects.schema._embedded_resources import (
     MalformedMetadata,
     check_embedded,
     coerce_embedded,
 )
 from polyver.kube.objects.schema._errors import ValidationReport
-from polyver.kube.objects.schema._old import NEW
-from polyver.kube.objects.schema._pruning import prune
 from polyver.kube.objects.schema._rules import Findings, compile_rules
 from polyver.kube.objects.schema._structural import invalid
-from polyver.kube.objects.schema.structure import META_FIELDS, read_structure
+from polyver.kube.objects.schema.structure import META_FIELDS, NEW, read_structure
 from polyver.kube.objects.status import Cause
 from polyver.languages.values.strings import same
 

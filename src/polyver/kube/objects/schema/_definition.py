@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from polyver.kube.objects.schema._declared_paths import rule_path
 from polyver.kube.objects.schema._default_rules import check_defaults
-from polyver.kube.objects.schema._paths import rule_path
 from polyver.kube.objects.schema._rule_checks import check_rules
 from polyver.kube.objects.schema._structural import check_structural, invalid
 from polyver.kube.objects.schema.printed_schema import KEYWORDS, declared

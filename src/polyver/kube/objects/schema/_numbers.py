@@ -60,7 +60,11 @@ class NumberConstraints:
         if not limit.fits:
             self._out_of_range(what, path, report)
             return float(value), limit.value
-        return (value, _cut(limit.value)) if isinstance(value, int) else (value, limit.value)
+        if not isinstance(value, int):
+            return value, limit.value
+        # A bound that is too large becomes the smallest integer, as in kube-apiserver.
+        bound = int(limit.value)
+        return value, bound if fits_int64(bound) else -(2**63)
 
     def _check_multiple(
         self, limit: _Limit, value: int | float, path: str, report: ValidationReport
@@ -110,11 +114,6 @@ def read_numbers(schema: Mapping[str, Any], types: tuple[str, ...], form: str) -
         limit("minimum", "exclusiveMinimum"),
         limit("maximum", "exclusiveMaximum"),
     )
-
-
-def _cut(value: float) -> int:
-    """Convert a float to an integer; too large ones become the smallest, as in kube-apiserver."""
-    return int(value) if fits_int64(int(value)) else -(2**63)
 
 
 def _in_range(value: int | float, kind: str, form: str) -> bool:

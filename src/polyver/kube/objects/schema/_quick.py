@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from polyver.kube.objects.codec import prepare
 from polyver.kube.objects.schema._checks import Checks
 from polyver.kube.objects.schema._errors import ValidationReport
-from polyver.kube.objects.schema._old import NEW
+from polyver.kube.objects.schema.structure import NEW
 
 __all__ = ["Quick"]
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from polyver.kube.objects.schema._old import NEW, OldItems, is_unchanged
-from polyver.kube.objects.schema._paths import rule_path
-from polyver.kube.objects.schema.structure import StructuralSchema
+from polyver.kube.objects.schema._declared_paths import rule_path
+from polyver.kube.objects.schema.structure import NEW, OldItems, StructuralSchema, is_unchanged
 from polyver.kube.objects.status import Cause
 from polyver.languages import cel
 from polyver.languages.values.strings import shown

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
 from polyver.kube.objects.schema._checks import Checks
-from polyver.kube.objects.schema._defaults import complete, fill_in
+from polyver.kube.objects.schema._conforming import complete, fill_in, prune
 from polyver.kube.objects.schema._embedded_resources import check_embedded, coerce_embedded
 from polyver.kube.objects.schema._errors import ValidationReport
-from polyver.kube.objects.schema._lists import check_lists
-from polyver.kube.objects.schema._old import NEW
-from polyver.kube.objects.schema._patterns import has_large_pattern
-from polyver.kube.objects.schema._pruning import prune
 from polyver.kube.objects.schema._quick import Quick
 from polyver.kube.objects.schema._rules import Findings, compile_rules
-from polyver.kube.objects.schema.structure import read_structure, shape_of
+from polyver.kube.objects.schema.structure import NEW, StructuralSchema, read_structure, shape_of
 from polyver.kube.objects.status import Cause
+from polyver.languages.regexp import InvalidPattern, read_pattern
+from polyver.languages.values.strings import as_number, shown
 
 __all__ = ["Schema", "compile_schema", "is_valid"]
 
+_MOST_STATES: Final = 100
 _BLOCKING: Final = frozenset(
     f"FieldValue{each}"
     for each in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
@@ -65,7 +64,7 @@ class Schema:
     @cached_property
     def costly(self) -> bool:
         """True if the patterns of the schema make validation slow even for a small object."""
-        return has_large_pattern(self._schema)
+        return any(map(_is_large, _patterns(self._schema)))
 
     @cached_property
     def _quick(self) -> Quick:
@@ -120,7 +119,7 @@ class Schema:
             self._checks.run(obj, "", NEW, report)
             causes += dict.fromkeys(report.causes)
         causes += check_embedded(obj, self._structure, "")
-        causes += check_lists(obj, self._structure, "")
+        causes += _check_lists(obj, self._structure, "")
         return self._completed(causes, obj)
 
     def validate_update(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
@@ -153,8 +152,8 @@ class Schema:
         return findings.warnings
 
     def _new_doubles(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
-        causes = check_lists(new, self._structure, "")
-        return [] if causes and check_lists(old, self._structure, "") else causes
+        causes = _check_lists(new, self._structure, "")
+        return [] if causes and _check_lists(old, self._structure, "") else causes
 
     def _completed(
         self, causes: list[Cause], new: dict[str, Any], old: Mapping[str, Any] | None = None
@@ -188,3 +187,93 @@ def is_valid(schema: Mapping[str, Any]) -> Callable[[Any], bool]:
         return not report.causes
 
     return holds
+
+
+def _patterns(value: Any) -> Iterator[str]:
+    """Yield all patterns in a schema."""
+    if isinstance(value, Mapping):
+        found = value.get("pattern")
+        if isinstance(found, str):
+            yield found
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _patterns(each)
+
+
+def _is_large(pattern: str) -> bool:
+    """Report whether a pattern has many states once its repeats are expanded."""
+    try:
+        return read_pattern(pattern).states > _MOST_STATES
+    except InvalidPattern:
+        return False
+
+
+def _check_lists(value: Any, schema: StructuralSchema | None, path: str) -> list[Cause]:
+    """Return an error for each duplicate in the set and map lists of a value."""
+    if schema is None or not schema.has_lists:
+        return []
+    causes: list[Cause] = []
+    if type(value) is dict:
+        for key, inner in schema.listed:
+            if key in value:
+                causes += _check_lists(value[key], inner, f"{path}.{key}" if path else key)
+        if schema.values is not None and schema.values.has_lists:
+            for key, inside in value.items():
+                causes += _check_lists(inside, schema.values, f"{path}[{key}]")
+    elif type(value) is list:
+        causes += _check_duplicates(value, schema, path)
+        if schema.items is not None and schema.items.has_lists:
+            for number, item in enumerate(value):
+                causes += _check_lists(item, schema.items, f"{path}[{number}]")
+    return causes
+
+
+def _check_duplicates(value: list[Any], schema: StructuralSchema, path: str) -> list[Cause]:
+    if schema.list_type == "set" and not _all_differ(value):
+        return [_twice(path, number, value[number]) for number in _repeated(value)]
+    if schema.list_type != "map":
+        return []
+    keys = schema.keys
+    for number, item in enumerate(value):
+        if item is not None and type(item) is not dict:
+            text = "must be an object for an array of list-type map"
+            return [Cause(f"{path}[{number}]", f"Invalid value: {shown(item)}: {text}")]
+    if _all_differ([tuple(map((item or {}).get, keys)) for item in value]):
+        return []
+    found = [{key: item[key] for key in keys if key in item} if item else {} for item in value]
+    return [_twice(path, number, found[number]) for number in _repeated(found)]
+
+
+def _twice(path: str, number: int, value: Any) -> Cause:
+    return Cause(f"{path}[{number}]", f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
+
+
+def _all_differ(items: list[Any]) -> bool:
+    """Report whether all items certainly differ; values such as 1 and true need a closer look."""
+    try:
+        return len(set(items)) == len(items)
+    except TypeError:
+        return False
+
+
+def _repeated(items: Iterable[Any]) -> list[int]:
+    """Return the positions where an item occurs for the second time, not for the third."""
+    times: dict[object, int] = {}
+    repeated: list[int] = []
+    for number, item in enumerate(items):
+        key = _identity(item)
+        times[key] = times.get(key, 0) + 1
+        if times[key] == 2:
+            repeated.append(number)
+    return repeated
+
+
+def _identity(item: Any) -> object:
+    if isinstance(item, dict):
+        return frozenset((key, _identity(value)) for key, value in item.items())
+    if isinstance(item, list):
+        return tuple(map(_identity, item))
+    if isinstance(item, int | float) and not isinstance(item, bool):
+        item = as_number(item)
+    return (type(item), item)

@@ -1,17 +1,28 @@
 """The structure of a schema, read once: fields, items, defaults and list types.
 
-Pruning, defaulting and validation of custom resources walk along it.
+Pruning, defaulting and validation of custom resources walk along it. Updates are validated with
+ratcheting: a value that an update does not change may keep its errors, because otherwise a schema
+that becomes stricter would block updates of existing objects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Final
 
 from polyver.kube.objects.type_shapes import ANYTHING, Shape
+from polyver.languages.values.strings import same
 
-__all__ = ["META_FIELDS", "StructuralSchema", "read_structure", "shape_of"]
+__all__ = [
+    "META_FIELDS",
+    "NEW",
+    "OldItems",
+    "StructuralSchema",
+    "is_unchanged",
+    "read_structure",
+    "shape_of",
+]
 
 META_FIELDS = frozenset(["apiVersion", "kind", "metadata"])
 _TYPES = frozenset(["object", "array", "string", "integer", "number", "boolean"])
@@ -90,8 +101,12 @@ def shape_of(schema: Mapping[str, Any], *, root: bool = False) -> Shape:
     fields = {name: shape_of(each) for name, each in (schema.get("properties") or {}).items()}
     inside = shape_of(items) if isinstance(items, Mapping) else None
     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+    item_fields = items.get("properties") or {} if isinstance(items, Mapping) else {}
+    key_defaults = {key: (item_fields.get(key) or {}).get("default") for key in keys}
+    kind, list_type = schema.get("type"), schema.get("x-kubernetes-list-type")
+    int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
     return Shape(
-        type=_type_of(schema),
+        type="any" if int_or_string or kind not in _TYPES else kind,
         format=schema.get("format") or "",
         fields=fields,
         required=tuple(schema.get("required") or ()),
@@ -99,37 +114,59 @@ def shape_of(schema: Mapping[str, Any], *, root: bool = False) -> Shape:
         closed=others is False,
         items=inside,
         nullable=bool(schema.get("nullable")),
-        int_or_string=bool(schema.get("x-kubernetes-int-or-string")),
+        int_or_string=int_or_string,
         preserves=bool(schema.get("x-kubernetes-preserve-unknown-fields")),
         embedded=root or bool(schema.get("x-kubernetes-embedded-resource")),
-        list_type=_list_type(schema),
+        list_type=list_type if list_type in ("set", "map") else "atomic",
         keys=keys,
         atomic=schema.get("x-kubernetes-map-type") == "atomic",
-        key_defaults=_key_defaults(items, keys),
+        key_defaults={key: value for key, value in key_defaults.items() if value is not None},
     )
 
 
-_Type = Literal["object", "array", "string", "integer", "number", "boolean", "any"]
+NEW: Final = object()
+"""Stands for an old value that did not exist or cannot be matched."""
 
 
-def _type_of(schema: Mapping[str, Any]) -> _Type:
-    found = schema.get("type")
-    if schema.get("x-kubernetes-int-or-string") or found not in _TYPES:
-        return "any"
-    return cast("_Type", found)
+class OldItems:
+    """The items of an old list by their keys, if the list is of type map."""
+
+    def __init__(self, items: Any, structure: StructuralSchema | None) -> None:
+        self._keys = structure.keys if structure and structure.list_type == "map" else ()
+        self._items: dict[object, Any] = {}
+        for item in items if isinstance(items, list) and self._keys else ():
+            key = self._key(item)
+            if key is not None:
+                self._items.setdefault(key, item)
+
+    def _key(self, item: Any) -> object | None:
+        if not isinstance(item, dict):
+            return None
+        values = [item.get(key) for key in self._keys]
+        if not all(isinstance(value, str | int | float) for value in values):
+            return None
+        return tuple((type(value), value) for value in values)
+
+    def like(self, item: Any) -> Any:
+        """Return the old item with the keys of a new one, or `NEW`."""
+        return self._items.get(self._key(item), NEW) if self._items else NEW
 
 
-def _list_type(schema: Mapping[str, Any]) -> Literal["atomic", "set", "map"]:
-    match schema.get("x-kubernetes-list-type"):
-        case "set":
-            return "set"
-        case "map":
-            return "map"
-        case _:
-            return "atomic"
+def is_unchanged(value: Any, old: Any, structure: StructuralSchema | None) -> bool:
+    """Report whether a value did not change, as far as the schema knows it."""
+    if old is NEW or structure is None or (value is None) is not (old is None):
+        return False
+    if isinstance(value, list) and isinstance(old, list):
+        return len(value) == len(old) and _are_unchanged(value, old, structure)
+    if isinstance(value, dict) and isinstance(old, dict):
+        return value.keys() == old.keys() and all(
+            is_unchanged(value[key], old[key], structure.child(key)) for key in value
+        )
+    return same(value, old)
 
 
-def _key_defaults(items: object, keys: tuple[str, ...]) -> dict[str, object]:
-    fields = items.get("properties") or {} if isinstance(items, Mapping) else {}
-    known = {key: (fields.get(key) or {}).get("default") for key in keys}
-    return {key: value for key, value in known.items() if value is not None}
+def _are_unchanged(value: list[Any], old: list[Any], structure: StructuralSchema) -> bool:
+    if structure.list_type != "map":
+        return same(value, old)
+    items = OldItems(old, structure)
+    return all(is_unchanged(item, items.like(item), structure.items) for item in value)

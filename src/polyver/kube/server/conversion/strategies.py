@@ -24,9 +24,9 @@ from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.http.worker_threads import DaemonThreadPool, off_loop
 from polyver.kube.objects import encode_json
+from polyver.kube.objects.codec import is_larger
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.kinds import ResourceKind
-from polyver.kube.objects.sizes import is_larger
 from polyver.kube.objects.status import internal
 from polyver.kube.server.conversion.certificates import context_for
 from polyver.kube.server.conversion.converters import ObjectConverter

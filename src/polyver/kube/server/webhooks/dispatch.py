@@ -17,9 +17,9 @@ import msgspec
 from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.http.worker_threads import off_loop
+from polyver.kube.objects.codec import is_larger
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.selection import selects
-from polyver.kube.objects.sizes import is_larger
 from polyver.kube.objects.status import ApiError, bad_request, forbidden, internal, not_found
 from polyver.kube.server.conversion.reviews import WebhookCallFailed
 from polyver.kube.server.http import User
