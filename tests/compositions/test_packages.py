@@ -37,7 +37,7 @@ from polyver.compositions.packages import (
     revision_patch,
     selected_in,
 )
-from polyver.compositions.packages._revisions import lineage_of
+from polyver.compositions.packages._functions import lineage_of
 from polyver.kube.objects import apply_merge_patch
 
 Object = dict[str, Any]

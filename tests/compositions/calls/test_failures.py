@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polyver.compositions.calls._failures import exhausted, is_other_protocol, short, unavailable
+from polyver.compositions.calls._channels import exhausted, is_other_protocol, short, unavailable
 from polyver.compositions.calls.errors import CallFailure
 
 CONNECTING = "failed to connect to all addresses; last error: "

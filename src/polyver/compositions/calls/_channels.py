@@ -1,46 +1,48 @@
-"""gRPC channels, and the meaning of gRPC statuses.
+"""gRPC channels and connections, and the meaning of gRPC statuses and error messages.
 
 Only this module imports gRPC, which takes a tenth of a second: `load_grpc` imports this module with
-the first call.
+the first call. gRPC uses one status for all connection problems; only its message says which one it
+was.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
+from dataclasses import dataclass
 
 import grpc
 import grpc.aio
 
-from polyver.compositions.calls._failures import (
-    Meaning,
-    exhausted,
-    is_other_protocol,
-    short,
-    unavailable,
-)
 from polyver.compositions.calls.endpoints import Endpoint, is_address
 from polyver.compositions.calls.errors import CallFailure, FunctionFailed
+from polyver.compositions.calls.protocol import METHODS
 
 __all__ = [
-    "Channel",
-    "Code",
     "ConnectionClosed",
+    "FunctionConnection",
     "RpcError",
-    "answered",
+    "exhausted",
     "failed",
+    "is_other_protocol",
     "meaning",
-    "open_channel",
+    "short",
+    "unavailable",
 ]
 
-Channel = grpc.aio.Channel
-Code = grpc.StatusCode
-RpcError = grpc.aio.AioRpcError
-
-
-class ConnectionClosed(Exception):
-    """The connection was closed during a call."""
-
-
+_VERIFY = re.compile(r"CERTIFICATE_VERIFY_FAILED: (.*?)(?:: OK)?$")
+_LARGER = re.compile(r"message larger than max \((\d+) vs\. (\d+)\)", re.IGNORECASE)
+_CONNECTING = "failed to connect to all addresses"
+_CLOSED = {
+    True: "closes each connection after the TLS handshake: it does not trust the certificate "
+    "of the caller, or is shutting down",
+    False: "closes each connection at once: it accepts only TLS, or is shutting down",
+}
+_ENDED_AT_ONCE = (": Socket closed", ": Unwrap failed (TSI_DATA_CORRUPTED)")
+"""Endings of messages after the server ended the connection during or after the TLS handshake: the
+first from servers in Python and C, the second from Go.
+"""
+_MOST_TOLD = 300
 _OPTIONS = (
     # With gRPC's global pool, a new channel would share the back-off of earlier failed channels to
     # the same address.
@@ -56,6 +58,76 @@ _OPTIONS = (
     ("grpc.enable_retries", 0),
     ("grpc.enable_http_proxy", 0),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A kind of failure, a sentence about the function, and the number of tries for such calls."""
+
+    failure: CallFailure
+    fact: str
+    tries: int = 1
+    sent: bool = False
+    """True if the function may have received the request, and have failed because of it."""
+
+
+def unavailable(details: str, *, secure: bool) -> Meaning:
+    """Return the reason why there is no connection, or why it broke.
+
+    >>> meaning = unavailable("… CERTIFICATE_VERIFY_FAILED: expired: OK", secure=True)
+    >>> print(meaning.failure, "|", meaning.fact)
+    Refused | has an untrusted certificate: expired
+    """
+    if found := _refused(details):
+        return Meaning(CallFailure.REFUSED, found)
+    if not details.startswith(_CONNECTING):
+        fact = f"cannot be reached: {short(details)}"
+        return Meaning(CallFailure.UNREACHABLE, fact, tries=2, sent=True)
+    if details.endswith(_ENDED_AT_ONCE):
+        return Meaning(CallFailure.REFUSED, _CLOSED[secure], tries=3)
+    if "Connection refused" in details:
+        fact = "is not reachable: nothing listens at its address"
+        return Meaning(CallFailure.UNREACHABLE, fact, tries=3)
+    return Meaning(CallFailure.UNREACHABLE, f"cannot be reached: {short(details)}", tries=3)
+
+
+def _refused(details: str) -> str:
+    """Return the reason why the TLS handshake failed; empty if the cause is another one."""
+    if found := _VERIFY.search(details):
+        return f"has an untrusted certificate: {found[1]}"
+    if "Hostname Verification Check failed" in details:
+        return "has a certificate for another name"
+    return "does not speak TLS" if "WRONG_VERSION_NUMBER" in details else ""
+
+
+def exhausted(details: str) -> Meaning:
+    """Return the meaning of RESOURCE_EXHAUSTED, which gRPC uses for both sides' size limits."""
+    if found := _LARGER.search(details):
+        what = "the response" if "CLIENT: Received" in details else "the request"
+        size, most = f"{int(found[1]):,}", f"{int(found[2]):,}"
+        fact = f"could not be called: {what} has {size} bytes, and {most} are allowed"
+        return Meaning(CallFailure.TOO_LARGE, fact)
+    return Meaning(CallFailure.FAILED, f"failed: RESOURCE_EXHAUSTED: {short(details)}")
+
+
+def is_other_protocol(details: str) -> bool:
+    """Report whether the server speaks another protocol, such as HTTP/1."""
+    return "Failed parsing HTTP/2" in details or "missing selected ALPN" in details
+
+
+def short(details: str) -> str:
+    """Return a message of another program as one line of limited length."""
+    line = " ".join(details.split())
+    return line if len(line) <= _MOST_TOLD else f"{line[:_MOST_TOLD]}…"
+
+
+Channel = grpc.aio.Channel
+Code = grpc.StatusCode
+RpcError = grpc.aio.AioRpcError
+
+
+class ConnectionClosed(Exception):
+    """The connection was closed during a call."""
 
 
 def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> Channel:
@@ -123,3 +195,34 @@ def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
     return Meaning(
         CallFailure.FAILED, f"failed: {code.name}: {short(details) or 'without a message'}"
     )
+
+
+class FunctionConnection:
+    """A connection that is opened with the first call, and again after it is lost."""
+
+    def __init__(self, endpoint: Endpoint, *, most_sent: int, most_received: int) -> None:
+        self.endpoint = endpoint
+        self.calls = 0
+        """Calls in flight, including those that wait for their next try."""
+        self._channel = open_channel(endpoint, most_sent=most_sent, most_received=most_received)
+        self._methods = METHODS
+
+    async def ask(self, request: bytes, *, within: float) -> bytes:
+        """Return the bytes of a response; raise RpcError if there is none.
+
+        If the function implements only the other version of the protocol, this call and all later
+        calls use that version.
+        """
+        known, other = self._methods
+        try:
+            return await answered(self._channel, known, request, within=within)
+        except RpcError as error:
+            if error.code() is not Code.UNIMPLEMENTED:
+                raise
+        answer = await answered(self._channel, other, request, within=within)
+        self._methods = (other, known)
+        return answer
+
+    async def close(self) -> None:
+        """Close the connection; calls in flight fail."""
+        await self._channel.close(None)

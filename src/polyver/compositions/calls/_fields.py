@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, Generic, Protocol, TypeVar
 
-from polyver.compositions.calls._message_errors import (
+from polyver.compositions.calls._slow_structs import BYTES, VARINT, entry, known, text, varint
+from polyver.compositions.calls._structs import dump_struct, load_struct
+from polyver.compositions.calls.errors import (
     MessageError,
     UnreadableMessage,
     UnwritableMessage,
 )
-from polyver.compositions.calls._slow_structs import BYTES, VARINT, entry, known, text, varint
-from polyver.compositions.calls._structs import dump_struct, load_struct
 from polyver.kube.objects.protobuf_wire import MalformedError, WireField
 
 __all__ = [

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from polyver.compositions.calls._message_errors import UnreadableMessage
+from polyver.compositions.calls.errors import UnreadableMessage
 from polyver.kube.objects.protobuf_wire import MalformedError, WireField, fields
 
 __all__ = [

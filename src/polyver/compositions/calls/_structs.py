@@ -10,8 +10,8 @@ import math
 import struct
 from typing import Any
 
-from polyver.compositions.calls._message_errors import UnreadableMessage, UnwritableMessage
 from polyver.compositions.calls._slow_structs import DEEPEST, load_slowly, number, varint
+from polyver.compositions.calls.errors import UnreadableMessage, UnwritableMessage
 from polyver.core.plain import Object
 
 __all__ = ["dump_struct", "load_struct"]

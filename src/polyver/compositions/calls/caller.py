@@ -1,37 +1,55 @@
-"""Calls of functions, limited in time, size and concurrency.
+"""Calls of functions, limited in time, size and concurrency, and the probe of their readiness.
 
 A slow or dead function delays only its own callers: each revision has its own connection and its
-own concurrency limit.
+own concurrency limit. gRPC is loaded on first use, in a worker thread.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from polyver.compositions.calls._grpc import load_grpc
-from polyver.compositions.calls._message_errors import UnreadableMessage, UnwritableMessage
 from polyver.compositions.calls.endpoints import Endpoint
-from polyver.compositions.calls.errors import CallFailure, FunctionFailed
+from polyver.compositions.calls.errors import (
+    CallFailure,
+    FunctionFailed,
+    UnreadableMessage,
+    UnwritableMessage,
+)
 from polyver.compositions.calls.metrics import CallMetrics
 from polyver.compositions.calls.protocol import decode_response, encode_request
 from polyver.compositions.messages import Request, Response
+from polyver.kube.objects.protobuf_wire import MalformedError, fields
 
 if TYPE_CHECKING:
-    from polyver.compositions.calls._connections import FunctionConnection
+    from polyver.compositions.calls._channels import FunctionConnection
 
-__all__ = ["Caller", "CallerLimits"]
+__all__ = ["Caller", "CallerLimits", "probe"]
 
 _PAUSES = (0.1, 0.5)
 """Average pause before the second and the third try, in seconds."""
-chance = random.SystemRandom().random
-"""Returns a random number in [0, 1) to spread retries, independent of `random.seed`."""
 _LARGE = 1 << 18
 """Size from which a response is decoded in a worker thread, to keep the event loop free."""
+_SETTINGS = {
+    # Errors become ours; gRPC would write them to stderr as well.
+    "GRPC_VERBOSITY": "NONE",
+    # With fork support gRPC would stop its threads at each start of a process, in case that the
+    # child is a fork that goes on calling.
+    "GRPC_ENABLE_FORK_SUPPORT": "0",
+}
+_HEALTH = "/grpc.health.v1.Health/Check"
+_MOST = 1 << 16
+_SERVING = 1
+
+
+chance = random.SystemRandom().random
+"""Returns a random number in [0, 1) to spread retries, independent of `random.seed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +192,7 @@ class _Line:
     @asynccontextmanager
     async def connected(self, endpoint: Endpoint) -> AsyncIterator[FunctionConnection]:
         """Yield the connection to the current address; calls on older connections may finish."""
-        from polyver.compositions.calls._connections import FunctionConnection
+        from polyver.compositions.calls._channels import FunctionConnection
 
         if self._closed:
             raise _closed(endpoint)
@@ -258,3 +276,61 @@ def _closed(endpoint: Endpoint) -> FunctionFailed:
 
 def _failed(endpoint: Endpoint, failure: CallFailure, fact: str) -> FunctionFailed:
     return FunctionFailed(failure, fact, revision=endpoint.revision, address=endpoint.address)
+
+
+_ready = False
+
+
+async def load_grpc() -> None:
+    """Load gRPC in a worker thread: the import takes a tenth of a second."""
+    global _ready  # noqa: PLW0603 - a module is loaded once for all
+    if not _ready:
+        await asyncio.to_thread(_load)
+        _ready = True
+
+
+def _load() -> None:
+    ours = {name: value for name, value in _SETTINGS.items() if name not in os.environ}
+    os.environ |= ours
+    try:
+        importlib.import_module("polyver.compositions.calls._channels")
+    finally:
+        # gRPC has read the variables by now. Child processes must not inherit them.
+        for name in ours:
+            os.environ.pop(name, None)
+
+
+async def probe(endpoint: Endpoint, *, within: float = 2.0) -> None:
+    """Return if a function can be called; raise FunctionFailed, with the reason, if it cannot.
+
+    A server without a health service counts as ready when it answers UNIMPLEMENTED: its certificate
+    is the revision's, it trusts ours, and it speaks gRPC.
+    """
+    await load_grpc()
+    from polyver.compositions.calls import _channels as channels
+
+    channel = channels.open_channel(endpoint, most_sent=_MOST, most_received=_MOST)
+    try:
+        answer = await channels.answered(channel, _HEALTH, b"", within=within)
+    except channels.RpcError as error:
+        if error.code() is not channels.Code.UNIMPLEMENTED:
+            found = channels.meaning(error, endpoint, within=within)
+            raise channels.failed(found, endpoint, sent=found.sent) from None
+    else:
+        _check(answer, endpoint)
+    finally:
+        await channel.close(None)
+
+
+def _check(answer: bytes, endpoint: Endpoint) -> None:
+    """Raise FunctionFailed unless the health service reports SERVING in its first field."""
+    try:
+        states = [each.integer("status") for each in fields(answer, "") if each.number == 1]
+    except MalformedError as error:
+        raise _failed(
+            endpoint,
+            CallFailure.BROKEN,
+            f"answers the health check with an invalid message: {error}",
+        ) from None
+    if states[-1:] != [_SERVING]:
+        raise _failed(endpoint, CallFailure.UNREACHABLE, "reports that it is not ready")

@@ -19,7 +19,7 @@ from polyver.compositions.calls._fields import (
     StringContent,
     StructContent,
 )
-from polyver.compositions.calls._message_errors import (
+from polyver.compositions.calls.errors import (
     MessageError,
     UnreadableMessage,
     UnwritableMessage,

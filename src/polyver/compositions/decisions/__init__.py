@@ -3,11 +3,6 @@
 Admission calls these functions before a write, controllers afterwards.
 """
 
-from polyver.compositions.decisions._checks import (
-    check_composition,
-    check_pipeline,
-    composition_warnings,
-)
 from polyver.compositions.decisions._composition_choice import (
     Candidate,
     ChosenComposition,
@@ -43,25 +38,29 @@ from polyver.compositions.decisions._definitions import (
     read_definition,
     unheeded_fields,
 )
-from polyver.compositions.decisions._explanation import CompositeExplanation, explain
 from polyver.compositions.decisions._revisions import (
     Changes,
     KnownCompositionRevision,
+    check_composition,
     check_composition_revision,
+    check_pipeline,
     composition_changes,
     composition_lineage,
     composition_of,
     composition_revision_object,
     composition_revision_patch,
+    composition_warnings,
     known_composition_revision,
     revisions_after,
 )
 from polyver.compositions.decisions._steps import (
+    CompositeExplanation,
     FunctionLineages,
     ResolvedStep,
     Secret,
     StepResolution,
     ask_steps,
+    explain,
     moved_pipelines,
     resolve_steps,
 )

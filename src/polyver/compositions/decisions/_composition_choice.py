@@ -9,8 +9,7 @@ from typing import Any
 from polyver.capability import Refusal
 from polyver.compositions._function_references import labels_in, mapping, named
 from polyver.compositions._policy import COMPOSITIONS, COMPOSITIONS_MANUAL
-from polyver.compositions.decisions._definitions import CompositeKind
-from polyver.compositions.decisions._injected_fields import INSIDE
+from polyver.compositions.decisions._definitions import INSIDE, CompositeKind
 from polyver.compositions.decisions._revisions import (
     composition_lineage,
     composition_of,

@@ -1,8 +1,11 @@
-"""Validation of composite resource definitions, and the CRDs that they define."""
+"""Validation of composite resource definitions, and the CRDs that they define.
+
+All composite resources have further schema fields, besides those of their definition.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -10,17 +13,12 @@ from polyver.apis.conversion_kind import definition_of, place_of
 from polyver.apis.crds import crd_of
 from polyver.capability import Refusal
 from polyver.compositions._function_references import mapping, named
-from polyver.compositions.decisions._injected_fields import (
-    COLUMNS,
-    INSIDE,
-    LEGACY_COLUMNS,
-    RESERVED,
-    injected,
-)
 from polyver.compositions.kinds import COMPOSITION_GROUP, COMPOSITION_STORED, DEFINITIONS
+from polyver.compositions.names import LONGEST_LABEL
 from polyver.core import PolyverError, listed
 from polyver.core.plain import ReadOnlyObject
 from polyver.kube.objects.builtin import shape_of
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema import check_schema
 from polyver.kube.objects.typed_bodies import Undecodable, decode_typed
 from polyver.kube.objects.webhooks import Webhook
@@ -28,8 +26,8 @@ from polyver.languages.values.names import dns_1035_label_problems
 
 __all__ = [
     "CATEGORY",
+    "INSIDE",
     "CompositeKind",
-    "UpdatePolicy",
     "check_definition",
     "definition_crd",
     "presumed_definition",
@@ -37,12 +35,132 @@ __all__ = [
     "unheeded_fields",
 ]
 
-UpdatePolicy = Literal["Automatic", "Manual"]
+INSIDE: Final = "crossplane"
+"""Field of `spec` with the fields for compositions, unless the scope is LegacyCluster."""
+RESERVED: Final = "pipeline"
+"""Field of `status` that only polyver adds, so a definition may already use this name."""
+_TEXT: Schema = {"type": "string"}
+_TIME: Schema = {"type": "string", "format": "date-time"}
 CATEGORY: Final = "composite"
 """Category of all kinds of composite resources, by which they are found."""
 _CRD = "apiextensions.k8s.io", "v1", "CustomResourceDefinition"
 _LEGACY = "LegacyCluster"
 _WEBHOOK = "spec.conversion.webhook"
+
+
+Schema = Mapping[str, Any]
+
+
+def _object(*required: str, **properties: Schema) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": "object", "properties": properties}
+    return made | ({"required": [*required]} if required else {})
+
+
+def _list(items: Schema, *keys: str) -> dict[str, Any]:
+    kind: dict[str, Any] = {"x-kubernetes-list-type": "map" if keys else "atomic"}
+    keyed = {"x-kubernetes-list-map-keys": [*keys]} if keys else {}
+    return {"type": "array", "items": items, **kind, **keyed}
+
+
+_NAMED = _object("name", name={**_TEXT, "minLength": 1})
+_LABELS = _object("matchLabels", matchLabels={"type": "object", "additionalProperties": {**_TEXT}})
+_COMPOSED = {
+    "compositionRef": _NAMED,
+    "compositionSelector": _LABELS,
+    "compositionRevisionRef": _NAMED,
+    "compositionRevisionSelector": _LABELS,
+    "compositionUpdatePolicy": {**_TEXT, "enum": ["Automatic", "Manual"]},
+    "resourceRefs": _list(
+        _object(
+            *("apiVersion", "kind"),
+            **dict.fromkeys(("apiVersion", "kind", "namespace", "name"), _TEXT),
+        )
+    ),
+}
+_SECRET = {"writeConnectionSecretToRef": _object("name", "namespace", name=_TEXT, namespace=_TEXT)}
+_STATUS = {
+    "conditions": _list(
+        _object(
+            *("lastTransitionTime", "reason", "status", "type"),
+            lastTransitionTime=_TIME,
+            message=_TEXT,
+            observedGeneration={"type": "integer", "format": "int64"},
+            reason=_TEXT,
+            status=_TEXT,
+            type=_TEXT,
+        ),
+        "type",
+    ),
+    "connectionDetails": _object(lastPublishedTime=_TIME),
+    RESERVED: _list(
+        _object(
+            *("step", "function", "revision"),
+            **dict.fromkeys(("step", "function", "revision", "digest"), _TEXT),
+        ),
+        "step",
+    ),
+}
+
+
+def injected(schema: Schema, *, legacy: bool, update_policy: str) -> dict[str, Any]:
+    """Return the schema of a version with the fields that all composite resources have.
+
+    They replace fields of the same names.
+    """
+    properties = schema.get("properties") or {}
+    fields = _fields(update_policy)
+    spec = fields | _SECRET if legacy else {INSIDE: _object(**fields)}
+    name = properties.get("metadata", {}).get("properties", {}).get("name", {})
+    longest = min(LONGEST_LABEL, name.get("maxLength", LONGEST_LABEL))
+    made: dict[str, Any] = fresh(
+        {
+            **schema,
+            "type": "object",
+            "required": sorted({*schema.get("required", ()), "spec"}),
+            "properties": {
+                **properties,
+                "apiVersion": _TEXT,
+                "kind": _TEXT,
+                "metadata": _object(name={**name, "type": "string", "maxLength": longest}),
+                "spec": _with(properties.get("spec"), spec),
+                "status": _with(properties.get("status"), _STATUS),
+            },
+        }
+    )
+    return made
+
+
+def _fields(update_policy: str) -> dict[str, Any]:
+    policy = {**_COMPOSED["compositionUpdatePolicy"], "default": update_policy}
+    return {**_COMPOSED, "compositionUpdatePolicy": policy}
+
+
+def _with(schema: Schema | None, fields: Schema) -> dict[str, Any]:
+    given = schema or {}
+    properties = {**(given.get("properties") or {}), **fields}
+    return {**given, "type": given.get("type") or "object", "properties": properties}
+
+
+def _columns(at: str) -> list[dict[str, Any]]:
+    condition = ".status.conditions[?(@.type=='{}')].status"
+    paths = {
+        "SYNCED": condition.format("Synced"),
+        "READY": condition.format("Ready"),
+        "COMPOSITION": f"{at}.compositionRef.name",
+        "COMPOSITIONREVISION": f"{at}.compositionRevisionRef.name",
+    }
+    found: list[dict[str, Any]] = [
+        {"name": name, "type": "string", "jsonPath": path} for name, path in paths.items()
+    ]
+    found[-1]["priority"] = 1
+    return [*found, {"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp"}]
+
+
+LEGACY_COLUMNS: Final = _columns(".spec")
+COLUMNS: Final = _columns(f".spec.{INSIDE}")
+
+
+UpdatePolicy = Literal["Automatic", "Manual"]
 
 
 @dataclass(frozen=True, slots=True)

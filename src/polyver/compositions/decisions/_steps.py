@@ -1,19 +1,29 @@
-"""Resolution of the function revision that each step of a pipeline calls.
+"""Resolution of the function revision that each step of a pipeline calls, and its explanation.
 
-All steps are resolved at once from one snapshot, so that a run never mixes two states.
+All steps are resolved at once from one snapshot, so that a run never mixes two states. `explain`
+gives the reason of each release of a composite resource. The controller uses the same functions;
+in an explanation, a refusal is a result like others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from polyver.capability import Refusal
 from polyver.compositions._function_references import mapping, named, step_selector
 from polyver.compositions._policy import REVISIONS
 from polyver.compositions._revision_numbers import distinct
-from polyver.compositions.decisions._checks import check_step
-from polyver.compositions.decisions._composition_choice import Composite, gated
+from polyver.compositions.decisions._composition_choice import (
+    Candidate,
+    ChosenComposition,
+    Composite,
+    choose_composition,
+    choose_revision,
+    gated,
+)
+from polyver.compositions.decisions._definitions import CompositeKind
+from polyver.compositions.decisions._revisions import check_step
 from polyver.compositions.messages import ResourceSelector
 from polyver.compositions.packages import (
     CompositionPipeline,
@@ -39,11 +49,13 @@ from polyver.core import (
 from polyver.core.plain import ReadOnlyObject
 
 __all__ = [
+    "CompositeExplanation",
     "FunctionLineages",
     "ResolvedStep",
     "Secret",
     "StepResolution",
     "ask_steps",
+    "explain",
     "moved_pipelines",
     "resolve_steps",
 ]
@@ -317,3 +329,65 @@ def _matches(release: Release, selector: Selector) -> bool:
     if isinstance(selector, Labels):
         return {*selector.wanted} <= {*release.labels.items()}
     return not isinstance(selector, Exact) or str(selector) == release.name
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeExplanation:
+    """The releases that a composite resource uses, and those that it would get now."""
+
+    composite: Composite
+    composition: ChosenComposition | Refusal
+    revision: Resolution | Refusal | None
+    """The resolution of the revision; None if there is no composition."""
+    steps: tuple[StepResolution, ...] = ()
+
+    @property
+    def asks_composition(self) -> str:
+        """The composition that the resource selects, by name or labels; empty if none.
+
+        The name may be an earlier choice of the controller, which writes it to the same field as
+        users.
+        """
+        labels = self.composite.composition_labels
+        return self.composite.composition or (str(Labels.of(labels)) if labels else "")
+
+    @property
+    def asks_revision(self) -> str:
+        labels = self.composite.revision_labels
+        asked = [str(Labels.of(labels))] if labels else []
+        return ", ".join([*asked, "keep the current one"] if self.composite.manual else asked)
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        answers = (self.composition, self.revision, *(each.answer for each in self.steps))
+        return tuple(each for each in answers if isinstance(each, Refusal))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        found = [each for step in self.steps for each in step.warnings]
+        if isinstance(self.revision, Resolution):
+            found = [*self.revision.warnings, *found]
+        if isinstance(self.composition, ChosenComposition):
+            found = [*self.composition.warnings, *found]
+        return tuple(found)
+
+
+def explain(
+    composite: Composite,
+    defined: CompositeKind,
+    candidates: Iterable[Candidate],
+    revisions: Sequence[ReadOnlyObject],
+    installed: FunctionLineages,
+) -> CompositeExplanation:
+    """Return the releases that a composite resource would get now from these objects."""
+    try:
+        chosen = choose_composition(composite, defined, candidates)
+    except Refusal as refusal:
+        return CompositeExplanation(composite, refusal, None)
+    try:
+        found = choose_revision(composite, chosen.composition, revisions)
+    except Refusal as refusal:
+        return CompositeExplanation(composite, chosen, refusal)
+    [revision] = [each for each in revisions if each["metadata"]["name"] == found.release.name]
+    steps = ask_steps(revision, composite, installed, several=True)
+    return CompositeExplanation(composite, chosen, found, tuple(steps))

@@ -3,42 +3,39 @@
 Admission calls these functions before a write, the controller afterwards.
 """
 
-from polyver.compositions.packages._compositions import (
-    CompositionPipeline,
-    pipeline_of,
-    revision_used,
-    uses_in,
-)
-from polyver.compositions.packages._plan import (
-    FunctionPlan,
-    Postponed,
-    decide,
-    results_of,
-    users_of,
-)
-from polyver.compositions.packages._references import check_reference
-from polyver.compositions.packages._revisions import (
+from polyver.compositions.packages._functions import (
+    DesiredFunction,
     KnownFunctionRevision,
+    check_package,
+    check_reference,
     check_revision,
     function_of,
+    ignored_fields,
     known_revision,
     lineage_of,
+    read_function,
     revision_object,
     revision_patch,
 )
-from polyver.compositions.packages._spec import (
-    DesiredFunction,
-    check_package,
-    ignored_fields,
-    read_function,
-)
-from polyver.compositions.packages._status import (
+from polyver.compositions.packages._plan import (
     UNPACKING,
     FunctionPackageState,
+    FunctionPlan,
+    Postponed,
+    decide,
     function_status,
+    results_of,
     revision_status,
+    users_of,
 )
-from polyver.compositions.packages._uses import StepFunctionUse, selected_in
+from polyver.compositions.packages._uses import (
+    CompositionPipeline,
+    StepFunctionUse,
+    pipeline_of,
+    revision_used,
+    selected_in,
+    uses_in,
+)
 
 __all__ = [
     "UNPACKING",

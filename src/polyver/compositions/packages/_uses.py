@@ -1,14 +1,28 @@
-"""Users of revisions: resolution of the steps of compositions, by the core."""
+"""Users of functions: the steps of relevant compositions, and the revisions that they select.
+
+A CompositionRevision is relevant if a composite resource uses it, or if it is the newest of its
+composition, which a new composite resource would use.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from polyver.compositions._function_references import mapping, named, step_selector
 from polyver.compositions._policy import REVISIONS
-from polyver.core import Dependent, Index, Lineage, Move, Selector, Stage, affected
+from polyver.compositions.names import COMPOSITION
+from polyver.core import Dependent, Index, Lineage, Move, Selector, Serial, Stage, affected
+from polyver.core.plain import ReadOnlyObject
 
-__all__ = ["StepFunctionUse", "selected_in"]
+__all__ = [
+    "CompositionPipeline",
+    "StepFunctionUse",
+    "pipeline_of",
+    "revision_used",
+    "selected_in",
+    "uses_in",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +66,64 @@ def _by_release(moves: Iterable[Move]) -> dict[str, tuple[str, ...]]:
     for move in moves:
         found.setdefault(move.to.name, set()).add(move.dependent.name)
     return {name: tuple(sorted(dependents)) for name, dependents in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class CompositionPipeline:
+    """The steps of a CompositionRevision that call functions."""
+
+    name: str
+    composition: str
+    number: int
+    uses: tuple[StepFunctionUse, ...]
+
+    @property
+    def functions(self) -> set[str]:
+        return {use.function for use in self.uses}
+
+
+def pipeline_of(obj: ReadOnlyObject) -> CompositionPipeline:
+    """Parse a CompositionRevision leniently: an invalid step selects nothing."""
+    metadata, spec = obj["metadata"], mapping(obj.get("spec"))
+    composition = mapping(metadata.get("labels")).get(COMPOSITION) or metadata["name"]
+    number = spec.get("revision")
+    number = number if isinstance(number, int) and number > 0 else 1
+    return CompositionPipeline(metadata["name"], composition, number, tuple(_uses(obj)))
+
+
+def _uses(obj: ReadOnlyObject) -> Iterator[StepFunctionUse]:
+    metadata = obj["metadata"]
+    steps = mapping(obj.get("spec")).get("pipeline")
+    for place, step in enumerate(steps if isinstance(steps, list) else ()):
+        function = named(mapping(step).get("functionRef"))
+        if function:
+            dependent = Dependent(
+                f"CompositionRevision {metadata['name']}",
+                f"spec.pipeline[{place}]",
+                metadata.get("uid", ""),
+            )
+            yield StepFunctionUse(dependent, function, step_selector(step))
+
+
+def revision_used(composite: ReadOnlyObject) -> str:
+    """Return the CompositionRevision that a composite resource uses, from either spec field."""
+    spec = mapping(composite.get("spec"))
+    inside = mapping(spec.get("crossplane"))
+    return named(spec.get("compositionRevisionRef")) or named(inside.get("compositionRevisionRef"))
+
+
+def uses_in(
+    pipelines: Iterable[CompositionPipeline], used: Collection[str]
+) -> list[StepFunctionUse]:
+    """Return all steps of the relevant revisions; `used` are the revisions in use."""
+    there = [*pipelines]
+    newest: dict[str, Serial] = {}
+    for each in there:
+        known = newest.get(each.composition)
+        newest[each.composition] = max(filter(None, (known, Serial(each.number))))
+    return [
+        use
+        for each in there
+        if each.name in used or newest[each.composition] == Serial(each.number)
+        for use in each.uses
+    ]

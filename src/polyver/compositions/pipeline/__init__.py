@@ -11,38 +11,24 @@
 """
 
 from polyver.compositions.decisions import ResolvedStep
-from polyver.compositions.pipeline._machine import (
-    MOST_ROUNDS,
-    CallStep,
-    Done,
-    Effect,
-    Fetch,
-    answered,
-    decide,
-    failed,
-    fetched,
-)
-from polyver.compositions.pipeline._moves import (
+from polyver.compositions.pipeline._outcome import (
     WOULD_DELETE,
     FailedCompositeMove,
-    allows_deletion,
-    lost_objects,
-    updated_fact,
-    would_delete,
-)
-from polyver.compositions.pipeline._outcome import (
     PipelineOutcome,
+    allows_deletion,
     composite_conditions,
     conclude,
     deleting_conditions,
+    lost_objects,
     paused_conditions,
     published_details,
     published_to,
     refused,
     stayed_conditions,
+    updated_fact,
     without,
+    would_delete,
 )
-from polyver.compositions.pipeline._requirements import found_among
 from polyver.compositions.pipeline._resources import (
     ComposedResource,
     RemovedResource,
@@ -53,10 +39,20 @@ from polyver.compositions.pipeline._resources import (
     shown,
 )
 from polyver.compositions.pipeline._run import (
+    MOST_ROUNDS,
+    CallStep,
+    Done,
+    Effect,
+    Fetch,
     FoundRequirements,
     PipelineEvent,
     PipelineFailure,
     PipelineRun,
+    answered,
+    decide,
+    failed,
+    fetched,
+    found_among,
     secrets_of,
     start,
 )

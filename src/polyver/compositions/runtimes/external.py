@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from polyver.client import Clock, SystemClock, sleep
-from polyver.compositions._manifests import content_digest
 from polyver.compositions.calls import Endpoint, FunctionFailed, Trust, probe
+from polyver.compositions.lineages import content_digest
 from polyver.compositions.runtimes.interface import ENDPOINT, DesiredRevision, ServingStatus
 from polyver.compositions.runtimes.metrics import Figures
 from polyver.core import PolyverError

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from polyver.capability import Refusal
 from polyver.cli.exit_codes import Misused
 from polyver.cli.output import warn
-from polyver.compositions._manifests import content_digest
 from polyver.compositions.commands.functions_on_cluster import revision_called
 from polyver.compositions.commands.rendering.input_files import LocatedObject, located
 from polyver.compositions.decisions import (
@@ -33,6 +32,7 @@ from polyver.compositions.decisions import (
     revisions_after,
 )
 from polyver.compositions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
+from polyver.compositions.lineages import content_digest
 from polyver.compositions.names import COMPOSITION, CONTENT, ENDPOINT
 from polyver.compositions.packages import (
     DesiredFunction,

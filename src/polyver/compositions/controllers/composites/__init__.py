@@ -1,12 +1,16 @@
 """Controller of composite resources: runs pipelines of functions, and applies their results."""
 
 from polyver.compositions.controllers.composites._controller import CompositeController
-from polyver.compositions.controllers.composites._dependents import CompositeKey
-from polyver.compositions.controllers.composites._function_calls import CompositeLimits
-from polyver.compositions.controllers.composites._pipeline_loop import Ask, Look, drive
-from polyver.compositions.controllers.composites._required_resources import (
+from polyver.compositions.controllers.composites._known_composites import CompositeKey
+from polyver.compositions.controllers.composites._observed_state import (
     RequiredResourceReader,
     shown_to_functions,
+)
+from polyver.compositions.controllers.composites._pipeline_run import (
+    Ask,
+    CompositeLimits,
+    Look,
+    drive,
 )
 
 __all__ = [

@@ -1,19 +1,27 @@
-"""Applies the result of a pipeline: removes old resources, applies desired ones.
+"""Applies the result of a pipeline: removes old resources, applies desired ones, publishes details.
 
-An object that is still as it was applied is not applied again.
+An object that is still as it was applied is not applied again. Connection details are published to
+a Secret that the composite resource controls.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from polyver.capability import Refusal
 from polyver.client import Backoff, Client, Clock, GroupVersionResource, find
 from polyver.client.field_managers import manager_for
-from polyver.compositions.controllers.composites._dependents import CompositeKey
-from polyver.compositions.controllers.composites._kinds import Kinds
-from polyver.compositions.controllers.composites._outputs import ComposedOutputs
+from polyver.compositions.controllers.composites._known_composites import CompositeKey
+from polyver.compositions.controllers.composites._observed_state import (
+    SECRETS,
+    ComposedOutputs,
+    Kinds,
+)
+from polyver.compositions.decisions import Secret
+from polyver.compositions.names import CONNECTION
 from polyver.compositions.pipeline import ComposedResource, RemovedResource, reference_to, shown
 from polyver.controllers.owned_objects.index import number_of
 from polyver.controllers.owned_objects.inventory import AppliedObject, fields_of, part_of
@@ -27,7 +35,7 @@ from polyver.controllers.owned_objects.revert_backoff import RevertBackoff
 from polyver.core.plain import Object
 from polyver.kube.objects import digest
 from polyver.kube.objects.kinds import ResourceKind
-from polyver.kube.objects.owners import controller_of
+from polyver.kube.objects.owners import controller_of, controlling
 from polyver.kube.objects.status import ApiError
 
 __all__ = [
@@ -35,7 +43,7 @@ __all__ = [
     "CompositeApplier",
     "CompositeApplyProblem",
     "CompositeApplyResult",
-    "manager_of",
+    "publish",
 ]
 
 MANAGER: Final = "polyver-composites"
@@ -241,3 +249,38 @@ def _taken(composed: ComposedResource, taken: AlreadyOwned) -> CompositeApplyPro
     return CompositeApplyProblem(
         composed.name, "Taken", f"{shown(composed.obj)}: {taken}", taken=True
     )
+
+
+async def publish(
+    client: Client, composite: Object, secret: Secret, details: Mapping[str, bytes]
+) -> bool:
+    """Write details to a secret; return True if it changed.
+
+    Raise Refusal if the secret belongs to another owner.
+    """
+    data = {name: base64.b64encode(each).decode() for name, each in sorted(details.items())}
+    there = await find(client, SECRETS, secret.name, secret.namespace)
+    if there is not None:
+        _check_ours(there, composite, secret)
+        if (there.get("data") or {}) == data:
+            return False
+    owners = [controlling(composite)]
+    metadata = {"name": secret.name, "namespace": secret.namespace, "ownerReferences": owners}
+    content = {"apiVersion": "v1", "kind": "Secret", "type": CONNECTION, "metadata": metadata}
+    wanted, manager = {**content, "data": data}, manager_of(composite)
+    try:
+        await apply_owned(client, SECRETS, wanted, family=MANAGER, manager=manager)
+    except AlreadyOwned:
+        raise _not_ours(secret) from None
+    return True
+
+
+def _check_ours(there: Object, composite: Object, secret: Secret) -> None:
+    if controller_of(there) != composite["metadata"]["uid"] or there.get("type") != CONNECTION:
+        raise _not_ours(secret)
+
+
+def _not_ours(secret: Secret) -> Refusal:
+    fact = f"secret {secret} already exists and has another owner"
+    hint = "choose another name, or delete it"
+    return Refusal("SecretTaken", fact, at="spec.writeConnectionSecretToRef", hint=hint)

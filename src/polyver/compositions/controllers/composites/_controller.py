@@ -19,7 +19,6 @@ from polyver.client import (
     sleep,
 )
 from polyver.compositions.calls import Caller
-from polyver.compositions.controllers.composites._adoption_status import AdoptionReport
 from polyver.compositions.controllers.composites._candidates import (
     CachedCompositionRevision,
     CompositionCache,
@@ -29,22 +28,25 @@ from polyver.compositions.controllers.composites._candidates import (
     function_revision_in,
     noted_in,
 )
-from polyver.compositions.controllers.composites._dependents import (
+from polyver.compositions.controllers.composites._known_composites import (
     AdoptionCounter,
     CompositeIndex,
     CompositeKey,
     CompositeState,
+    OwnWriteFilter,
+    others_in,
     state_of,
 )
-from polyver.compositions.controllers.composites._function_calls import (
+from polyver.compositions.controllers.composites._observed_state import ComposedOutputs, Kinds
+from polyver.compositions.controllers.composites._pipeline_run import (
     CompositeLimits,
     RevisionCaller,
 )
-from polyver.compositions.controllers.composites._kinds import Kinds
-from polyver.compositions.controllers.composites._outputs import ComposedOutputs
 from polyver.compositions.controllers.composites._reconcile import Composer, Work
-from polyver.compositions.controllers.composites._status import CompositeStatusWriter
-from polyver.compositions.controllers.composites._watch_filter import OwnWriteFilter, others_in
+from polyver.compositions.controllers.composites._status import (
+    AdoptionReport,
+    CompositeStatusWriter,
+)
 from polyver.compositions.controllers.compositions import (
     COMPOSITION_REVISIONS,
     COMPOSITIONS,

@@ -1,27 +1,148 @@
-"""Reads the initial state of a pipeline: existing composed resources, and Secrets."""
+"""Objects that a run of a pipeline gets from the API server.
+
+`Kinds` finds served kinds. `ComposedOutputs` indexes and caches existing composed resources.
+`CompositeObserver` reads the initial state of a pipeline from them and from Secrets.
+`RequiredResourceReader` reads the further resources and schemas that functions require.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec import Struct
 
 from polyver.capability import Refusal
-from polyver.client import Client, GroupVersionResource, find
-from polyver.compositions.controllers.composites._kinds import Kinds
-from polyver.compositions.controllers.composites._outputs import ComposedOutputs
-from polyver.compositions.controllers.composites._required_resources import shown_to_functions
+from polyver.client import CRDS, Change, Client, Discovery, GroupVersionResource, find
+from polyver.compositions.controllers.composites._known_composites import CompositeKey
 from polyver.compositions.decisions import Composite, Secret
-from polyver.compositions.messages import Resource as Observed
-from polyver.compositions.messages import State
-from polyver.compositions.pipeline import connection_secret, observe
+from polyver.compositions.messages import (
+    Requirements,
+    Resource,
+    ResourceSelector,
+    SchemaSelector,
+    State,
+)
+from polyver.compositions.names import COMPOSITE
+from polyver.compositions.pipeline import FoundRequirements, connection_secret, observe
+from polyver.controllers.owned_objects.index import AppliedObjects, number_of
 from polyver.controllers.owned_objects.inventory import AppliedObject
+from polyver.core import Labels
 from polyver.core.plain import Object
+from polyver.kube.objects.kinds import ResourceKind
+from polyver.kube.objects.owners import controller_of
 from polyver.kube.objects.status import ApiError
 
-__all__ = ["SECRETS", "CompositeObserver", "Observation"]
+__all__ = [
+    "SECRETS",
+    "ComposedOutputs",
+    "CompositeObserver",
+    "Kinds",
+    "Observation",
+    "RequiredResourceReader",
+    "shown_to_functions",
+]
 
+_KEPT: Final = 4096
 SECRETS = GroupVersionResource("", "v1", "secrets")
+_PAGE: Final = 500
+_MOST: Final = 5000
+"""Maximum number of objects; more would exceed the size of a request."""
+_AT: Final = "requirements"
+
+
+class Kinds:
+    """Kinds as of the last discovery."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, str], ResourceKind] = {}
+        self._any: dict[tuple[str, str], ResourceKind] = {}
+        self._discovery = Discovery()
+
+    def discovered(self, discovery: Discovery) -> None:
+        self._discovery = discovery
+        self._kinds = {(each.api_version, each.kind): each for each in discovery.kinds}
+        self._any = {(each.group, each.kind): each for each in reversed(discovery.kinds)}
+
+    def find(self, api_version: str, kind: str) -> ResourceKind | None:
+        return self._kinds.get((api_version, kind))
+
+    def nearest(self, api_version: str, kind: str) -> ResourceKind | None:
+        """Return the kind in this API version, or else in another served version of its group."""
+        found = self._kinds.get((api_version, kind))
+        return found or self._any.get((api_version.rpartition("/")[0], kind))
+
+    def is_unknown(self, api_version: str) -> bool:
+        """Report whether discovery of this API version failed, so that its kinds are unknown."""
+        return api_version in self._discovery.failures
+
+
+class ObservedComposedResource(Struct, frozen=True, gc=False):
+    """The indexed fields of a composed resource."""
+
+    owner: str
+    """The uid of its controller; empty without one."""
+    revision: int
+
+    def differs(self, other: ObservedComposedResource | None) -> bool:
+        """Report whether the object changed in any field: functions get all of it."""
+        return other is None or self.revision != other.revision
+
+
+def seen_in(kind: ResourceKind, obj: Object) -> ObservedComposedResource:
+    """Return the indexed fields of an object."""
+    del kind
+    return ObservedComposedResource(controller_of(obj), number_of(obj))
+
+
+class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
+    """Index and cache of all composed resources."""
+
+    def __init__(
+        self, changed: Callable[[], None], owner: Callable[[str], CompositeKey | None]
+    ) -> None:
+        """Create an index; `owner` returns the key of the composite resource with a uid."""
+        super().__init__(
+            changed, keep=seen_in, whose=lambda seen: owner(seen.owner), labels=COMPOSITE
+        )
+        self._objects: OrderedDict[AppliedObject, Object] = OrderedDict()
+        self._awaited: dict[AppliedObject, set[CompositeKey]] = {}
+
+    def await_release(self, part: AppliedObject, key: CompositeKey) -> None:
+        """Reconcile a composite resource once an object has no other controller any more."""
+        self._awaited.setdefault(part, set()).add(key)
+
+    def forget(self, key: CompositeKey) -> None:
+        """Remove a composite resource that no longer exists."""
+        for keys in self._awaited.values():
+            keys.discard(key)
+        self._awaited = {part: keys for part, keys in self._awaited.items() if keys}
+
+    def _observe(
+        self, kind: ResourceKind, change: Change[ObservedComposedResource]
+    ) -> Iterable[CompositeKey]:
+        found = {*super()._observe(kind, change)}
+        if self._awaited and (change.after is None or not change.after.owner):
+            found |= self._awaited.pop(AppliedObject(kind.group, kind.kind, *change.key), set())
+        return found
+
+    def keep(self, part: AppliedObject, obj: Object) -> None:
+        """Cache a whole object for later reconciles."""
+        self.note(part, obj)
+        self._objects[part] = obj
+        self._objects.move_to_end(part)
+        if len(self._objects) > _KEPT:
+            self._objects.popitem(last=False)
+
+    def kept(self, part: AppliedObject) -> Object | None:
+        """Return a cached object if it is still current, else None."""
+        obj, seen = self._objects.get(part), self.of(part)
+        if obj is None or seen is None or not self.is_followed(part):
+            return None
+        return obj if number_of(obj) == seen.revision else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +172,7 @@ class CompositeObserver:
                 objects[part] = obj
         found = [(shown_to_functions(obj), await self._details(obj)) for obj in objects.values()]
         details = await self.data(published) if published is not None else None
-        own = Observed(shown_to_functions(dict(composite.obj)), details or {})
+        own = Resource(shown_to_functions(dict(composite.obj)), details or {})
         return Observation(State(own, observe(composite.obj, found)), objects)
 
     async def _referenced(
@@ -104,3 +225,90 @@ class CompositeObserver:
 
 def decoded(secret: Object) -> dict[str, bytes]:
     return {name: base64.b64decode(text) for name, text in (secret.get("data") or {}).items()}
+
+
+def shown_to_functions(obj: Object) -> Object:
+    """Return an object as functions get it: without field ownership."""
+    metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
+    return {**obj, "metadata": metadata}
+
+
+class RequiredResourceReader:
+    """Reads required resources from an API server."""
+
+    def __init__(self, client: Client, kinds: Kinds) -> None:
+        self._client = client
+        self._kinds = kinds
+
+    async def look(self, wanted: Requirements) -> FoundRequirements:
+        """Return the resources and schemas that exist; raise Refusal if they cannot be read."""
+        return FoundRequirements(
+            await self._all(wanted.resources, "resources"),
+            await self._all(wanted.extra_resources, "extra_resources"),
+            {name: await self._schema(each) for name, each in wanted.schemas.items()},
+        )
+
+    async def _all(
+        self, wanted: Mapping[str, ResourceSelector], field: str
+    ) -> dict[str, tuple[Resource, ...]]:
+        found = {}
+        for name, selector in wanted.items():
+            at = f"{_AT}.{field}[{name}]"
+            try:
+                there = await self._selected(selector, at)
+            except ApiError as error:
+                if error.code >= 500 or error.code == 429:
+                    raise Refusal("NotReadable", error.message, at=at) from None
+                raise Refusal(error.reason or "NotReadable", error.message, at=at) from None
+            found[name] = tuple(Resource(shown_to_functions(each)) for each in there)
+        return found
+
+    async def _selected(self, selector: ResourceSelector, at: str) -> list[Object]:
+        kind = self._kinds.find(selector.api_version, selector.kind)
+        if kind is None:
+            fact = f"no {selector.api_version} {selector.kind} is served"
+            raise Refusal("KindNotServed", fact, at=at, hint="install its definition")
+        namespace = (selector.namespace or "") if kind.namespaced else ""
+        place = GroupVersionResource.of(kind)
+        if selector.match_name is not None:
+            if kind.namespaced and not namespace:
+                fact = f"{selector.kind} {selector.match_name} is requested without a namespace"
+                raise Refusal("InvalidRequirement", fact, at=at)
+            one = await find(self._client, place, selector.match_name, namespace)
+            return [] if one is None else [one]
+        if selector.match_labels is None:
+            raise Refusal("InvalidRequirement", "it has neither a name nor labels", at=at)
+        return await self._labelled(kind, namespace, selector.match_labels, at)
+
+    async def _labelled(
+        self, kind: ResourceKind, namespace: str, labels: Mapping[str, str], at: str
+    ) -> list[Object]:
+        asked = str(Labels.of(labels)) if labels else ""
+        place, typed = (
+            GroupVersionResource.of(kind),
+            {"apiVersion": kind.api_version, "kind": kind.kind},
+        )
+        found: list[Object] = []
+        more = ""
+        while True:
+            page = await self._client.list(place, namespace, labels=asked, limit=_PAGE, more=more)
+            # Servers omit the kind of items in lists.
+            found += [{**typed, **each} for each in page.items]
+            if len(found) > _MOST:
+                fact = f"more than {_MOST:,} objects have {asked or 'any labels'}"
+                raise Refusal("TooMany", fact, at=at, hint="request fewer")
+            if not (more := page.more):
+                return found
+
+    async def _schema(self, wanted: SchemaSelector) -> dict[str, Any]:
+        """Return the schema of a custom kind; empty for other kinds."""
+        kind = self._kinds.find(wanted.api_version, wanted.kind)
+        if kind is None:
+            return {}
+        definition = await find(self._client, CRDS, f"{kind.plural}.{kind.group}")
+        versions = definition["spec"]["versions"] if definition is not None else ()
+        for each in versions:
+            if each["name"] == kind.version:
+                found: dict[str, Any] = (each.get("schema") or {}).get("openAPIV3Schema") or {}
+                return found
+        return {}

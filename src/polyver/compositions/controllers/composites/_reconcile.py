@@ -17,36 +17,37 @@ from polyver.compositions.controllers.composites._apply import (
     CompositeApplier,
     CompositeApplyProblem,
     CompositeApplyResult,
+    publish,
 )
 from polyver.compositions.controllers.composites._candidates import CompositionCache
-from polyver.compositions.controllers.composites._connection_secrets import publish
-from polyver.compositions.controllers.composites._dependents import CompositeKey
-from polyver.compositions.controllers.composites._function_calls import (
+from polyver.compositions.controllers.composites._known_composites import (
+    CompositeKey,
+    FailedMoves,
+    Release,
+    others_in,
+)
+from polyver.compositions.controllers.composites._observed_state import (
+    ComposedOutputs,
+    CompositeObserver,
+    Kinds,
+    Observation,
+    RequiredResourceReader,
+)
+from polyver.compositions.controllers.composites._pipeline_run import (
     CompositeLimits,
     PipelineCalls,
     RevisionCaller,
-)
-from polyver.compositions.controllers.composites._kinds import Kinds
-from polyver.compositions.controllers.composites._masking import (
+    drive,
     hide_found,
     hide_run,
     masked_error,
     masked_outcome,
 )
-from polyver.compositions.controllers.composites._moves import FailedMoves, Release
-from polyver.compositions.controllers.composites._observed_state import (
-    CompositeObserver,
-    Observation,
-)
-from polyver.compositions.controllers.composites._outputs import ComposedOutputs
-from polyver.compositions.controllers.composites._pipeline_loop import drive
-from polyver.compositions.controllers.composites._required_resources import RequiredResourceReader
 from polyver.compositions.controllers.composites._status import (
     CompositeStatusWriter,
     is_paused,
     is_synced,
 )
-from polyver.compositions.controllers.composites._watch_filter import others_in
 from polyver.compositions.controllers.compositions import COMPOSITIONS
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, FUNCTIONS
 from polyver.compositions.decisions import (

@@ -1,6 +1,11 @@
 """Controllers of Functions and FunctionRevisions."""
 
-from polyver.compositions.controllers.packages._dependents import (
+from polyver.compositions.controllers.packages._digests import DigestLimits
+from polyver.compositions.controllers.packages._functions import FunctionController
+from polyver.compositions.controllers.packages._lookup import (
+    FUNCTION_REVISIONS,
+    FUNCTIONS,
+    ClientFunctionLookup,
     Compositions,
     CompositionsOn,
     Dependents,
@@ -9,14 +14,7 @@ from polyver.compositions.controllers.packages._dependents import (
     composites,
     keep_revision,
 )
-from polyver.compositions.controllers.packages._digests import DigestLimits
-from polyver.compositions.controllers.packages._functions import FunctionController
 from polyver.compositions.controllers.packages._revisions import FunctionRevisionController
-from polyver.compositions.controllers.packages._snapshot import (
-    FUNCTION_REVISIONS,
-    FUNCTIONS,
-    ClientFunctionLookup,
-)
 
 __all__ = [
     "FUNCTIONS",

@@ -11,17 +11,18 @@ from typing import Any
 from polyver.capability import Refusal
 from polyver.client import Change, Client, Clock, SystemClock, find, precondition, timestamp
 from polyver.client.field_managers import POLYVER
-from polyver.compositions.controllers.packages._dependents import Dependents, NoDependents
 from polyver.compositions.controllers.packages._digests import (
     DigestLimits,
     DigestLookup,
     DigestRequest,
     Digests,
 )
-from polyver.compositions.controllers.packages._snapshot import (
+from polyver.compositions.controllers.packages._lookup import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
     ClientFunctionLookup,
+    Dependents,
+    NoDependents,
 )
 from polyver.compositions.names import ALLOW_DELETION, COPIED, ENDPOINT, IN_USE
 from polyver.compositions.packages import (

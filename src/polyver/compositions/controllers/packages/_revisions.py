@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyver.client import Change, Client, Clock, SystemClock, find, timestamp
 from polyver.client.field_managers import POLYVER
-from polyver.compositions.controllers.packages._snapshot import FUNCTION_REVISIONS
+from polyver.compositions.controllers.packages._lookup import FUNCTION_REVISIONS
 from polyver.compositions.names import ENDPOINT, IN_USE, SERVED
 from polyver.compositions.packages import known_revision, revision_status
 from polyver.compositions.runtimes import DesiredRevision, Runtime, ServingStatus

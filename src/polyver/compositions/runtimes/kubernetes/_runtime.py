@@ -19,8 +19,8 @@ from polyver.client import (
     sleep,
 )
 from polyver.client.field_managers import POLYVER
-from polyver.compositions._manifests import content_digest
 from polyver.compositions.calls import Endpoint
+from polyver.compositions.lineages import content_digest
 from polyver.compositions.runtimes.external import reached
 from polyver.compositions.runtimes.interface import DesiredRevision, Reason, ServingStatus
 from polyver.compositions.runtimes.kubernetes._certificates import ClusterCertificates

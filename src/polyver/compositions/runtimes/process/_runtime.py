@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from polyver.client import Clock, SystemClock
-from polyver.compositions._manifests import content_digest
 from polyver.compositions.calls import CertificateFolder, Endpoint
+from polyver.compositions.lineages import content_digest
 from polyver.compositions.runtimes.external import reached
 from polyver.compositions.runtimes.interface import DesiredRevision, ServingStatus
 from polyver.compositions.runtimes.metrics import Figures

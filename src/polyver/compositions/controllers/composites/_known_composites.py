@@ -1,18 +1,21 @@
-"""Index of composite resources: finds those that a change concerns.
+"""What the controller of composite resources knows about them between reconciles.
 
-It keeps only the fields that the search needs.
+`CompositeIndex` holds their indexed fields, to find the keys that a change of a release moves;
+`AdoptionCounter` counts from it the followers of each release. `OwnWriteFilter` skips watch events
+that report the controller's own writes. `FailedMoves` holds the releases that composite resources
+failed to move to, so that they are not tried in vain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from polyver.client import Key
-from polyver.compositions._adoption import adoption_of
+from polyver.client import Clock, Key
 from polyver.compositions._policy import COMPOSITIONS_MANUAL, REVISIONS
 from polyver.compositions.controllers.composites._candidates import CompositionCache
 from polyver.compositions.decisions import (
@@ -22,7 +25,7 @@ from polyver.compositions.decisions import (
     composite_entry,
     moved_pipelines,
 )
-from polyver.compositions.pipeline import WOULD_DELETE
+from polyver.compositions.pipeline import WOULD_DELETE, FailedCompositeMove
 from polyver.core import (
     Dependent,
     Exact,
@@ -37,9 +40,24 @@ from polyver.core import (
     affected,
     resolve,
 )
-from polyver.core.adoption import Adoption, Follower
+from polyver.core.adoption import Adoption, Follower, adopted
+from polyver.core.plain import Object
+from polyver.kube.objects.conditions import DesiredCondition
 
-__all__ = ["AdoptionCounter", "CompositeIndex", "CompositeKey", "CompositeState", "state_of"]
+__all__ = [
+    "AdoptionCounter",
+    "CompositeIndex",
+    "CompositeKey",
+    "CompositeState",
+    "FailedMoves",
+    "OwnWriteFilter",
+    "Release",
+    "adopted_fact",
+    "others_in",
+    "state_of",
+]
+
+K = TypeVar("K", bound=Hashable)
 
 
 class CompositeKey(NamedTuple):
@@ -245,3 +263,107 @@ def _entry(state: CompositeState, lineage: Lineage) -> tuple[Dependent, str, Sel
     known = lineage.get(state.used) if state.used else None
     pin = known.pin if known else Pin(state.used) if state.used else None
     return replace(state.dependent, pin=pin), lineage.name, state.selector, state.policy
+
+
+def adoption_of(followers: Iterable[tuple[str, Follower]]) -> dict[str, Adoption]:
+    """Return the adoption of each release, by its name."""
+    found: dict[str, Adoption] = {}
+    for release, state in followers:
+        found[release] = found.get(release, Adoption()).with_follower(state)
+    return found
+
+
+def adopted_fact(adoption: Mapping[str, Adoption]) -> DesiredCondition:
+    """Return the condition `Adopted` of a Composition or a Function."""
+    return DesiredCondition("Adopted", *adopted(dict(sorted(adoption.items())), noun="revisions"))
+
+
+class OwnWriteFilter(Generic[K]):
+    """Records the states that the controller has read or written, to skip their events."""
+
+    def __init__(self, wake: Callable[[K], None]) -> None:
+        self._wake = wake
+        self._noted: dict[K, int] = {}
+        self._told: dict[K, int] = {}
+        """Latest resourceVersion that a watch reported, for keys that are being reconciled."""
+
+    def is_news(self, key: K, revision: int) -> bool:
+        """Report whether the state in a watch event needs a reconcile."""
+        if key in self._told:
+            # It may be the write that is in progress.
+            self._told[key] = max(self._told[key], revision)
+            return False
+        return revision > self._noted.get(key, -1)
+
+    def note(self, key: K, revision: int) -> None:
+        """Record a state that was read or written."""
+        self._noted[key] = max(self._noted.get(key, -1), revision)
+
+    def forget(self, key: K) -> None:
+        self._noted.pop(key, None)
+
+    @contextmanager
+    def working(self, key: K) -> Iterator[None]:
+        """Hold back watch events during a reconcile; wake the key afterwards if others wrote."""
+        self._told[key] = -1
+        try:
+            yield
+        finally:
+            if self._told.pop(key) > self._noted.get(key, -1):
+                self._wake(key)
+
+
+def others_in(obj: Object) -> tuple[Any, ...]:
+    """Return the fields that other clients write, to distinguish their changes from our own."""
+    metadata, spec = obj["metadata"], obj.get("spec") or {}
+    ours = {"compositionRef", "compositionRevisionRef", "resourceRefs"}
+    inside = spec.get("crossplane")
+    said = {name: each for name, each in spec.items() if name not in ours | {"crossplane"}}
+    if isinstance(inside, Mapping):
+        said |= {f".{name}": each for name, each in inside.items() if name not in ours}
+    about = (metadata.get(name) for name in ("uid", "labels", "annotations", "deletionTimestamp"))
+    return (*about, said)
+
+
+Release = tuple[str, ...]
+"""A CompositionRevision, and the FunctionRevision of each step."""
+
+
+class _Known(NamedTuple):
+    input: str
+    until: float
+    failed: FailedCompositeMove
+
+
+class FailedMoves:
+    """Failed moves by composite resource and release."""
+
+    def __init__(self, clock: Clock, *, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._known: dict[CompositeKey, dict[Release, _Known]] = {}
+
+    def get(self, key: CompositeKey, release: Release, given: str) -> FailedCompositeMove | None:
+        """Return the failure of a move to a release with this input, if it is still known."""
+        known = self._known.get(key, {}).get(release)
+        if known is None or known.input != given or known.until < self._clock.time():
+            return None
+        return known.failed
+
+    def note(
+        self, key: CompositeKey, release: Release, given: str, failed: FailedCompositeMove
+    ) -> None:
+        """Record a failed move, unless the failure is transient."""
+        if not failed.passes:
+            until = self._clock.time() + self._seconds
+            self._known.setdefault(key, {})[release] = _Known(given, until, failed)
+
+    def forget(self, key: CompositeKey) -> None:
+        self._known.pop(key, None)
+
+    def allowed(self, revision: str) -> Iterable[CompositeKey]:
+        """Forget failed moves to a revision that may now delete objects; return their keys."""
+        found = [key for key, some in self._known.items() if any(revision in each for each in some)]
+        for key in found:
+            del self._known[key]
+        return found

@@ -1,21 +1,59 @@
-"""Calls of the functions of pipelines; a function that does not answer delays only its users."""
+"""Runs pipelines: the loop of their steps, the calls of functions, and the masking of secrets.
+
+A function that does not answer delays only its users.
+
+The caller of `drive` passes in the functions that call and look up, so that the controller and
+`polyver render`, which has only files, share this code.
+
+Functions get credentials and connection details, and may quote them in a result, a condition or an
+error; an API server may quote them in a refusal. So the messages that a composite resource reports
+are masked. Status fields that functions compose are not masked: they are desired content, not
+messages.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from polyver.capability import Refusal
 from polyver.client import Backoff, Clock
 from polyver.compositions.calls import Caller, CallFailure, FunctionFailed
 from polyver.compositions.controllers.composites._concurrency import ConcurrencyLimits, LostCall
-from polyver.compositions.controllers.composites._dependents import CompositeKey
-from polyver.compositions.decisions import ResolvedStep
-from polyver.compositions.messages import Request, Response
+from polyver.compositions.controllers.composites._known_composites import CompositeKey
+from polyver.compositions.messages import Request, Requirements, Resource, Response
+from polyver.compositions.pipeline import (
+    CallStep,
+    Done,
+    Fetch,
+    FoundRequirements,
+    PipelineOutcome,
+    PipelineRun,
+    ResolvedStep,
+    answered,
+    decide,
+    failed,
+    fetched,
+)
 from polyver.compositions.runtimes import Runtime
 from polyver.core import PolyverError
+from polyver.kube.objects.masking import Masks
+from polyver.kube.objects.status import ApiError
 
-__all__ = ["CompositeLimits", "PipelineCalls", "RevisionCaller"]
+__all__ = [
+    "Ask",
+    "CompositeLimits",
+    "Look",
+    "PipelineCalls",
+    "RevisionCaller",
+    "drive",
+    "hide_found",
+    "hide_run",
+    "masked_error",
+    "masked_outcome",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,3 +213,85 @@ class RevisionCaller:
         self._lanes.open(revision)
         stuck = self._stuck.get(revision, ())
         return {key for key in stuck if not self._lanes.failed_again(key, revision)}
+
+
+Ask = Callable[[ResolvedStep, Request], Awaitable[Response]]
+"""Calls the revision of a step; raises FunctionFailed if the call fails."""
+Look = Callable[[Requirements], Awaitable[FoundRequirements]]
+"""Looks up the resources that a function requires; raises Refusal if that is impossible."""
+
+
+async def drive(run: PipelineRun, ask: Ask, look: Look) -> PipelineRun:
+    """Return the run after its end, successful or failed."""
+    while True:
+        effect = decide(run)
+        match effect:
+            case Done():
+                return run
+            case CallStep():
+                run = await _called(run, effect, ask)
+            case Fetch():
+                run = await _looked(run, effect, look)
+
+
+async def _called(run: PipelineRun, call: CallStep, ask: Ask) -> PipelineRun:
+    try:
+        return answered(run, call.number, await ask(call.step, call.request))
+    except FunctionFailed as error:
+        return failed(run, call.number, error.failure, str(error))
+
+
+async def _looked(run: PipelineRun, fetch: Fetch, look: Look) -> PipelineRun:
+    try:
+        return fetched(run, fetch.number, await look(fetch.requirements))
+    except Refusal as refusal:
+        return failed(run, fetch.number, refusal.reason, str(refusal))
+
+
+def hide_run(masks: Masks, run: PipelineRun) -> None:
+    """Mask the credentials, connection details and Secrets of a run from now on."""
+    for step in run.credentials.values():
+        for data in step.values():
+            _hide_data(masks, data)
+    for state in (run.observed, run.desired):
+        _hide(masks, [state.composite, *state.resources.values()])
+
+
+def hide_found(masks: Masks, found: FoundRequirements) -> None:
+    """Mask the Secrets among the resources that a function required."""
+    for given in (found.resources, found.extra_resources):
+        for each in given.values():
+            _hide(masks, each)
+
+
+def _hide(masks: Masks, resources: Iterable[Resource]) -> None:
+    for each in resources:
+        _hide_data(masks, each.connection_details)
+        obj: Mapping[str, Any] = each.resource or {}
+        if (obj.get("apiVersion"), obj.get("kind")) == ("v1", "Secret"):
+            masks.add_secret(obj)
+
+
+def _hide_data(masks: Masks, data: Mapping[str, bytes]) -> None:
+    for content in data.values():
+        masks.add_bytes(content)
+
+
+def masked_outcome(outcome: PipelineOutcome, masks: Masks) -> PipelineOutcome:
+    """Return an outcome whose messages show no secret."""
+    if not masks:
+        return outcome
+    failure = outcome.failure
+    return replace(
+        outcome,
+        events=tuple(replace(each, message=masks.mask(each.message)) for each in outcome.events),
+        conditions=tuple(
+            each._replace(message=masks.mask(each.message)) for each in outcome.conditions
+        ),
+        failure=failure and replace(failure, message=masks.mask(failure.message)),
+    )
+
+
+def masked_error(error: ApiError, masks: Masks) -> ApiError:
+    """Return a refusal whose message shows no secret, for the log."""
+    return ApiError(error.code, error.reason, masks.mask(error.message), headers=error.headers)

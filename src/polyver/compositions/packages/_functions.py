@@ -1,33 +1,59 @@
-"""FunctionRevisions: parsed, created, and combined into the lineage of a function."""
+"""Functions and FunctionRevisions as values: parsed, validated, created.
+
+The revisions of a function are combined into its lineage. References of packages are images, or
+`file:` and `pypi:` of the process runtime.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from polyver.capability import Refusal
-from polyver.compositions._manifests import content_digest
 from polyver.compositions._revision_numbers import Numbered, check_number, next_number
 from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, STORED
-from polyver.compositions.names import COPIED, ENDPOINT, PACKAGE, revision_name
-from polyver.compositions.packages._references import check_reference
-from polyver.compositions.packages._spec import DesiredFunction
+from polyver.compositions.lineages import content_digest
+from polyver.compositions.names import COPIED, ENDPOINT, LONGEST_NAME, PACKAGE, revision_name
 from polyver.core import Lineage, Release, Serial, Stage
 from polyver.core.plain import ReadOnlyObject
+from polyver.languages.values.names import dns_1035_label_problems
 
 __all__ = [
+    "DesiredFunction",
     "KnownFunctionRevision",
+    "check_package",
+    "check_reference",
     "check_revision",
     "function_of",
+    "ignored_fields",
     "known_revision",
     "lineage_of",
     "new_revision",
+    "read_function",
     "relabelled",
     "revision_object",
     "revision_patch",
 ]
 
+_AT = "spec.package"
+_WORD = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_REGISTRY = rf"(?:{_HOST}(?:\.{_HOST})*(?::[0-9]{{1,5}})?/)?"
+_TAG = r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
+_DIGEST = r"(?:@[a-z0-9]+(?:[+._-][a-z0-9]+)*:[0-9a-f]{32,})?"
+_IMAGE = re.compile(rf"{_REGISTRY}{_WORD}(?:/{_WORD})*{_TAG}{_DIGEST}")
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_REQUIREMENT = re.compile(rf"{_NAME}\s*==\s*[A-Za-z0-9][A-Za-z0-9.!+_-]*")
+_LONGEST = 4096
+_LIMIT = "spec.activeRevisionLimit"
+_IGNORED = {
+    "runtimeConfigRef": "the runtime decides how it is run",
+    "controllerConfigRef": "the runtime decides how it is run",
+    "packagePullSecrets": "packages are fetched with the credentials of the runtime",
+    "commonLabels": "objects of a package get no additional labels",
+}
 _STATES = {True: "Active", False: "Inactive"}
 _COPIED_FIELDS = (
     "packagePullPolicy",
@@ -38,6 +64,118 @@ _COPIED_FIELDS = (
     "runtimeConfigRef",
     "controllerConfigRef",
 )
+
+
+def check_reference(text: str, *, at: str = _AT) -> list[Refusal]:
+    """Return the problems of a package's reference.
+
+    >>> check_reference("xpkg.example.org/functions/resize:v0.2.0")
+    []
+    >>> print(check_reference("pypi:resize")[0])
+    "resize" has no version (spec.package); pin it: pypi:NAME==VERSION
+    """
+    if len(text) > _LONGEST:
+        return [Refusal("InvalidPackage", f"the reference has {len(text)} characters", at=at)]
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme == "file":
+        return [] if rest.strip() else [_refusal(text, at, "write file:PATH")]
+    if colon and scheme == "pypi":
+        if _REQUIREMENT.fullmatch(rest):
+            return []
+        fact = f'"{rest}" has no version'
+        return [Refusal("InvalidPackage", fact, at=at, hint="pin it: pypi:NAME==VERSION")]
+    if _IMAGE.fullmatch(text):
+        return []
+    return [_refusal(text, at, "write HOST/PATH:TAG, file:PATH or pypi:NAME==VERSION")]
+
+
+def _refusal(text: str, at: str, hint: str) -> Refusal:
+    return Refusal("InvalidPackage", f'"{text}" is not a package reference', at=at, hint=hint)
+
+
+PullPolicy = Literal["IfNotPresent", "Always", "Never"]
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredFunction:
+    """The desired state of a function."""
+
+    name: str
+    package: str
+    labels: Mapping[str, str]
+    automatic: bool = True
+    """True if the highest-numbered revisions are active; else those that users activate."""
+    history_limit: int = 1
+    active_limit: int = 1
+    strict: bool = True
+    """True if a revision in use is neither deactivated nor collected."""
+    address: str = ""
+    """Address of an external server."""
+    pull: PullPolicy = "IfNotPresent"
+
+
+def read_function(obj: ReadOnlyObject) -> DesiredFunction:
+    """Parse a Function, with defaults."""
+    metadata: ReadOnlyObject = obj["metadata"]
+    spec: ReadOnlyObject = obj.get("spec") or {}
+    return DesiredFunction(
+        metadata["name"],
+        spec.get("package", ""),
+        metadata.get("labels") or {},
+        spec.get("revisionActivationPolicy", "Automatic") == "Automatic",
+        spec.get("revisionHistoryLimit", 1),
+        spec.get("activeRevisionLimit", 1),
+        spec.get("strictReferences", True),
+        (metadata.get("annotations") or {}).get(ENDPOINT, ""),
+        spec.get("packagePullPolicy", "IfNotPresent"),
+    )
+
+
+def check_package(obj: ReadOnlyObject, *, several: bool) -> list[Refusal]:
+    """Return all problems of a package; `several` enables the feature FunctionRevisions."""
+    spec: ReadOnlyObject = obj.get("spec") or {}
+    found = check_reference(spec.get("package", ""))
+    is_function = obj.get("kind") == FUNCTIONS.kind
+    if is_function:
+        found += _check_name(obj["metadata"].get("name", ""))
+    limits = spec.get("activeRevisionLimit", 1), spec.get("revisionHistoryLimit", 1)
+    return [*found, *_check_limits(obj.get("kind", ""), *limits, several=several)]
+
+
+def _check_name(name: str) -> Iterator[Refusal]:
+    at = "metadata.name"
+    if len(name) > LONGEST_NAME:
+        fact = f"its name has {len(name)} characters, more than {LONGEST_NAME}"
+        yield Refusal("InvalidName", fact, at=at, hint="Services are named after its revisions")
+    elif problems := dns_1035_label_problems(name):
+        fact = f"Services cannot be named after its revisions: {problems[0]}"
+        yield Refusal("InvalidName", fact, at=at)
+
+
+def _check_limits(kind: str, active: int, history: int, *, several: bool) -> Iterator[Refusal]:
+    if active == 1:
+        return
+    if kind != FUNCTIONS.kind:
+        fact = f"a {kind} has one active revision, not {active}"
+        yield Refusal("InvalidLimit", fact, at=_LIMIT, hint="only functions may have several")
+    elif not several:
+        fact = f"{active} active revisions need the feature FunctionRevisions, which is disabled"
+        yield Refusal("FeatureOff", fact, at=_LIMIT, hint="keep 1, or enable the feature")
+    elif history and active > history:
+        fact = f"{active} active revisions are more than revisionHistoryLimit keeps, {history}"
+        hint = f"raise revisionHistoryLimit to {active}, or to 0 to keep all"
+        yield Refusal("InvalidLimit", fact, at=_LIMIT, hint=hint)
+
+
+def ignored_fields(obj: ReadOnlyObject) -> list[str]:
+    """Return warnings about fields without effect."""
+    spec: ReadOnlyObject = obj.get("spec") or {}
+    found = [
+        f"spec.{name} has no effect: {why}" for name, why in _IGNORED.items() if spec.get(name)
+    ]
+    if spec.get("packagePullPolicy") == "Never":
+        found.append("spec.packagePullPolicy: Never is treated as IfNotPresent")
+    return found
 
 
 @dataclass(frozen=True, slots=True)

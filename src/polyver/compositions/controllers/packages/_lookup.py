@@ -1,11 +1,17 @@
-"""Users of functions: compositions, followed by watches or read on demand."""
+"""Functions, their revisions and their users on an API server.
+
+The users of functions are compositions, followed by watches or read on demand.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from polyver.client import Change, Client, Discovery, GroupVersionResource, Key, preferred
+from polyver.client import Change, Client, Discovery, GroupVersionResource, Key, find, preferred
+from polyver.compositions import kinds
+from polyver.compositions.kinds import GROUP, STORED
+from polyver.compositions.names import PACKAGE
 from polyver.compositions.packages import (
     CompositionPipeline,
     StepFunctionUse,
@@ -17,8 +23,12 @@ from polyver.controllers.controller import Watch, exactly
 from polyver.core.plain import Object
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
+from polyver.languages.values.names import label_value_problems
 
 __all__ = [
+    "FUNCTIONS",
+    "FUNCTION_REVISIONS",
+    "ClientFunctionLookup",
     "Compositions",
     "CompositionsOn",
     "Dependents",
@@ -33,6 +43,10 @@ _REVISIONS = GroupVersionResource(
 )
 _CATEGORY = "composite"
 _PAGE = 500
+FUNCTIONS = GroupVersionResource(GROUP, STORED, kinds.FUNCTIONS.names.plural, namespaced=False)
+FUNCTION_REVISIONS = GroupVersionResource(
+    GROUP, STORED, kinds.FUNCTION_REVISIONS.names.plural, namespaced=False
+)
 
 
 class Users(Protocol):
@@ -170,3 +184,26 @@ def keep_revision(kind: ResourceKind, obj: Object) -> str:
     """Return the revision that a composite resource uses; empty if it uses none."""
     del kind
     return revision_used(obj)
+
+
+class ClientFunctionLookup:
+    """Functions, their revisions and their users on an API server."""
+
+    def __init__(self, client: Client, users: Users | None = None) -> None:
+        self._client = client
+        self._users = users or NoDependents()
+
+    async def function(self, name: str) -> Object | None:
+        """Return a Function, or None if there is none of that name."""
+        return await find(self._client, FUNCTIONS, name) if name else None
+
+    async def revisions(self, function: str) -> list[Object]:
+        """Return the FunctionRevisions of a function."""
+        if not function or label_value_problems(function):
+            return []  # not a valid label value, so there are none
+        labels = f"{PACKAGE}={function}"
+        return (await self._client.list(FUNCTION_REVISIONS, labels=labels)).items
+
+    async def uses(self, function: str) -> Sequence[StepFunctionUse]:
+        """Return the steps of compositions that call a function."""
+        return await self._users.uses(function)
