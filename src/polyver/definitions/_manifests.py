@@ -27,9 +27,14 @@ from polyver.core import (
     VersionTaken,
     is_same,
 )
-from polyver.definitions._policy import DEFINITIONS_LEGACY, SEMANTIC_POLICIES, is_legacy
-from polyver.definitions.entries import content_of, published_version
 from polyver.definitions.names import REVISION_NAME, revision_name
+from polyver.definitions.versions import (
+    DEFINITIONS_LEGACY,
+    SEMANTIC_POLICIES,
+    content_of,
+    is_legacy,
+    published_version,
+)
 from polyver.kube.objects import Document, Metadata, digest, objects_of
 from polyver.kube.objects.codec import prepare
 

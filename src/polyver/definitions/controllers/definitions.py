@@ -29,8 +29,6 @@ from polyver.controllers.kubernetes.accounts import is_terminating
 from polyver.core import Lineage
 from polyver.core.adoption import Adoption
 from polyver.core.plain import Object
-from polyver.definitions.adoption import adoption_of
-from polyver.definitions.entries import newest_of
 from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, REVISIONS, STORED, VERSIONED
 from polyver.definitions.names import (
     ALLOW_DELETION,
@@ -45,6 +43,7 @@ from polyver.definitions.publishing import (
     DesiredDefinition,
     GatePolicy,
     KnownDefinitionRevision,
+    adoption_of,
     created_with,
     decide,
     forced_of,
@@ -60,6 +59,7 @@ from polyver.definitions.publishing import (
 )
 from polyver.definitions.resolution import lineage_in
 from polyver.definitions.uses import DefinitionUse, home_of, settled, users_in, uses_of
+from polyver.definitions.versions import newest_of
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
