@@ -210,18 +210,15 @@ class _Published:
             try:
                 if release.version in here:
                     raise VersionTaken(self.name, release, release)
-                self._publish(release)
+                first = next(iter(self.releases.values()), release)
+                if type(first.version) is not type(release.version):
+                    raise MixedOrders(self.name, first, release)
+                taken = self.releases.setdefault(release.version, release)
+                if not is_same(taken, release):
+                    raise VersionTaken(self.name, taken, release)
             except PolyverError as error:
                 raise document.error(error.fact, *path, hint=error.hint) from None
             here.add(release.version)
-
-    def _publish(self, release: Release) -> None:
-        first = next(iter(self.releases.values()), release)
-        if type(first.version) is not type(release.version):
-            raise MixedOrders(self.name, first, release)
-        taken = self.releases.setdefault(release.version, release)
-        if not is_same(taken, release):
-            raise VersionTaken(self.name, taken, release)
 
     def _releases(
         self, definition: _Definition, document: Document
