@@ -30,7 +30,8 @@ from polyver.core import (
     Stage,
     resolve,
 )
-from polyver.definitions._policy import (
+from polyver.definitions.lineages import CAPABILITY as DEFINITIONS_CAPABILITY
+from polyver.definitions.versions import (
     DEFINITIONS,
     DEFINITIONS_EXACT,
     DEFINITIONS_FOLLOW,
@@ -38,7 +39,6 @@ from polyver.definitions._policy import (
     DEFINITIONS_PRERELEASES,
     policy_for,
 )
-from polyver.definitions.lineages import CAPABILITY as DEFINITIONS_CAPABILITY
 from polyver.functions.lineages import CAPABILITY as FUNCTIONS_CAPABILITY
 from polyver.functions.policy import FUNCTIONS
 

@@ -164,29 +164,21 @@ def check_removal(
     if removed_in <= since:
         raise EarlyRemoval(name, since, removed_in, 0)
     now = max(releases_so_far, default=since)
-    notice = len(_minor_releases(releases_so_far, since, removed_in))
+    # Releases that differ only in their patch number count once, and prereleases do not count.
+    minor_releases = {
+        (each.major, each.minor)
+        for each in releases_so_far
+        if not each.is_prerelease
+        and each <= removed_in
+        and (each.major, each.minor) > (since.major, since.minor)
+    }
+    notice = len(minor_releases)
     if removed_in > now:
         if removed_in.major != now.major:
             return  # any number of minor releases may come before the next major one
         notice += removed_in.minor - now.minor
     if notice < NOTICE:
         raise EarlyRemoval(name, since, removed_in, notice)
-
-
-def _minor_releases(
-    releases: Sequence[SemVer], after: SemVer, until: SemVer
-) -> set[tuple[int, int]]:
-    """Return the major and minor numbers that were released between two releases.
-
-    Releases that differ only in their patch number count once, and prereleases do not count.
-    """
-    return {
-        (each.major, each.minor)
-        for each in releases
-        if not each.is_prerelease
-        and each <= until
-        and (each.major, each.minor) > (after.major, after.minor)
-    }
 
 
 def usual_removal(releases_so_far: Sequence[SemVer]) -> SemVer:

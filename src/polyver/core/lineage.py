@@ -242,7 +242,15 @@ class Lineage:
         self.versioned = versioned
         self._versions: dict[Version, int] = {}
         self._names: dict[str, int] = {}
-        self.releases = self._sorted(tuple(releases))
+        given = tuple(releases)
+        unique: dict[Version, Release] = {}
+        for release in given:
+            if type(release.version) is not type(given[0].version):
+                raise MixedOrders(self.name, given[0], release)
+            if release.version in unique:
+                raise VersionTaken(self.name, unique[release.version], release)
+            unique[release.version] = release
+        self.releases = tuple(sorted(given, key=attrgetter("version")))
         self._stages: dict[Stage, int] = {}
         self._stage_sets: dict[frozenset[Stage], int] = {}
         self._labels: dict[tuple[str, str], int] = {}
@@ -251,16 +259,6 @@ class Lineage:
         self.finals = 0
         for position, release in enumerate(self.releases):
             self._index(position, release)
-
-    def _sorted(self, releases: tuple[Release, ...]) -> tuple[Release, ...]:
-        unique: dict[Version, Release] = {}
-        for release in releases:
-            if type(release.version) is not type(releases[0].version):
-                raise MixedOrders(self.name, releases[0], release)
-            if release.version in unique:
-                raise VersionTaken(self.name, unique[release.version], release)
-            unique[release.version] = release
-        return tuple(sorted(releases, key=attrgetter("version")))
 
     def _index(self, position: int, release: Release) -> None:
         bit = 1 << position

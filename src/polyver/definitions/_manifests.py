@@ -27,9 +27,14 @@ from polyver.core import (
     VersionTaken,
     is_same,
 )
-from polyver.definitions._policy import DEFINITIONS_LEGACY, SEMANTIC_POLICIES, is_legacy
-from polyver.definitions.entries import content_of, published_version
 from polyver.definitions.names import REVISION_NAME, revision_name
+from polyver.definitions.versions import (
+    DEFINITIONS_LEGACY,
+    SEMANTIC_POLICIES,
+    content_of,
+    is_legacy,
+    published_version,
+)
 from polyver.kube.objects import Document, Metadata, digest, objects_of
 from polyver.kube.objects.codec import prepare
 
@@ -205,18 +210,15 @@ class _Published:
             try:
                 if release.version in here:
                     raise VersionTaken(self.name, release, release)
-                self._publish(release)
+                first = next(iter(self.releases.values()), release)
+                if type(first.version) is not type(release.version):
+                    raise MixedOrders(self.name, first, release)
+                taken = self.releases.setdefault(release.version, release)
+                if not is_same(taken, release):
+                    raise VersionTaken(self.name, taken, release)
             except PolyverError as error:
                 raise document.error(error.fact, *path, hint=error.hint) from None
             here.add(release.version)
-
-    def _publish(self, release: Release) -> None:
-        first = next(iter(self.releases.values()), release)
-        if type(first.version) is not type(release.version):
-            raise MixedOrders(self.name, first, release)
-        taken = self.releases.setdefault(release.version, release)
-        if not is_same(taken, release):
-            raise VersionTaken(self.name, taken, release)
 
     def _releases(
         self, definition: _Definition, document: Document

@@ -124,8 +124,12 @@ class DefinitionChecks:
             await self._check_removal(review)
             return
         new, old = review.object, review.old
-        if new is None or (old is not None and _is_same(old, new)):
+        if new is None:
             return
+        if old is not None and old.get("spec") == new.get("spec"):
+            forced = [_annotations(each).get(FORCED) for each in (old, new)]
+            if forced[0] == forced[1]:  # neither the spec nor the versions to remove by force
+                return
         decision = await self.decided(new, old, review.kind.version)
         if decision.refusals:
             raise invalid(review.kind, review.name, [*map(_cause, decision.refusals)])
@@ -158,12 +162,6 @@ class DefinitionChecks:
         names = definition.kind, definition.namespace, definition.name
         found = map(known_revision, await self._published.revisions(*names))
         _refuse_use(review, definition, [*filter(None, found)], await self._published.uses(*names))
-
-
-def _is_same(old: Object, new: Object) -> bool:
-    """Report whether a write changes neither the spec nor the versions to remove by force."""
-    said = [_annotations(each).get(FORCED) for each in (old, new)]
-    return old.get("spec") == new.get("spec") and said[0] == said[1]
 
 
 def _annotations(obj: Object) -> Object:
@@ -265,19 +263,15 @@ class ApplicationChecks:
     async def validate(self, review: AdmissionRequest) -> None:
         if review.object is None or review.subresource:
             return
-        review.warnings += _unsupported(review.old, review.object)
+        found = [*map(str, unsupported_fields(review.object))]
+        if review.old is not None and review.old.get("spec") == review.object.get("spec"):
+            # Warn again only if the write changes one of the unsupported fields.
+            known = {*map(str, unsupported_fields(review.old))}
+            found = [each for each in found if each not in known]
+        review.warnings += [f"{each}; the application is not applied" for each in found]
         if review.old is not None and _annotations(review.old) == _annotations(review.object):
             return  # what bypassed admission must not block other writes
         try:
             uses.check_application(review.object)
         except PolyverError as error:
             raise invalid(review.kind, review.name, [_cause(error)]) from None
-
-
-def _unsupported(old: Object | None, new: Object) -> list[str]:
-    """Return a warning for each unsupported field, unless the write changes none of them."""
-    found = [*map(str, unsupported_fields(new))]
-    if old is not None and old.get("spec") == new.get("spec"):
-        known = {*map(str, unsupported_fields(old))}
-        found = [each for each in found if each not in known]
-    return [f"{each}; the application is not applied" for each in found]

@@ -2,7 +2,7 @@
 
 from polyver.capability import LineageReader
 from polyver.definitions._manifests import lineages
-from polyver.definitions._policy import DEFINITIONS_LEGACY, SEMANTIC_POLICIES, selector
+from polyver.definitions.versions import DEFINITIONS_LEGACY, SEMANTIC_POLICIES, selector
 
 __all__ = ["CAPABILITY"]
 

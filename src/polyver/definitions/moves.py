@@ -7,7 +7,7 @@ the edit takes effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -74,20 +74,17 @@ class ReleaseChoice:
         now: str,
     ) -> list[dict[str, Any]]:
         """Return the resolutions with moves to `taken` targets, and with the failures of others."""
-        return [self._resolution(each, taken, failed, now) for each in self.chosen]
-
-    def _resolution(
-        self,
-        each: ChosenVersion,
-        taken: Collection[MoveTarget],
-        failed: Mapping[MoveTarget, ReadOnlyObject],
-        now: str,
-    ) -> dict[str, Any]:
-        kept, target = self.kept.get(each.use.dependent.at), _target(each)
-        if kept is None or target in taken:
-            return resolution_data(each, now=now)
-        data = resolution_data(kept, now=now)
-        return data | ({"failedMove": dict(failed[target])} if target in failed else {})
+        found = []
+        for each in self.chosen:
+            kept, target = self.kept.get(each.use.dependent.at), _target(each)
+            if kept is None or target in taken:
+                found.append(resolution_data(each, now=now))
+                continue
+            data = resolution_data(kept, now=now)
+            if target in failed:
+                data["failedMove"] = dict(failed[target])
+            found.append(data)
+        return found
 
 
 def _target(chosen: ChosenVersion) -> MoveTarget:
@@ -178,11 +175,7 @@ class WouldDelete(PolyverError):
     def __init__(self, targets: Sequence[MoveTarget], lost: Sequence[Piece]) -> None:
         names = " and ".join(map(str, targets))
         fact = f"{names} would delete {listed([*map(str, lost)])} without replacement"
-        holding = next(_unallowed(targets), targets[0])
+        holding = next((each for each in targets if not each.allows_deletion), targets[0])
         revision = f"{holding.definition.rpartition('/')[0]}/{holding.revision}"
         hint = f'annotate DefinitionRevision {revision} with {ALLOW_DELETION}="true" to allow it'
         super().__init__(fact, hint=hint)
-
-
-def _unallowed(targets: Iterable[MoveTarget]) -> Iterator[MoveTarget]:
-    return (each for each in targets if not each.allows_deletion)

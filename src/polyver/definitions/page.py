@@ -11,7 +11,6 @@ from typing import Any
 from polyver.client import Change, GroupVersionResource, Key
 from polyver.core import Dependent, Lineage, PolyverError, Release, Serial
 from polyver.core.plain import Object
-from polyver.definitions._policy import policy_for
 from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, STORED, VERSIONED
 from polyver.definitions.names import SYSTEM_NAMESPACE
 from polyver.definitions.resolution import lineage_in
@@ -23,6 +22,7 @@ from polyver.definitions.uses import (
     settled,
     uses_of,
 )
+from polyver.definitions.versions import policy_for
 from polyver.web.sources import (
     LineageKey,
     LineageRequest,

@@ -143,14 +143,13 @@ class UnknownKind(PolyverError):
 
     def is_defined_by(self, placed: Iterable[Placed]) -> bool:
         """Return True if one of these objects is the CustomResourceDefinition of that kind."""
-        return any(self.named == _defines(each) for each in placed)
-
-
-def _defines(placed: Placed) -> tuple[str, str] | None:
-    if (placed.kind.group, placed.kind.kind) != _FIRST[1]:
-        return None
-    spec = placed.object.get("spec") or {}
-    return str(spec.get("group", "")), str((spec.get("names") or {}).get("kind", ""))
+        for each in placed:
+            if (each.kind.group, each.kind.kind) == _FIRST[1]:
+                spec = each.object.get("spec") or {}
+                kind = (spec.get("names") or {}).get("kind", "")
+                if self.named == (str(spec.get("group", "")), str(kind)):
+                    return True
+        return False
 
 
 def _turn(placed: Placed) -> int:
@@ -169,14 +168,10 @@ def _placed(application: ReadOnlyObject, output: RenderedObject, kind: ResourceK
     metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
     metadata.pop("ownerReferences", None)
     if metadata.get("namespace") == about["namespace"]:
-        metadata["ownerReferences"] = [_owner(application)]
+        owner = {"apiVersion": f"{GROUP}/{STORED}", "kind": "Application"}
+        owner |= {name: about[name] for name in ("name", "uid")}
+        metadata["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
     return Placed({**output.object, "metadata": metadata}, kind, output.component, output.at)
-
-
-def _owner(application: ReadOnlyObject) -> dict[str, Any]:
-    named = {name: application["metadata"][name] for name in ("name", "uid")}
-    about = {"apiVersion": f"{GROUP}/{STORED}", "kind": "Application", **named}
-    return {**about, "controller": True, "blockOwnerDeletion": True}
 
 
 def _named(obj: ReadOnlyObject) -> tuple[str, str]:

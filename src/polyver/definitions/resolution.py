@@ -302,26 +302,22 @@ def application_status(
         reason = condition_reason(errors[0], default="Unresolved")
         resolved = DesiredCondition("Resolved", "False", reason, "; ".join(map(str, errors)))
     else:
-        resolved = DesiredCondition("Resolved", "True", "Resolved", _count(len(resolutions)))
+        number = len(resolutions)
+        message = "1 definition" if number == 1 else f"{number} definitions"
+        resolved = DesiredCondition("Resolved", "True", "Resolved", message)
     conditions = set_conditions(application, [resolved], now=now)
     status: dict[str, Any] = {**before, "conditions": conditions}
     status["observedGeneration"] = application["metadata"].get("generation", 1)
     status["status"] = "failed" if errors else "rendering"
     if revision is not None and not errors:
         status["resolutions"] = [*resolutions]
-        status["latestRevision"] = _latest(revision)
+        status["latestRevision"] = {
+            "name": revision["metadata"]["name"],
+            "revision": _number(revision).number,
+            "revisionHash": revision["metadata"]["annotations"][_HASH],
+        }
         status.pop("publishVersion", None)
         annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
         if PUBLISH_VERSION in annotations:
             status["publishVersion"] = annotations[PUBLISH_VERSION]
     return status
-
-
-def _count(resolutions: int) -> str:
-    return "1 definition" if resolutions == 1 else f"{resolutions} definitions"
-
-
-def _latest(revision: ReadOnlyObject) -> dict[str, Any]:
-    hashed = revision["metadata"]["annotations"][_HASH]
-    number = _number(revision).number
-    return {"name": revision["metadata"]["name"], "revision": number, "revisionHash": hashed}

@@ -7,7 +7,7 @@ and nothing is applied. docs/reference/definitions.md has the table of all field
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from polyver.core import PolyverError
 from polyver.core.plain import ReadOnlyObject
@@ -50,7 +50,12 @@ def unsupported(
     """
     found = unsupported_fields(application)
     for each in resolutions:
-        found += _in_definition(each, revisions)
+        namespace, _, name = each["definition"].rpartition("/")
+        revision = revisions.get((namespace, each["revision"]))
+        known = known_revision(revision) if revision is not None else None
+        for field in _definition_fields(known.content) if known is not None else ():
+            fact = f"{name} {each['version']} has {field}, which is not executed"
+            found.append(Unsupported(fact, at=each["at"]))
     return found
 
 
@@ -58,44 +63,34 @@ def unsupported_fields(application: ReadOnlyObject) -> list[Unsupported]:
     """Return the fields and annotations of an application itself that are not executed."""
     spec: ReadOnlyObject = application.get("spec") or {}
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
-    found = [*_in_components(spec.get("components") or ())]
+    found = [
+        _unexecuted(name, f"spec.components[{number}].{name}")
+        for number, component in enumerate(spec.get("components") or ())
+        for name in _COMPONENT_FIELDS
+        if component.get(name)
+    ]
     for number, policy in enumerate(spec.get("policies") or ()):
         fact = f"policy {policy.get('type')} is not executed"
         found.append(Unsupported(fact, at=f"spec.policies[{number}]"))
-    found += _in_workflow(spec.get("workflow") or {})
-    for name in _ANNOTATIONS:
-        if annotations.get(name):
-            found.append(_unexecuted(name, f"metadata.annotations[{name}]"))
-    return found
-
-
-def _in_components(components: Iterable[ReadOnlyObject]) -> Iterator[Unsupported]:
-    for number, component in enumerate(components):
-        for name in _COMPONENT_FIELDS:
-            if component.get(name):
-                yield _unexecuted(name, f"spec.components[{number}].{name}")
-
-
-def _in_workflow(workflow: ReadOnlyObject) -> Iterator[Unsupported]:
-    for name in ("ref", "mode"):
-        if workflow.get(name):
-            yield _unexecuted(f"the workflow's {name}", f"spec.workflow.{name}")
+    workflow: ReadOnlyObject = spec.get("workflow") or {}
+    found += [
+        _unexecuted(f"the workflow's {name}", f"spec.workflow.{name}")
+        for name in ("ref", "mode")
+        if workflow.get(name)
+    ]
     for number, step in enumerate(workflow.get("steps") or ()):
         fact = f"workflow step {step.get('type')} is not executed"
-        yield Unsupported(fact, at=f"spec.workflow.steps[{number}]")
+        found.append(Unsupported(fact, at=f"spec.workflow.steps[{number}]"))
+    found += [
+        _unexecuted(name, f"metadata.annotations[{name}]")
+        for name in _ANNOTATIONS
+        if annotations.get(name)
+    ]
+    return found
 
 
 def _unexecuted(name: str, at: str) -> Unsupported:
     return Unsupported(f"{name} is not executed", at=at)
-
-
-def _in_definition(resolution: ReadOnlyObject, revisions: Revisions) -> Iterator[Unsupported]:
-    namespace, _, name = resolution["definition"].rpartition("/")
-    found = revisions.get((namespace, resolution["revision"]))
-    known = known_revision(found) if found is not None else None
-    for field in _definition_fields(known.content) if known is not None else ():
-        fact = f"{name} {resolution['version']} has {field}, which is not executed"
-        yield Unsupported(fact, at=resolution["at"])
 
 
 def _definition_fields(content: ReadOnlyObject) -> Iterator[str]:
@@ -112,8 +107,10 @@ def definition_warnings(kind: str, decision: Decision) -> list[str]:
     if not decision.create:
         return []
     if kind == "PolicyDefinition":
-        found = [f"policies are not executed: {_REFUSED}"]
-        return [*found, *(_global(new.entry.at) for new in decision.create if _is_global(new))]
+        everywhere = [new.entry.at for new in decision.create if new.entry.content.get("global")]
+        reason = "policies apply only to applications that name them"
+        found = [f"{at}.global has no effect: {reason}" for at in everywhere]
+        return [f"policies are not executed: {_REFUSED}", *found]
     if kind == "WorkflowStepDefinition":
         return [f"workflow steps are not executed: {_REFUSED}"]
     return [
@@ -121,11 +118,3 @@ def definition_warnings(kind: str, decision: Decision) -> list[str]:
         for new in decision.create
         for field in _definition_fields(new.entry.content)
     ]
-
-
-def _is_global(new: Any) -> bool:
-    return bool(new.entry.content.get("global"))
-
-
-def _global(at: str) -> str:
-    return f"{at}.global has no effect: policies apply only to applications that name them"

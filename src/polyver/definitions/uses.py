@@ -26,8 +26,8 @@ from polyver.core import (
 )
 from polyver.core.plain import ReadOnlyObject
 from polyver.definitions._locks import LOCK_PLACE, Locked, LockedPlaces, carried_lock
-from polyver.definitions._policy import policy_for, selector
 from polyver.definitions.names import AUTO_UPDATE, PUBLISH_VERSION, SYSTEM_NAMESPACE
+from polyver.definitions.versions import policy_for, selector
 from polyver.languages.values.names import label_value_problems
 
 __all__ = [

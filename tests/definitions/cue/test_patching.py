@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyver.core import PolyverError
-from polyver.definitions.cue._patches import CuePatcher, UnificationQuery
-from polyver.definitions.cue._strategies import Tags
+from polyver.definitions.cue._patches import CuePatcher, Tags, UnificationQuery
 
 Object = dict[str, Any]
 NAMED: Tags = {("c",): {"patchKey": "name"}}

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyver.definitions.cue._strategies import tags_above, tags_of
+from polyver.definitions.cue._patches import tags_above, tags_of
 
 
 def test_comments_belong_to_the_field_below_them() -> None:

@@ -29,8 +29,6 @@ from polyver.controllers.kubernetes.accounts import is_terminating
 from polyver.core import Lineage
 from polyver.core.adoption import Adoption
 from polyver.core.plain import Object
-from polyver.definitions.adoption import adoption_of
-from polyver.definitions.entries import newest_of
 from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, REVISIONS, STORED, VERSIONED
 from polyver.definitions.names import (
     ALLOW_DELETION,
@@ -45,6 +43,7 @@ from polyver.definitions.publishing import (
     DesiredDefinition,
     GatePolicy,
     KnownDefinitionRevision,
+    adoption_of,
     created_with,
     decide,
     forced_of,
@@ -60,6 +59,7 @@ from polyver.definitions.publishing import (
 )
 from polyver.definitions.resolution import lineage_in
 from polyver.definitions.uses import DefinitionUse, home_of, settled, users_in, uses_of
+from polyver.definitions.versions import newest_of
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
@@ -137,7 +137,17 @@ class DefinitionController(Controller[DefinitionKey]):
         return self._undecided(self._uses.observe_definition(kind, change))
 
     def _observe_revision(self, kind: ResourceKind, change: Change[Any]) -> Iterable[DefinitionKey]:
-        return self._undecided(_observe_revision(kind, change))
+        del kind
+        if change.before == change.after:
+            return ()
+        keys = set()
+        for known in (change.before, change.after):
+            if known is not None:
+                labelled = {"metadata": {"name": "", "labels": known[1]}}
+                [(holder, name)] = holders_of([labelled]).values()
+                if holder:
+                    keys.add(DefinitionKey(holder, change.key.namespace, name))
+        return self._undecided(keys)
 
     def _observe_application(
         self, kind: ResourceKind, change: Change[tuple[DefinitionUse, ...]]
@@ -189,7 +199,11 @@ class DefinitionController(Controller[DefinitionKey]):
     ) -> None:
         """Decide which versions to publish or remove, act unless refused, and set the status."""
         if API_VERSION not in (obj["metadata"].get("annotations") or {}):
-            await self._note(resource, obj)
+            # Admission was bypassed: set the annotation with the API version of creation.
+            change = {"metadata": {"annotations": {API_VERSION: created_with(obj)}}}
+            await self._client.patch(
+                resource, key.name, key.namespace, change=change, manager=POLYVER
+            )
             return
         revisions = await self._published.revisions(*key)
         definition, problems = read_definition(obj)
@@ -254,7 +268,11 @@ class DefinitionController(Controller[DefinitionKey]):
                     return  # the definition is being deleted as well
                 raise
         for known in decision.remove:
-            await self._delete(known, definition.namespace)
+            try:
+                await self._client.delete(_REVISIONS, known.name, definition.namespace)
+            except ApiError as error:
+                if error.code != 404:
+                    raise
 
     async def _allow(self, obj: Object, decision: Decision, revisions: Sequence[Object]) -> None:
         """Copy the annotation that allows deletion from a definition to its newest revision."""
@@ -269,13 +287,6 @@ class DefinitionController(Controller[DefinitionKey]):
                 change = {"metadata": {"annotations": {ALLOW_DELETION: allowed}}}
                 names = metadata["name"], metadata["namespace"]
                 await self._client.patch(_REVISIONS, *names, change=change, manager=POLYVER)
-
-    async def _delete(self, known: KnownDefinitionRevision, namespace: str) -> None:
-        try:
-            await self._client.delete(_REVISIONS, known.name, namespace)
-        except ApiError as error:
-            if error.code != 404:
-                raise
 
     async def _hold(
         self,
@@ -303,17 +314,6 @@ class DefinitionController(Controller[DefinitionKey]):
         write = add_finalizer if held else remove_finalizer
         made = await write(self._client, resource, obj, IN_USE, manager=POLYVER)
         metadata |= made["metadata"]
-
-    async def _note(self, resource: GroupVersionResource, obj: Object) -> None:
-        """Set the annotation with the API version of creation, if admission was bypassed."""
-        metadata = obj["metadata"]
-        await self._client.patch(
-            resource,
-            metadata["name"],
-            metadata["namespace"],
-            change={"metadata": {"annotations": {API_VERSION: created_with(obj)}}},
-            manager=POLYVER,
-        )
 
     async def _tell(
         self,
@@ -522,17 +522,6 @@ def _revision(kind: ResourceKind, obj: Object) -> tuple[Any, Mapping[str, str], 
     identity = identity_of(kind, obj)
     allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION)
     return identity.uid, labels, (identity.finalizers, identity.deleting, allowed)
-
-
-def _observe_revision(kind: ResourceKind, change: Change[Any]) -> Iterable[DefinitionKey]:
-    del kind
-    if change.before == change.after:
-        return
-    for known in (change.before, change.after):
-        if known is not None:
-            [(holder, name)] = holders_of([{"metadata": {"name": "", "labels": known[1]}}]).values()
-            if holder:
-                yield DefinitionKey(holder, change.key.namespace, name)
 
 
 def _used(kind: ResourceKind, obj: Object) -> tuple[DefinitionUse, ...]:

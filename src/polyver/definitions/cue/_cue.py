@@ -12,11 +12,17 @@ import msgspec
 
 from polyver.core import PolyverError
 from polyver.core.plain import ReadOnlyObject
-from polyver.definitions.cue._cache import CueOutputCache
-from polyver.definitions.cue._patches import CuePatcher, UnificationQuery, patched_whole
+from polyver.definitions.cue._patches import (
+    CuePatcher,
+    Path,
+    Tags,
+    UnificationQuery,
+    patched_whole,
+    tags_above,
+    tags_of,
+)
 from polyver.definitions.cue._problems import ASKED, Names, problems_of
-from polyver.definitions.cue._program import CueFailed, Printed, find_cue, run_cue
-from polyver.definitions.cue._strategies import Path, Tags, tags_above, tags_of
+from polyver.definitions.cue._program import CueFailed, CueOutputCache, Printed, find_cue, run_cue
 from polyver.definitions.rendering import TemplateDocument, TemplateInput, TemplateOutput
 from polyver.kube.objects import encode_json
 

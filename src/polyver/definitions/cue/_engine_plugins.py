@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
@@ -18,12 +18,8 @@ GROUP: Final = "polyver.engines"
 
 def installed_engines() -> dict[str, TemplateEngine]:
     """Return the engines of installed packages, none of which is loaded yet."""
-    return dict(_found())
-
-
-def _found() -> Iterator[tuple[str, TemplateEngine]]:
-    for entry in sorted(entry_points(group=GROUP), key=lambda each: each.name):
-        yield entry.name, _Installed(entry)
+    entries = sorted(entry_points(group=GROUP), key=lambda each: each.name)
+    return {entry.name: _Installed(entry) for entry in entries}
 
 
 class _Installed:

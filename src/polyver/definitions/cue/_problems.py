@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from polyver.core import PolyverError
-from polyver.definitions.cue._strategies import Path
+from polyver.definitions.cue._patches import Path
 from polyver.definitions.rendering import TemplateInput, UnfitParameters
 from polyver.languages.values.manifests import dotted
 

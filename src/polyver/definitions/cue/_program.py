@@ -1,18 +1,21 @@
-"""The `cue` program, run in isolation.
+"""The `cue` program, run in isolation, and a cache of its outputs.
 
-It gets its input and an empty folder: no environment, no registry, and limited time, memory and
-output.
+The program gets its input and an empty folder: no environment, no registry, and limited time,
+memory and output.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import resource
 import selectors
 import shutil
 import signal
 import subprocess
+import threading
 import time
+from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +24,7 @@ from typing import Final
 
 from polyver.core import PolyverError
 
-__all__ = ["INSTALL", "VERSION", "CueFailed", "Printed", "find_cue", "run_cue"]
+__all__ = ["INSTALL", "VERSION", "CueFailed", "CueOutputCache", "Printed", "find_cue", "run_cue"]
 
 VERSION: Final = "v0.14.1"
 """The release that KubeVela uses, for which its definitions are written."""
@@ -29,6 +32,7 @@ INSTALL: Final = f"go install cuelang.org/go/cmd/cue@{VERSION}"
 _VARIABLE: Final = "POLYVER_CUE"
 _MEMORY: Final = 512 << 20
 _LARGEST: Final = 8 << 20
+_LARGEST_CACHE: Final = 32 << 20
 _PIECE: Final = 65536
 _ENVIRONMENT: Final = {"CUE_REGISTRY": "none", "GOMAXPROCS": "1"}
 
@@ -134,3 +138,43 @@ def _read(process: subprocess.Popen[bytes], end: float, seconds: float) -> list[
 
 def _late(seconds: float) -> CueFailed:
     return CueFailed(f"cue did not finish within {seconds:.2g} s", hint="simplify the template")
+
+
+class CueOutputCache:
+    """Outputs by their inputs; the least recently used are removed first."""
+
+    def __init__(self, largest: int = _LARGEST_CACHE) -> None:
+        self._largest = largest
+        self._size = 0
+        self._known: OrderedDict[bytes, Printed] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, *given: str) -> Printed | None:
+        key = _key(given)
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+            return found
+
+    def put(self, printed: Printed, *given: str) -> None:
+        key = _key(given)
+        with self._lock:
+            if key in self._known:
+                return
+            self._known[key] = printed
+            self._size += _size(printed)
+            while self._size > self._largest:
+                self._size -= _size(self._known.popitem(last=False)[1])
+
+
+def _size(printed: Printed) -> int:
+    return 500 + len(printed.out) + len(printed.err)
+
+
+def _key(given: tuple[str, ...]) -> bytes:
+    hashed = hashlib.sha256()
+    for each in given:
+        hashed.update(each.encode("utf-8", "surrogatepass"))
+        hashed.update(b"\0")
+    return hashed.digest()

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from polyver.apis.declaring import Description, Field, Format, Kind, MinLength, Preserve, part
 from polyver.apis.definition import Column
 from polyver.core.plain import Object
-from polyver.definitions.entries import newest_entry
+from polyver.definitions.versions import newest_entry
 
 __all__ = [
     "COMPONENTS",

@@ -3,8 +3,14 @@
 Admission calls these functions before a write, the controller afterwards.
 """
 
-from polyver.definitions.publishing._gate import GatePolicy, check_gate
-from polyver.definitions.publishing._plan import Decision, ForcedRemoval, decide, in_use
+from polyver.definitions.publishing._plan import (
+    Decision,
+    ForcedRemoval,
+    GatePolicy,
+    check_gate,
+    decide,
+    in_use,
+)
 from polyver.definitions.publishing._revisions import (
     KnownDefinitionRevision,
     holders_of,
@@ -17,14 +23,16 @@ from polyver.definitions.publishing._spec import (
     DesiredDefinition,
     Refusal,
     VersionEntry,
+    check_writer,
+    created_with,
     forced_of,
+    other_writer,
     parameters_of,
     read_definition,
     read_parameters,
     wrapped,
 )
-from polyver.definitions.publishing._status import status_of, with_adoption
-from polyver.definitions.publishing._write_version import check_writer, created_with, other_writer
+from polyver.definitions.publishing._status import adoption_of, status_of, with_adoption
 
 __all__ = [
     "Decision",
@@ -34,6 +42,7 @@ __all__ = [
     "KnownDefinitionRevision",
     "Refusal",
     "VersionEntry",
+    "adoption_of",
     "check_gate",
     "check_writer",
     "created_with",

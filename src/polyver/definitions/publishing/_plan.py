@@ -1,38 +1,51 @@
 """Decisions about a definition's lineage: revisions to create and remove, and refusals.
 
 A decision depends on the actual and desired state, never on the order of events: the same versions
-published in any order give the same lineage.
+published in any order give the same lineage. The semver gate is a part of the decision: an
+incompatible change of parameters needs a new major version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Literal
 
+from polyver.apis.compatibility import FindingSeverity, compare_schemas
 from polyver.core import (
     Lineage,
     MixedOrders,
     Release,
     SemVer,
     Serial,
+    Series,
     Stage,
     Version,
     VersionTaken,
     listed,
 )
-from polyver.definitions.publishing._gate import GatePolicy, check_gate
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.publishing._revisions import (
     KnownDefinitionRevision,
     NewDefinitionRevision,
     lineage_of,
     new_revision,
 )
-from polyver.definitions.publishing._spec import DesiredDefinition, Refusal, VersionEntry
+from polyver.definitions.publishing._spec import (
+    DesiredDefinition,
+    Refusal,
+    VersionEntry,
+    parameters_of,
+    read_parameters,
+    wrapped,
+)
 from polyver.definitions.uses import DefinitionUse, users_in
 
-__all__ = ["Decision", "ForcedRemoval", "decide", "in_use"]
+__all__ = ["Decision", "ForcedRemoval", "GatePolicy", "check_gate", "decide", "in_use"]
 
 Holders = Mapping[str, tuple[str, str]]
+GatePolicy = Literal["refuse", "warn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +103,10 @@ def decide(
     if refusals:
         return Decision(before=before, after=before, refusals=tuple(refusals))
     after = _after(before, create, remove)
-    broken, warnings = _gated(definition, known, create, after)
+    contents = {each.version: each.content for each in known if isinstance(each.version, SemVer)}
+    contents |= {e.version: e.content for e in definition.entries if e.version is not None}
+    new = {each.version: each.entry.at for each in create if isinstance(each.version, SemVer)}
+    broken, warnings = check_gate(after, contents, new)
     if gate == "warn":
         warnings, broken = [*warnings, *(each.fact for each in broken)], []
     return Decision(
@@ -106,18 +122,6 @@ def _after(
     gone = {each.version for each in remove}
     kept = [replace(r, stage=Stage.REMOVED) if r.version in gone else r for r in before]
     return Lineage(before.name, [*kept, *(each.release for each in create)])
-
-
-def _gated(
-    definition: DesiredDefinition,
-    known: Sequence[KnownDefinitionRevision],
-    create: Sequence[NewDefinitionRevision],
-    after: Lineage,
-) -> tuple[list[Refusal], list[str]]:
-    contents = {each.version: each.content for each in known if isinstance(each.version, SemVer)}
-    contents |= {e.version: e.content for e in definition.entries if e.version is not None}
-    new = {each.version: each.entry.at for each in create if isinstance(each.version, SemVer)}
-    return check_gate(after, contents, new)
 
 
 def _mixed(
@@ -227,3 +231,61 @@ def in_use(
             found.append(Refusal("InUse", fact, at="spec.versions", hint=hint))
     refusals = (*decision.refusals, *found)
     return replace(decision, refusals=refusals, forced=tuple(going))
+
+
+# The semver gate. In 0.x a new minor version is enough for an incompatible change. Prereleases
+# promise nothing, and are not compared.
+
+
+def check_gate(
+    lineage: Lineage, contents: Mapping[SemVer, ReadOnlyObject], new: Mapping[SemVer, str]
+) -> tuple[list[Refusal], list[str]]:
+    """Return incompatible changes between neighbouring versions, and warnings.
+
+    `new` has the path of each new version. Changes between older versions are only warnings.
+    """
+    finals = [
+        (each.version, contents.get(each.version, {}))
+        for each in lineage
+        if isinstance(each.version, SemVer)
+        and not each.version.is_prerelease
+        and not each.stage.is_gone
+    ]
+    broken: list[Refusal] = []
+    warnings: list[str] = []
+    unread: dict[str, dict[SemVer, None]] = {}
+    for low, high in pairwise(finals):
+        compatible = Series(low[0].major) if low[0].major else Series(0, low[0].minor)
+        if high[0] not in compatible:
+            continue
+        for version, content in (low, high):
+            engines = [*(content.get("schematic") or {})]
+            if engines and parameters_of(content) is None:
+                unread.setdefault(engines[0], {})[version] = None
+        at = new.get(high[0]) or new.get(low[0])
+        found = _broken(lineage.name, low, high, at or "")
+        if at is None:
+            warnings += [each.fact for each in found]
+        else:
+            broken += found
+    for engine, versions in unread.items():
+        fact = f"the parameters of {lineage.name} {listed([*map(str, versions)])} are in {engine}"
+        warnings.append(f"{fact}, and cannot be compared")
+    return broken, warnings
+
+
+_Version = tuple[SemVer, ReadOnlyObject]
+
+
+def _broken(name: str, low: _Version, high: _Version, at: str) -> Iterator[Refusal]:
+    before, after = parameters_of(low[1]), parameters_of(high[1])
+    if before is None or after is None:
+        return
+    version = high[0]
+    needed = f"{version.major + 1}.0.0" if version.major else f"0.{version.minor + 1}.0"
+    one, other = (wrapped(read_parameters(each)[0]) for each in (before, after))
+    for finding in compare_schemas(one, other, least=FindingSeverity.BREAKING):
+        parameter = finding.path.removeprefix("parameter").removeprefix(".") or "all parameters"
+        fact = f"{name} {version} breaks users of {low[0]}: {parameter}: {finding.fact}"
+        place = f"{at}.schematic.gotemplate.parameters"
+        yield Refusal("Breaking", fact, at=place, hint=f"publish it as {needed}")

@@ -93,6 +93,8 @@ def revision_object(
         "metadata": {"name": definition.name, "namespace": definition.namespace},
         "spec": {**said, **entry.content},
     }
+    named = {"apiVersion": f"{GROUP}/{STORED}", "kind": kind}
+    named |= {name: owner["metadata"][name] for name in ("name", "uid")}
     serial = new.version.number if isinstance(new.version, Serial) else 0
     return {
         "apiVersion": f"{GROUP}/{STORED}",
@@ -102,7 +104,7 @@ def revision_object(
             "namespace": definition.namespace,
             "labels": labels,
             **({"annotations": allowed} if allowed else {}),
-            "ownerReferences": [_reference(kind, owner)],
+            "ownerReferences": [{**named, "controller": True, "blockOwnerDeletion": True}],
         },
         "spec": {
             **said,
@@ -112,18 +114,6 @@ def revision_object(
             "definitionType": TYPES[kind],
             f"{kind[0].lower()}{kind[1:]}": inside,
         },
-    }
-
-
-def _reference(kind: str, owner: ReadOnlyObject) -> dict[str, Any]:
-    metadata = owner["metadata"]
-    return {
-        "apiVersion": f"{GROUP}/{STORED}",
-        "kind": kind,
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
     }
 
 
@@ -172,15 +162,12 @@ def removed_of(
 
 def holders_of(objs: Iterable[ReadOnlyObject]) -> dict[str, tuple[str, str]]:
     """Return the kind and name of the definition of each revision, from the revision's metadata."""
-    return {obj["metadata"]["name"]: _holder(obj) for obj in objs}
-
-
-def _holder(obj: ReadOnlyObject) -> tuple[str, str]:
-    labels: ReadOnlyObject = obj["metadata"].get("labels") or {}
-    return next(
-        ((kind, labels[name_label(kind)]) for kind in TYPES if name_label(kind) in labels),
-        ("", ""),
-    )
+    found = {}
+    for obj in objs:
+        labels: ReadOnlyObject = obj["metadata"].get("labels") or {}
+        kind = next((kind for kind in TYPES if name_label(kind) in labels), "")
+        found[obj["metadata"]["name"]] = kind, labels[name_label(kind)] if kind else ""
+    return found
 
 
 def new_revision(

@@ -1,8 +1,12 @@
-"""Parsing of a definition in either API version, and validation of its entries."""
+"""Parsing of a definition in either API version, and validation of its entries.
+
+A definition may be changed only in the API version in which it was created: a write of a list of
+versions through v1beta1 would lose all but one of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
@@ -12,9 +16,9 @@ import msgspec
 from polyver.capability import Refusal
 from polyver.core import Notes, PolyverError, Release, SemVer, Stage, VersionTaken
 from polyver.core.plain import ReadOnlyObject
-from polyver.definitions.entries import content_of, published_version
 from polyver.definitions.kinds import STORED, VERSIONED
 from polyver.definitions.names import API_VERSION, FORCED, REVISION_NAME, revision_name
+from polyver.definitions.versions import content_of, published_version
 from polyver.kube.objects import digest, encode_json
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.schema import check_schema
@@ -27,7 +31,10 @@ __all__ = [
     "DesiredDefinition",
     "Refusal",
     "VersionEntry",
+    "check_writer",
+    "created_with",
     "forced_of",
+    "other_writer",
     "parameters_of",
     "read_definition",
     "read_parameters",
@@ -88,13 +95,15 @@ def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusa
     spec: ReadOnlyObject = obj.get("spec") or {}
     if listed and not spec and created_with == STORED:
         spec = {"versions": [{}]}  # in v1beta1 a definition may have no spec
-    written = [*_entries(spec, listed=listed)]
+    written = [("spec", spec)]
+    if listed:
+        several = enumerate(spec.get("versions") or ())
+        written = [(f"spec.versions[{number}]", entry) for number, entry in several]
     reader = _Reader(str(metadata.get("name", "")), annotations.get(REVISION_NAME))
     if problems := label_value_problems(reader.name):
         # Its name is a label value of its revisions, by which they are found.
-        reader.refuse(
-            "InvalidName", f"its name cannot be a label: {problems[0]}", at="metadata.name"
-        )
+        fact = f"its name cannot be a label: {problems[0]}"
+        reader.refuse("InvalidName", fact, at="metadata.name")
     if listed and not written:
         reader.refuse("NoVersion", "the definition publishes no version", at="spec.versions")
     for at, entry in written:
@@ -107,24 +116,9 @@ def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusa
         # A list of several versions is complete; a single one may be the stored form.
         whole=listed and (created_with == VERSIONED or len(written) > 1),
         label=reader.label,
-        forced=_forced(annotations.get(FORCED), reader),
+        forced=reader.forced(annotations.get(FORCED) or ""),
     )
     return definition, reader.refusals
-
-
-def _forced(text: str | None, reader: _Reader) -> frozenset[str]:
-    """Parse the versions, or names of numbered revisions, that may be removed by force."""
-    found = set()
-    for each in (text or "").replace(",", " ").split():
-        if each.startswith(revision_name(reader.name, "")):
-            found.add(each)
-            continue
-        try:
-            found.add(str(published_version(each)))
-        except PolyverError as error:
-            at = f"metadata.annotations[{FORCED}]"
-            reader.refuse("InvalidVersion", error.fact, at=at, hint=error.hint)
-    return frozenset(found)
 
 
 def forced_of(definition: DesiredDefinition, obj: ReadOnlyObject) -> frozenset[str]:
@@ -133,14 +127,6 @@ def forced_of(definition: DesiredDefinition, obj: ReadOnlyObject) -> frozenset[s
         return definition.forced
     kept = {str(each.version) for each in definition.entries}
     return definition.forced - kept - {revision_name(definition.name, each) for each in kept}
-
-
-def _entries(spec: ReadOnlyObject, *, listed: bool) -> Iterator[tuple[str, ReadOnlyObject]]:
-    if not listed:
-        yield "spec", spec
-        return
-    for number, entry in enumerate(spec.get("versions") or ()):
-        yield f"spec.versions[{number}]", entry
 
 
 class _Reader:
@@ -164,7 +150,9 @@ class _Reader:
         version: SemVer | None = None
         if text is not None:
             version = self._version(str(text), at)
-            self._check_label(at)
+            if self.label is not None:
+                fact = f"the definition has both a version and the annotation {REVISION_NAME}"
+                self.refuse("TwoVersions", fact, at=f"{at}.version", hint="keep one of them")
         elif alone:
             self._check_name(self.label or "1", at)
         else:
@@ -178,6 +166,20 @@ class _Reader:
         if version is None or self._is_new(made):
             self.entries.append(made)
 
+    def forced(self, text: str) -> frozenset[str]:
+        """Parse the versions, or names of numbered revisions, that may be removed by force."""
+        found = set()
+        for each in text.replace(",", " ").split():
+            if each.startswith(revision_name(self.name, "")):
+                found.add(each)
+                continue
+            try:
+                found.add(str(published_version(each)))
+            except PolyverError as error:
+                at = f"metadata.annotations[{FORCED}]"
+                self.refuse("InvalidVersion", error.fact, at=at, hint=error.hint)
+        return frozenset(found)
+
     def _version(self, text: str, at: str) -> SemVer | None:
         try:
             version = published_version(text)
@@ -186,11 +188,6 @@ class _Reader:
             return None
         self._check_name(str(version), f"{at}.version")
         return version
-
-    def _check_label(self, at: str) -> None:
-        if self.label is not None:
-            fact = f"the definition has both a version and the annotation {REVISION_NAME}"
-            self.refuse("TwoVersions", fact, at=f"{at}.version", hint="keep one of them")
 
     def _check_name(self, version: str, at: str) -> None:
         name = revision_name(self.name, version)
@@ -217,6 +214,9 @@ class _Reader:
         error = VersionTaken(self.name, taken, release)
         self.refuse("VersionTaken", error.fact, at=f"{entry.at}.version", hint=error.hint)
         return False
+
+
+# The schema of parameters, and the template.
 
 
 def parameters_of(content: ReadOnlyObject) -> ReadOnlyObject | None:
@@ -301,3 +301,44 @@ def _template_problem(text: str) -> TemplateError | None:
     except TemplateError as error:
         return error
     return None
+
+
+# The API version of a write.
+
+
+def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list[Refusal]:
+    """Refuse a change of the spec in another API version than that of creation."""
+    first = _created_with(old)
+    if first in (None, version) or new.get("spec") == old.get("spec"):
+        return []
+    return [_refusal(str(first), version)]
+
+
+def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
+    """Return the refusal if `managedFields` shows a write of the spec in another API version."""
+    first = _created_with(obj)
+    for entry in obj["metadata"].get("managedFields") or ():
+        version = str(entry.get("apiVersion", "")).rpartition("/")[2]
+        wrote = "f:spec" in (entry.get("fieldsV1") or {})
+        if wrote and first is not None and version != first:
+            return [_refusal(first, version)]
+    return []
+
+
+def created_with(obj: ReadOnlyObject) -> str:
+    """Return the API version in which a definition was written, from `managedFields`."""
+    for entry in obj["metadata"].get("managedFields") or ():
+        if "f:spec" in (entry.get("fieldsV1") or {}):
+            return str(entry.get("apiVersion", "")).rpartition("/")[2]
+    return STORED
+
+
+def _created_with(obj: ReadOnlyObject) -> str | None:
+    found: str | None = (obj["metadata"].get("annotations") or {}).get(API_VERSION)
+    return found
+
+
+def _refusal(first: str, version: str) -> Refusal:
+    fact = f"the definition was created in {first}, but its spec is changed in {version}"
+    hint = f"change it in {first}; labels and annotations can be changed in both"
+    return Refusal("OtherAPIVersion", fact, at="spec", hint=hint)

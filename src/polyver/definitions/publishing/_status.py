@@ -1,21 +1,38 @@
-"""The status of a definition."""
+"""The status of a definition, with the adoption of its releases.
+
+The adoption of a release is the number of dependents that follow it, and that use it. A dependent
+is one reference in one application. It follows if it moves to new releases by itself: it selects a
+series, or nothing where that means the newest release.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from polyver.core import Lineage, Release, Serial
-from polyver.core.adoption import Adoption
+from polyver.core import (
+    Lineage,
+    Policy,
+    PolyverError,
+    Release,
+    Selector,
+    Serial,
+    Series,
+    Unspecified,
+    resolve,
+)
+from polyver.core.adoption import Adoption, Follower, adopted
 from polyver.core.plain import ReadOnlyObject
-from polyver.definitions.adoption import adoption_condition, adoption_data
-from polyver.definitions.entries import newest_of
 from polyver.definitions.names import ALLOW_DELETION, revision_name
 from polyver.definitions.publishing._plan import Decision
 from polyver.definitions.publishing._spec import Refusal
+from polyver.definitions.uses import DefinitionUse, question_of
+from polyver.definitions.versions import newest_of
 from polyver.kube.objects.conditions import DesiredCondition, find_condition, set_conditions
 
-__all__ = ["status_of", "with_adoption"]
+__all__ = ["adoption_of", "status_of", "with_adoption"]
 
 
 def status_of(
@@ -25,7 +42,13 @@ def status_of(
     lineage = decision.before if refusals else decision.after
     before: ReadOnlyObject = obj.get("status") or {}
     conditions = set_conditions(obj, _conditions(decision, refusals), now=now)
-    taken = {**_taken(before), **{str(each.version): each.users for each in decision.forced}}
+    # The users of each version that was removed by force.
+    taken: dict[str, Sequence[str]] = {
+        each["version"]: each["removedFrom"]
+        for each in before.get("versions") or ()
+        if each.get("removedFrom")
+    }
+    taken |= {str(each.version): each.users for each in decision.forced}
     versions = [
         _version(lineage.name, each, taken.get(str(each.version), ()))
         for each in reversed(lineage.releases)
@@ -33,23 +56,12 @@ def status_of(
     newest = newest_of(lineage)
     status = {**before, "conditions": conditions, "versions": versions}
     if newest is not None:
-        status["latestRevision"] = _revision(lineage, newest)
+        status["latestRevision"] = {
+            "name": _name(lineage.name, newest),
+            "revision": newest.version.number if isinstance(newest.version, Serial) else 0,
+            "revisionHash": newest.digest,
+        }
     return status
-
-
-def with_adoption(
-    obj: ReadOnlyObject, adoption: Mapping[str, Adoption], *, now: str
-) -> dict[str, Any]:
-    """Return the status of a definition with its adoption.
-
-    A definition that never had followers gets no condition `Adopted`.
-    """
-    status: ReadOnlyObject = obj.get("status") or {}
-    if not adoption and find_condition(obj, "Adopted") is None:
-        return dict(status)
-    conditions = set_conditions(obj, [adoption_condition(adoption)], now=now)
-    versions = adoption_data(status.get("versions") or (), adoption)
-    return {**status, "conditions": conditions, "versions": versions}
 
 
 def _conditions(decision: Decision, refusals: Sequence[Refusal]) -> Iterator[DesiredCondition]:
@@ -64,12 +76,6 @@ def _conditions(decision: Decision, refusals: Sequence[Refusal]) -> Iterator[Des
     else:
         message = "no parameter change breaks users"
         yield DesiredCondition("Compatible", "True", "Compared", message)
-
-
-def _taken(before: ReadOnlyObject) -> dict[str, Sequence[str]]:
-    """Return the users of each version that was removed by force, from the status."""
-    known = before.get("versions") or ()
-    return {each["version"]: each["removedFrom"] for each in known if each.get("removedFrom")}
 
 
 def _version(definition: str, release: Release, taken: Sequence[str]) -> dict[str, Any]:
@@ -91,7 +97,60 @@ def _name(definition: str, release: Release) -> str:
     return release.name if legacy else revision_name(definition, release.version)
 
 
-def _revision(lineage: Lineage, release: Release) -> dict[str, Any]:
-    serial = release.version.number if isinstance(release.version, Serial) else 0
-    name = _name(lineage.name, release)
-    return {"name": name, "revision": serial, "revisionHash": release.digest}
+# Adoption.
+
+
+def adoption_of(uses: Iterable[tuple[DefinitionUse, int]], lineage: Lineage) -> dict[str, Adoption]:
+    """Return the adoption of each followed release, by its name, newest first.
+
+    `uses` are the distinct uses of a definition, each with the number of references.
+    """
+    found: dict[str, Adoption] = {}
+    for use, number in uses:
+        with suppress(PolyverError):  # an unresolved reference follows nothing
+            asked, policy = question_of(use, lineage)
+            if _follows(use, asked, policy):
+                free = replace(use.dependent, failed_move=None)
+                release = resolve(lineage, asked, policy, free).release
+                before = found.get(release.name, Adoption())
+                found[release.name] = before.with_follower(_state(use, release.pin), number)
+    return {
+        each.name: found[each.name] for each in reversed(lineage.releases) if each.name in found
+    }
+
+
+def _follows(use: DefinitionUse, asked: Selector, policy: Policy) -> bool:
+    if use.held or use.dependent.lock is not None:
+        return False
+    if isinstance(asked, Unspecified):
+        return Unspecified not in policy.keeps
+    return isinstance(asked, Series)
+
+
+def _state(use: DefinitionUse, pin: object) -> Follower:
+    failed = use.dependent.failed_move
+    if use.dependent.pin == pin:
+        return "failing" if use.is_failing else "updated"
+    if failed is not None and failed.to == pin:
+        return "held" if failed.deletes else "failing"
+    return ""
+
+
+def with_adoption(
+    obj: ReadOnlyObject, adoption: Mapping[str, Adoption], *, now: str
+) -> dict[str, Any]:
+    """Return the status of a definition with its adoption.
+
+    A definition that never had followers gets no condition `Adopted`.
+    """
+    status: ReadOnlyObject = obj.get("status") or {}
+    if not adoption and find_condition(obj, "Adopted") is None:
+        return dict(status)
+    adopting = DesiredCondition("Adopted", *adopted(adoption, noun="versions"))
+    conditions = set_conditions(obj, [adopting], now=now)
+    versions: list[ReadOnlyObject] = []
+    for each in status.get("versions") or ():
+        bare = {name: said for name, said in each.items() if name != "adoption"}
+        known = adoption.get(each["version"]) or adoption.get(each["revision"])
+        versions.append(bare | ({"adoption": known._asdict()} if known is not None else {}))
+    return {**status, "conditions": conditions, "versions": versions}

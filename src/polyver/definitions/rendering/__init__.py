@@ -3,19 +3,24 @@
 It applies nothing. Each template language is implemented by an engine behind a small interface.
 """
 
-from polyver.definitions.rendering._context import cluster_version
 from polyver.definitions.rendering._engines import (
     Engines,
+    GoTemplates,
     TemplateDocument,
     TemplateEngine,
     TemplateInput,
     TemplateOutput,
     UnfitParameters,
 )
-from polyver.definitions.rendering._gotemplate import GoTemplates
-from polyver.definitions.rendering._outputs import RenderedObject
-from polyver.definitions.rendering._render import Rendered, RenderingObserver, render, revisions_of
-from polyver.definitions.rendering._sources import Revisions
+from polyver.definitions.rendering._render import (
+    Rendered,
+    RenderedObject,
+    RenderingObserver,
+    Revisions,
+    cluster_version,
+    render,
+    revisions_of,
+)
 
 __all__ = [
     "Engines",

@@ -1,20 +1,44 @@
-"""Rendering of all components of an application with their traits, in order."""
+"""Rendering of all components of an application with their traits, in order.
+
+For each reference, `RenderingSources` finds the resolved version and its engine,
+`ApplicationContext` makes the context of the template (with KubeVela's names), and `Made` holds an
+object while traits may still patch it. At last names are defaulted, and duplicates are reported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
 
-from polyver.core import PolyverError
+from polyver.core import PolyverError, listed
 from polyver.core.plain import ReadOnlyObject
-from polyver.definitions.rendering._context import ApplicationContext
-from polyver.definitions.rendering._engines import Engines, UnfitParameters
-from polyver.definitions.rendering._outputs import Made, RenderedObject, doubled, made_by
-from polyver.definitions.rendering._sources import RenderingSources, Revisions
+from polyver.definitions.names import PUBLISH_VERSION
+from polyver.definitions.publishing import known_revision
+from polyver.definitions.rendering._engines import (
+    Engines,
+    TemplateDocument,
+    TemplateEngine,
+    TemplateInput,
+    TemplateOutput,
+    UnfitParameters,
+)
 from polyver.definitions.support import unsupported
+from polyver.kube.objects import digest
 
-__all__ = ["Rendered", "RenderingObserver", "render", "revisions_of"]
+__all__ = [
+    "Rendered",
+    "RenderedObject",
+    "RenderingObserver",
+    "Revisions",
+    "cluster_version",
+    "render",
+    "revisions_of",
+]
+
+Revisions = Mapping[tuple[str, str], ReadOnlyObject]
+"""DefinitionRevisions, by their namespaces and names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +146,11 @@ class _Run:
                 # Errors that only follow from the missing component would distract.
                 if is_made or isinstance(error, UnfitParameters):
                     self._note(error)
-        self._place(made)
+        for each in made:
+            try:
+                self.outputs.append(each.placed(self._surroundings.namespace))
+            except PolyverError as error:
+                self._note(error)
 
     def _with_trait(
         self, made: list[Made], trait: ReadOnlyObject, context: ReadOnlyObject, at: str
@@ -137,12 +165,248 @@ class _Run:
         changed = [each.patched(found.patched) for each in made]
         return [*changed, *made_by(source, context["name"], found)]
 
-    def _place(self, made: Iterable[Made]) -> None:
-        for each in made:
-            try:
-                self.outputs.append(each.placed(self._surroundings.namespace))
-            except PolyverError as error:
-                self._note(error)
-
     def _note(self, error: PolyverError) -> None:
         self.errors += error.errors if isinstance(error, UnfitParameters) else [error]
+
+
+# The resolved version of a reference, and its engine.
+
+
+@dataclass(frozen=True, slots=True)
+class RenderingSource:
+    """The resolved version of a reference, and the engine that renders it."""
+
+    at: str
+    resolution: ReadOnlyObject
+    name: str
+    """Name of the definition."""
+    engine: TemplateEngine
+    block: ReadOnlyObject
+    """The engine's part of `schematic`."""
+
+    @property
+    def label(self) -> str:
+        """Name in messages."""
+        return f"{self.name} {self.resolution['version']}"
+
+    @property
+    def is_trait(self) -> bool:
+        return bool(self.resolution["kind"] == "Trait")
+
+    def render(self, properties: object, context: ReadOnlyObject) -> TemplateOutput:
+        if properties is not None and not isinstance(properties, Mapping):
+            raise PolyverError("properties is not a mapping", at=f"{self.at}.properties")
+        return self.engine.render(
+            self.block, TemplateInput(properties or {}, context, self.at, self.label)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RenderingSources:
+    """The resolutions of an application, with their revisions and engines."""
+
+    resolutions: Mapping[str, ReadOnlyObject]
+    """Resolutions by the paths of their references."""
+    revisions: Revisions
+    engines: Engines
+
+    def source(self, at: str) -> RenderingSource:
+        """Return the source of a component or a trait."""
+        place = f"{at}.type"
+        resolution = self.resolutions.get(place)
+        if resolution is None:
+            raise PolyverError("no version was chosen for it", at=place)
+        namespace, _, name = resolution["definition"].rpartition("/")
+        revision = f"{namespace}/{resolution['revision']}"
+        found = self.revisions.get((namespace, resolution["revision"]))
+        known = known_revision(found) if found is not None else None
+        if known is None:
+            raise PolyverError(f"there is no DefinitionRevision {revision}", at=place)
+        if known.digest != resolution["digest"]:
+            fact = f"DefinitionRevision {revision} has the digest {known.digest}"
+            hint = f"the application uses {resolution['digest']}"
+            raise PolyverError(fact, at=place, hint=hint)
+        label = f"{name} {resolution['version']}"
+        engine, block = self._engine(known.content.get("schematic") or {}, label, place)
+        return RenderingSource(at, resolution, name, engine, block)
+
+    def _engine(
+        self, schematic: object, label: str, at: str
+    ) -> tuple[TemplateEngine, ReadOnlyObject]:
+        if not isinstance(schematic, Mapping):
+            raise PolyverError(f"the schematic of {label} is not a mapping", at=at)
+        there = [name for name, block in schematic.items() if block is not None]
+        known = f"there are engines for {listed(sorted(self.engines))}"
+        if len(there) != 1:
+            what = f"{len(there)} schematics: {listed(there)}" if there else "no schematic"
+            raise PolyverError(f"{label} has {what}", at=at, hint=f"it needs one; {known}")
+        engine, block = self.engines.get(there[0]), schematic[there[0]]
+        if engine is None:
+            fact = f"{label} needs the engine {there[0]}, which is not available"
+            raise PolyverError(fact, at=at, hint=known)
+        if not isinstance(block, Mapping):
+            raise PolyverError(f"schematic.{there[0]} of {label} is not a mapping", at=at)
+        return engine, block
+
+
+# The context of templates.
+
+_SHOWN: Final = 10
+
+
+def cluster_version(release: ReadOnlyObject) -> dict[str, Any]:
+    """Return a server's version in the form of the template context.
+
+    >>> cluster_version({"major": "1", "minor": "30+", "gitVersion": "v1.30.2-a"})["minor"]
+    30
+    """
+    minor = "".join(itertools.takewhile(str.isdecimal, str(release.get("minor") or "")))
+    told = {name: str(release.get(name) or "") for name in ("major", "gitVersion", "platform")}
+    return {**told, "minor": int(minor or 0)}
+
+
+class ApplicationContext:
+    """The application for which templates are rendered."""
+
+    def __init__(
+        self, application: ReadOnlyObject, app_revision: str, more: ReadOnlyObject
+    ) -> None:
+        metadata: ReadOnlyObject = application["metadata"]
+        annotations: ReadOnlyObject = metadata.get("annotations") or {}
+        number = app_revision.rpartition("-v")[2]
+        self._common: dict[str, Any] = {
+            "cluster": "local",
+            "replicaKey": "",
+            "workflowName": "",
+            **more,
+            "appName": metadata["name"],
+            "namespace": metadata.get("namespace", ""),
+            "appRevision": app_revision,
+            "appRevisionNum": int(number) if number.isdecimal() else 0,
+            "appLabels": metadata.get("labels") or {},
+            "appAnnotations": annotations,
+            "publishVersion": annotations.get(PUBLISH_VERSION, ""),
+        }
+
+    @property
+    def namespace(self) -> str:
+        found: str = self._common["namespace"]
+        return found
+
+    def of_component(self, component: ReadOnlyObject, resolution: ReadOnlyObject) -> dict[str, Any]:
+        """Return the context of a component's template."""
+        name = component["name"]
+        # Another component, or another version of its definition, is another revision of it.
+        content = digest([component, resolution["digest"]]).rpartition(":")[2][:_SHOWN]
+        mine = {"name": name, "revision": f"{name}-{content}", "version": resolution["version"]}
+        return self._common | mine
+
+    @staticmethod
+    def of_trait(
+        component: ReadOnlyObject,
+        resolution: ReadOnlyObject,
+        output: ReadOnlyObject | None,
+        outputs: ReadOnlyObject,
+    ) -> dict[str, Any]:
+        """Return the context of a trait's template: its component's context and objects."""
+        made = {"output": output} if output is not None else {}
+        return {**component, "version": resolution["version"], **made, "outputs": outputs}
+
+
+# The objects that templates make.
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedObject:
+    """An object of an application, and its source."""
+
+    object: dict[str, Any]
+    """The object, with a name and a namespace, by default the application's: the caller removes the
+    namespace of cluster-scoped kinds, and adds labels and owners.
+    """
+    component: str
+    at: str
+    """`spec.components[0]`, or the trait's path."""
+    definition: str
+    """Name of the definition that made it."""
+    trait: bool = False
+    """True if a trait made the object."""
+    name: str = ""
+    """The key under `outputs`; empty for a component's main object, and for those without a key."""
+    main: bool = False
+    """True for the main object of its component."""
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """The apiVersion, kind, namespace and name."""
+        obj, metadata = self.object, self.object["metadata"]
+        return obj["apiVersion"], obj["kind"], metadata["namespace"], metadata["name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An object as its template made it; traits may patch it."""
+
+    document: TemplateDocument
+    source: RenderingSource
+    component: str
+    main: bool
+
+    def patched(self, changes: Mapping[str, dict[str, Any]]) -> Made:
+        """Return the object as a trait patches it."""
+        name = self.document.name
+        if (not name and not self.main) or name not in changes:
+            return self
+        return replace(self, document=replace(self.document, object=changes[name]))
+
+    def placed(self, namespace: str) -> RenderedObject:
+        """Return the object with a default name and namespace."""
+        obj, source = self.document.object, self.source
+        where = f"{source.at}, {self.document.at} of {source.label}"
+        for field in ("apiVersion", "kind"):
+            if not isinstance(obj.get(field), str) or not obj[field]:
+                raise PolyverError(f"an object without {field} was rendered", at=where)
+        metadata = obj.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise PolyverError("metadata is not a mapping", at=where)
+        said = {"name": self._default_name, "namespace": namespace}
+        said |= {field: metadata[field] for field in said if metadata.get(field)}
+        for field, text in said.items():
+            if not isinstance(text, str):
+                raise PolyverError(f"metadata.{field} is not a string", at=where)
+        whole = {**obj, "metadata": {**metadata, **said}}
+        return RenderedObject(
+            *(whole, self.component, source.at, source.name),
+            trait=source.is_trait,
+            name=self.document.name,
+            main=self.main,
+        )
+
+    @property
+    def _default_name(self) -> str:
+        """Its name if the template sets none."""
+        trait = self.source.name if self.source.is_trait else ""
+        parts = [self.component, *([] if self.main else [trait, self.document.name])]
+        return "-".join(each.lower().replace("_", "-") for each in parts if each)
+
+
+def made_by(source: RenderingSource, component: str, found: TemplateOutput) -> Iterator[Made]:
+    """Yield all documents of one template; only a component has a main one."""
+    if found.output is not None:
+        yield Made(found.output, source, component, main=not source.is_trait)
+    for each in found.outputs:
+        yield Made(each, source, component, main=False)
+
+
+def doubled(outputs: Iterable[RenderedObject]) -> Iterator[PolyverError]:
+    """Yield an error for each object that is rendered twice, in any API version."""
+    seen: dict[tuple[str, ...], RenderedObject] = {}
+    for each in outputs:
+        version, *rest = each.identity
+        group = version.rpartition("/")[0]
+        first = seen.setdefault((group, *rest), each)
+        if first is not each:
+            kind, namespace, name = rest
+            fact = f"{kind} {namespace}/{name} is rendered twice"
+            hint = f"{first.at} also renders it; give one of them another name"
+            yield PolyverError(fact, at=each.at, hint=hint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from polyver.client import (
@@ -32,29 +33,30 @@ from polyver.controllers.owned_objects.inventory import (
 from polyver.controllers.owned_objects.revert_backoff import RevertBackoff
 from polyver.core import PolyverError
 from polyver.core.plain import Object
-from polyver.definitions.controllers.applications._application_revisions import (
-    REVISIONS,
-    ApplicationRecorder,
-    DesiredApplication,
-    MoveOptions,
-)
 from polyver.definitions.controllers.applications._apply import (
     ApplicationApplier,
     ApplicationApplyProblem,
     ApplicationApplyResult,
+    ApplicationOutputs,
+    part_in,
     problem_of,
 )
 from polyver.definitions.controllers.applications._dependents import (
     DefinitionUseIndex,
     published_in,
 )
-from polyver.definitions.controllers.applications._outputs import ApplicationOutputs, part_in
 from polyver.definitions.controllers.applications._render import (
     DEADLINE,
     Renderer,
     RenderingTimeout,
 )
-from polyver.definitions.controllers.applications._revisions import revision_in
+from polyver.definitions.controllers.applications._revisions import (
+    REVISIONS,
+    ApplicationRecorder,
+    DesiredApplication,
+    MoveOptions,
+    revision_in,
+)
 from polyver.definitions.controllers.applications._status import (
     MANAGER,
     RESOURCE,
@@ -189,7 +191,11 @@ class ApplicationController(Controller[Key]):
         return () if self._telling.is_own_word(key, after) else (key,)
 
     async def reconcile(self, key: Key) -> Requeue | None:
-        if not await self._is_synced():
+        for _ in range(_MOMENTS):
+            if self.synced:
+                break
+            await sleep(self._clock, _SOON)
+        if not self.synced:
             # An object that the watches have not reported yet would look as if it did not exist.
             return Requeue(_SOON)
         found = await find(self._client, RESOURCE, key.name, key.namespace)
@@ -214,7 +220,10 @@ class ApplicationController(Controller[Key]):
     async def _move(self, found: Object, options: MoveOptions, key: Key) -> Requeue | None:
         """Move an application to the releases that work for it; otherwise it keeps its own."""
         failed: Mapping[MoveTarget, _Data] = failed_before(found, options.targets, options.inputs)
-        again = self._is_due(key, failed) or len(failed) < len(options.targets)
+        passing = any(each["reason"] in PASSING for each in failed.values())
+        # Failed moves are retried if kinds were added, or if the back-off is over.
+        again = key in self._due or (passing and not self._retries.left(key))
+        again = again or len(failed) < len(options.targets)
         trial = MoveTrial()
         if again:
             self._due.discard(key)
@@ -228,13 +237,6 @@ class ApplicationController(Controller[Key]):
                 found, self._recording.variant(found, options, (), failed), key
             )
         return self._sooner(result, failed, key, tried=again)
-
-    def _is_due(self, key: Key, failed: Mapping[MoveTarget, _Data]) -> bool:
-        """Report whether to retry failed moves: kinds were added, or the back-off is over."""
-        if key in self._due:
-            return True
-        passing = any(each["reason"] in PASSING for each in failed.values())
-        return passing and not self._retries.left(key)
 
     def _sooner(
         self, result: Requeue | None, failed: Mapping[MoveTarget, _Data], key: Key, *, tried: bool
@@ -279,14 +281,6 @@ class ApplicationController(Controller[Key]):
         failed = self._failed(found, options, dict.fromkeys(options.targets, failure))
         stay = self._recording.variant(found, options, (), failed)
         return self._sooner(await self._bring(found, stay, key), failed, key, tried=True)
-
-    async def _is_synced(self) -> bool:
-        """Report whether the watches are synced, after waiting for them for a short time."""
-        for _ in range(_MOMENTS):
-            if self.synced:
-                return True
-            await sleep(self._clock, _SOON)
-        return self.synced
 
     async def _bring(
         self, found: Object, wanted: DesiredApplication, key: Key, *, due: bool = False
@@ -368,7 +362,8 @@ class ApplicationController(Controller[Key]):
         applied = await self._applier.apply(found, placed)
         if any(each.reason in _GOING for each in applied.problems):
             # A kind may have been removed since the discovery: the next discovery shows it.
-            if not all(self._is_served(each.object) for each in placed):
+            rendered = [each.object for each in placed]
+            if not all((obj["apiVersion"], obj["kind"]) in self._kinds for obj in rendered):
                 return Requeue(_SOON)
             self._waiting.add(key)
         if wanted.taken and failure_of(applied.problems) is not None:
@@ -382,9 +377,6 @@ class ApplicationController(Controller[Key]):
             return await self._tell_unapplied(found, wanted, applied)
         return await self._tell_health(found, wanted, applied, anew=True)
 
-    def _is_served(self, obj: Object) -> bool:
-        return (obj["apiVersion"], obj["kind"]) in self._kinds
-
     async def _prune(
         self, found: Object, parts: Sequence[AppliedObject], applied: ApplicationApplyResult
     ) -> list[AppliedObject]:
@@ -394,7 +386,8 @@ class ApplicationController(Controller[Key]):
             try:
                 kept = await self._keeping.remove(part, partial(is_prunable, application=found))
             except ApiError as error:
-                applied.problems.append(problem_of(_called(part), error))
+                label = f"{part.kind} {'/'.join(filter(None, (part.namespace, part.name)))}"
+                applied.problems.append(problem_of(label, error))
                 kept = part
             if kept is not None:
                 left.append(kept)
@@ -446,16 +439,14 @@ class ApplicationController(Controller[Key]):
                 await sleep(self._clock, _SOON)
             kind = self._kinds.get((each["apiVersion"], each["kind"]))
             if kind is not None and not self._outputs.is_followed(part):
-                await self._ask_for(part, GroupVersionResource.of(kind))
-
-    async def _ask_for(self, part: AppliedObject, resource: GroupVersionResource) -> None:
-        try:
-            obj = await find(self._client, resource, part.name, part.namespace)
-        except ApiError as error:
-            if error.code != 403:
-                raise
-            return  # the last observed state is all that is known
-        self._outputs.note(part, obj)
+                resource = GroupVersionResource.of(kind)
+                try:
+                    obj = await find(self._client, resource, part.name, part.namespace)
+                except ApiError as error:
+                    if error.code != 403:
+                        raise
+                    continue  # the last observed state is all that is known
+                self._outputs.note(part, obj)
 
     async def _tell_health(
         self,
@@ -528,18 +519,10 @@ def _unproven(found: Object, wanted: DesiredApplication) -> dict[str, Any]:
     before = found.get("status") or {}
     if not before.get("appliedDigest") or not before.get("resolutions"):
         return wanted.status
-    pins = [[_pin(each) for each in known] for known in (before["resolutions"], wanted.resolutions)]
-    if pins[0] == pins[1]:
+    pin = itemgetter("kind", "component", "definition", "digest")
+    if [*map(pin, before["resolutions"])] == [*map(pin, wanted.resolutions)]:
         return wanted.status
     known = {each["type"]: each for each in wanted.status["conditions"]}
     known |= {x["type"]: x for x in before.get("conditions") or () if x["type"] == "Updated"}
     kept = {"resolutions": before["resolutions"], "conditions": [*known.values()]}
     return {**wanted.status, **kept}
-
-
-def _pin(resolution: Object) -> tuple[str, ...]:
-    return tuple(resolution[name] for name in ("kind", "component", "definition", "digest"))
-
-
-def _called(part: AppliedObject) -> str:
-    return f"{part.kind} {'/'.join(filter(None, (part.namespace, part.name)))}"

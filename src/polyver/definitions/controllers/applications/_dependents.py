@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from polyver.client import Change, Key
-from polyver.core import Index, Lineage, Loss, Move, Pin, PolyverError, Release, Serial, affected
+from polyver.core import Index, Lineage, Loss, Move, Pin, PolyverError, Release, affected
 from polyver.core.plain import Object
 from polyver.definitions.resolution import Homes, lineage_in
 from polyver.definitions.uses import DefinitionUse, home_of, question_of, settled
+from polyver.definitions.versions import is_legacy
 from polyver.kube.objects.kinds import ResourceKind
 
 __all__ = ["ComparableLineage", "DefinitionUseIndex", "published_in"]
@@ -54,13 +55,17 @@ class DefinitionUseIndex:
         after = change.after.lineage if change.after is not None else None
         if after is not None:
             known.lineages[namespace] = after
-        if before is None or after is None or _is_legacy(before) is not _is_legacy(after):
+        if before is None or after is None or is_legacy(before) is not is_legacy(after):
             # Another definition may be referenced now, or its versions are parsed in another way.
-            _index(known)
+            known.indexes = {each: Index() for each in known.lineages}
+            for uses in known.uses.values():
+                for use in uses:
+                    _put(known, use)
             return [*known.uses]
         moves = affected(known.indexes[namespace], before, after)
         changed: list[Move | Loss] = [*moves.moves, *moves.losses]
-        keys = {_key(each.dependent.name) for each in changed}
+        names = [each.dependent.name.removeprefix("Application ") for each in changed]
+        keys = {Key(*name.split("/")) for name in names}
         # Applications that failed to move to a changed release try again, or clear the failure.
         for release in before:
             if after.get(release.name) != release:
@@ -72,33 +77,20 @@ class DefinitionUseIndex:
     ) -> None:
         """Update the references of an application from `before` to `after`."""
         for use in before:
-            self._forget(use, key)
+            known = self._known.setdefault((use.kind, use.definition), _Followed())
+            known.uses.pop(key, None)
+            failed = use.dependent.failed_move
+            if failed is not None and failed.to in known.failed:
+                known.failed[failed.to].discard(key)
+                if not known.failed[failed.to]:
+                    del known.failed[failed.to]
+            for index in known.indexes.values():
+                index.remove(use.dependent)
         for use in after:
-            self._note(use, key)
-
-    def _forget(self, use: DefinitionUse, key: Key) -> None:
-        known = self._known.setdefault((use.kind, use.definition), _Followed())
-        known.uses.pop(key, None)
-        failed = use.dependent.failed_move
-        if failed is not None and failed.to in known.failed:
-            known.failed[failed.to].discard(key)
-            if not known.failed[failed.to]:
-                del known.failed[failed.to]
-        for index in known.indexes.values():
-            index.remove(use.dependent)
-
-    def _note(self, use: DefinitionUse, key: Key) -> None:
-        known = self._known.setdefault((use.kind, use.definition), _Followed())
-        known.uses.setdefault(key, []).append(use)
-        if use.dependent.failed_move is not None:
-            known.failed.setdefault(use.dependent.failed_move.to, set()).add(key)
-        _put(known, use)
-
-
-def _index(known: _Followed) -> None:
-    known.indexes = {namespace: Index() for namespace in known.lineages}
-    for uses in known.uses.values():
-        for use in uses:
+            known = self._known.setdefault((use.kind, use.definition), _Followed())
+            known.uses.setdefault(key, []).append(use)
+            if use.dependent.failed_move is not None:
+                known.failed.setdefault(use.dependent.failed_move.to, set()).add(key)
             _put(known, use)
 
 
@@ -112,14 +104,6 @@ def _put(known: _Followed, use: DefinitionUse) -> None:
     except PolyverError:
         return  # an invalid reference is not resolved by another version either
     known.indexes[home].put(mine.dependent, lineage.name, asked, policy)
-
-
-def _is_legacy(lineage: Lineage) -> bool:
-    return any(isinstance(release.version, Serial) for release in lineage)
-
-
-def _key(dependent: str) -> Key:
-    return Key(*dependent.removeprefix("Application ").split("/"))
 
 
 def published_in(kind: ResourceKind, obj: Object) -> ComparableLineage:

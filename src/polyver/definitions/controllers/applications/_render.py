@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
@@ -29,6 +28,8 @@ _KEPT: Final = 1000
 _HERE, _PROGRAMS = 2, 4
 """Maximum numbers of concurrent renderings, by engines in this process and by programs."""
 _BUILT_IN: Final = frozenset({"gotemplate"})
+_LONGEST: Final = 500
+_HINT: Final = "it is retried in a minute; simplify the template"
 
 _Data = Mapping[str, Any]
 _Name = tuple[str, str]
@@ -39,6 +40,12 @@ class RenderingTimeout(PolyverError):
     """A rendering took too long, or was not started because its template took too long recently."""
 
     reason = "TookTooLong"
+
+
+class EngineBroke(PolyverError):
+    """An engine raised an unexpected exception."""
+
+    reason = "EngineBroke"
 
 
 class _Stopwatch:
@@ -101,21 +108,23 @@ class Renderer:
         stopwatch = _Stopwatch()
 
         def work() -> Rendered:
-            return render(
-                application,
-                resolutions,
-                revisions,
-                self._engines,
-                app_revision=revision,
-                context=self._cluster,
-                progress=stopwatch,
-            )
+            try:
+                return render(
+                    application,
+                    resolutions,
+                    revisions,
+                    self._engines,
+                    app_revision=revision,
+                    context=self._cluster,
+                    progress=stopwatch,
+                )
+            except BaseException as error:  # SystemExit in an engine would end the worker thread
+                said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                return Rendered(errors=(EngineBroke(f"rendering ended with {said[:_LONGEST]}"),))
 
         aside = self._here if _BUILT_IN.issuperset(_engines(revisions)) else self._programs
         try:
-            return await aside.run(
-                partial(_caught, work), left=lambda: self._deadline - stopwatch.seconds
-            )
+            return await aside.run(work, left=lambda: self._deadline - stopwatch.seconds)
         except TimeoutError:
             return Rendered(errors=(self._too_long(application, *stopwatch.slowest()),))
 
@@ -145,46 +154,25 @@ class Renderer:
 
     async def _revisions(self, resolutions: Sequence[Object]) -> dict[_Name, Object]:
         digests = {each["revision"]: each["digest"] for each in resolutions}
-        found = {}
+        found: dict[_Name, Object] = {}
         for namespace, name in revisions_of(resolutions):
-            read = await self._revision(namespace, name, digests[name])
+            key = namespace, name, digests[name]
+            read = self._kept.get(key)
             if read is not None:
+                self._kept.move_to_end(key)
                 found[namespace, name] = read
+                continue
+            read = await find(self._client, _REVISIONS, name, namespace)
+            if read is None:
+                continue
+            found[namespace, name] = read
+            # A revision with another digest is not the requested one, and may be corrected: do
+            # not cache it.
+            if (read.get("spec") or {}).get("digest") == digests[name]:
+                self._kept[key] = read
+                if len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
         return found
-
-    async def _revision(self, namespace: str, name: str, digest: str) -> Object | None:
-        key = namespace, name, digest
-        kept = self._kept.get(key)
-        if kept is not None:
-            self._kept.move_to_end(key)
-            return kept
-        found = await find(self._client, _REVISIONS, name, namespace)
-        # A revision with another digest is not the requested one, and may be corrected: do not
-        # cache it.
-        if found is not None and (found.get("spec") or {}).get("digest") == digest:
-            self._kept[key] = found
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return found
-
-
-def _caught(work: Callable[[], Rendered]) -> Rendered:
-    """Return the rendered objects; an exception of an engine becomes an error in the result."""
-    try:
-        return work()
-    except BaseException as error:  # SystemExit in an engine would end the worker thread
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return Rendered(errors=(EngineBroke(f"rendering ended with {said[:_LONGEST]}"),))
-
-
-class EngineBroke(PolyverError):
-    """An engine raised an unexpected exception."""
-
-    reason = "EngineBroke"
-
-
-_LONGEST: Final = 500
-_HINT: Final = "it is retried in a minute; simplify the template"
 
 
 def _engines(revisions: Mapping[_Name, Object]) -> Iterable[str]:

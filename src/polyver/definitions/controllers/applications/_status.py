@@ -10,7 +10,7 @@ from polyver.client import Client, Clock, GroupVersionResource, Key, timestamp
 from polyver.client.field_managers import POLYVER
 from polyver.controllers.owned_objects.inventory import APPLIED, AppliedObject
 from polyver.core.plain import Object
-from polyver.definitions.controllers.applications._outputs import part_in
+from polyver.definitions.controllers.applications._apply import part_in
 from polyver.definitions.kinds import APPLICATIONS, GROUP, STORED
 from polyver.definitions.names import APPLYING
 from polyver.definitions.uses import DefinitionUse, uses_of

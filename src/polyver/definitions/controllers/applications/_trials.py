@@ -14,16 +14,16 @@ from polyver.controllers.owned_objects.inventory import noted, part_of
 from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.core.replacement import without_replacement
-from polyver.definitions.controllers.applications._application_revisions import (
+from polyver.definitions.controllers.applications._apply import (
+    ApplicationApplier,
+    ApplicationApplyProblem,
+    part_in,
+)
+from polyver.definitions.controllers.applications._revisions import (
     ApplicationRecorder,
     DesiredApplication,
     MoveOptions,
 )
-from polyver.definitions.controllers.applications._apply import (
-    ApplicationApplier,
-    ApplicationApplyProblem,
-)
-from polyver.definitions.controllers.applications._outputs import part_in
 from polyver.definitions.controllers.applications._status import applied_before
 from polyver.definitions.moves import MoveTarget, Piece, WouldDelete, role_of
 from polyver.definitions.rendered_objects import Placed, UnknownKind
