@@ -24,18 +24,19 @@ from polyver.client import (
 )
 from polyver.controllers.controller import Controller, Requeue, Watch, every
 from polyver.controllers.identity import ObjectIdentity, Owner, identity_of
-from polyver.controllers.kubernetes._collection import (
+from polyver.controllers.kubernetes._graph import (
     CollectionPlan,
     Delete,
     Effect,
+    Graph,
     RemoveFinalizer,
     ReportInvalidOwner,
     SetOwners,
     coordinates,
+    is_orphaning,
     plan,
     touched,
 )
-from polyver.controllers.kubernetes._graph import Graph, is_orphaning
 from polyver.core.plain import Object
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from polyver.core import PolyverError, listed
-from polyver.functions.actions._artifacts import made_with
+from polyver.functions.actions._data import made_with, masked_artifacts
 from polyver.functions.actions._run import ActionRun, ActionSetRun, PhaseRun
-from polyver.functions.actions._sensitive import masked_artifacts
 from polyver.functions.blueprints import (
     ActionRefused,
     Blueprint,

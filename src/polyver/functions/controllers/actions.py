@@ -28,17 +28,21 @@ from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions import actions as machine
 from polyver.functions.actions import ActionRun, ActionSetRun, read_run, status_of
-from polyver.functions.controllers._calls import (
+from polyver.functions.controllers._objects import (
+    NotKept,
+    NotThere,
+    OutputSecrets,
+    begun,
+    gather,
+    is_final,
+)
+from polyver.functions.controllers._running import RunningActionSet, RunningCall, Slots
+from polyver.functions.controllers.calls import (
     CallLog,
     FunctionCall,
     FunctionCaller,
     FunctionCallFailed,
 )
-from polyver.functions.controllers._output_secrets import NotKept, OutputSecrets
-from polyver.functions.controllers._running_actions import RunningActionSet, RunningCall
-from polyver.functions.controllers._slots import Slots
-from polyver.functions.controllers._start import begun, is_final
-from polyver.functions.controllers._template_data import NotThere, gather
 from polyver.functions.kinds import ACTION_SETS, GROUP
 from polyver.functions.registering import Function, Functions, implementation
 from polyver.functions.runtime.calls import CallLimits

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from polyver.client.cluster import ClusterAccess
-from polyver.functions.controllers._calls import (
+from polyver.functions.controllers.calls import (
     CallLog,
     FunctionCall,
     FunctionCallFailed,
