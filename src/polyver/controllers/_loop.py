@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from polyver.client import Backoff, Clock, Timer, chance, sleep
 from polyver.controllers.controller import Controller
@@ -102,7 +102,12 @@ class WorkQueue(Generic[K]):
             if earlier[0] <= due:
                 return
             earlier[1].cancel()
-        self._later[key] = due, self._clock.call_later(seconds, lambda: self._due(key))
+
+        def add_due() -> None:
+            self._later.pop(key, None)
+            self.add(key)
+
+        self._later[key] = due, self._clock.call_later(seconds, add_due)
 
     def retry(self, key: K) -> None:
         """Add a key that failed, after a back-off that grows with every failure in a row."""
@@ -145,10 +150,6 @@ class WorkQueue(Generic[K]):
 
     def _waits(self, key: K) -> bool:
         return key in self._ready or key in self._later or key in self._again
-
-    def _due(self, key: K) -> None:
-        self._later.pop(key, None)
-        self.add(key)
 
 
 @dataclass(slots=True)
@@ -213,7 +214,9 @@ class Loop(Generic[K]):
         try:
             while True:
                 await self._free.acquire()
-                self._begin(await self.queue.take())
+                task = asyncio.create_task(self._reconcile(await self.queue.take()))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
         except QueueClosed:
             return
 
@@ -225,34 +228,27 @@ class Loop(Generic[K]):
             patience = asyncio.ensure_future(sleep(self._clock, grace))
             finish = asyncio.ensure_future(asyncio.wait(running))
             await asyncio.wait({patience, finish}, return_when=asyncio.FIRST_COMPLETED)
-            await _cancel(patience, finish, *running)
-
-    def _begin(self, key: K) -> None:
-        task = asyncio.create_task(self._work(key))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-
-    async def _work(self, key: K) -> None:
-        began = self._clock.time()
-        try:
-            await self._reconcile(key)
-        finally:
-            self._metrics.seconds += self._clock.time() - began
-            self.queue.done(key)
-            self._free.release()
+            for task in (patience, finish, *running):
+                task.cancel()
+            await asyncio.gather(patience, finish, *running, return_exceptions=True)
 
     async def _reconcile(self, key: K) -> None:
+        began = self._clock.time()
         try:
             result = await self.controller.reconcile(key)
         except Exception as error:
             self._metrics.failed += 1
             self.queue.retry(key)
             self._log(key, error)
-            return
-        self._metrics.worked += 1
-        self.queue.forget(key)
-        if result is not None:
-            self.queue.add_later(key, result.after)
+        else:
+            self._metrics.worked += 1
+            self.queue.forget(key)
+            if result is not None:
+                self.queue.add_later(key, result.after)
+        finally:
+            self._metrics.seconds += self._clock.time() - began
+            self.queue.done(key)
+            self._free.release()
 
     def _log(self, key: K, error: Exception) -> None:
         if isinstance(error, ApiError) and error.code == 409:
@@ -263,9 +259,3 @@ class Loop(Generic[K]):
         else:
             # Unexpected: only the file and the line show its origin.
             _LOG.failure("will be tried again", error, **told, at=place_of(error))
-
-
-async def _cancel(*tasks: asyncio.Future[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

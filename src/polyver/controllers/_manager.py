@@ -6,7 +6,7 @@ There is one informer for each kind, which starts and stops with the kind.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -50,9 +50,6 @@ class _Place(NamedTuple):
 class _Subscriber(NamedTuple):
     loop: Loop[Any]
     watch: Watch[Any, Any]
-
-    async def tell(self, kind: ResourceKind, change: Change[Any]) -> None:
-        await self.bring(self.watch.observe(kind, change))
 
     async def bring(self, keys: Iterable[Any]) -> None:
         for key in keys:
@@ -108,7 +105,7 @@ class SharedInformers:
 
     async def run(self) -> None:
         """Follow the kinds that are served until cancelled."""
-        failures, asked = 0, _task(self._follow_controllers())
+        failures, asked = 0, asyncio.create_task(self._follow_controllers())
         try:
             while True:
                 try:
@@ -141,20 +138,24 @@ class SharedInformers:
 
     async def _adapt(self, discovery: Discovery) -> None:
         async with self._adapting:
-            await self._adapt_to(discovery)
-
-    async def _adapt_to(self, discovery: Discovery) -> None:
-        wanted = self._wanted(discovery)
-        gone = self._vanished(wanted, discovery)
-        successors = {place.unversioned: place for place in wanted if place not in self._running}
-        for place in gone:
-            if place.unversioned not in successors:
-                self._retire(self._running.pop(place))
-        for place, (kind, subscribers) in wanted.items():
-            if place not in self._running:
-                await self._start(place, kind, subscribers)
-        for loop in self._loops:
-            loop.settle()
+            wanted = self._wanted(discovery)
+            # Informers that are not needed; an informer of a kind with an error is kept.
+            gone = [
+                place
+                for place, source in self._running.items()
+                if place not in wanted and source.kind.api_version not in discovery.failures
+            ]
+            new = {place.unversioned for place in wanted if place not in self._running}
+            for place in gone:
+                if place.unversioned not in new:
+                    # Stopped after a delay, so that the last events of its watch are processed.
+                    source = self._running.pop(place)
+                    self._retiring[place] = source, asyncio.create_task(self._end(source))
+            for place, (kind, subscribers) in wanted.items():
+                if place not in self._running:
+                    await self._start(place, kind, subscribers)
+            for loop in self._loops:
+                loop.settle()
 
     def _wanted(self, discovery: Discovery) -> _Wanted:
         wanted: _Wanted = {}
@@ -166,14 +167,6 @@ class SharedInformers:
                     )
                     wanted.setdefault(place, (kind, []))[1].append(_Subscriber(loop, watch))
         return wanted
-
-    def _vanished(self, wanted: _Wanted, discovery: Discovery) -> list[_Place]:
-        """Return the informers that are not needed; an informer of a kind with an error is kept."""
-        return [
-            place
-            for place, source in self._running.items()
-            if place not in wanted and source.kind.api_version not in discovery.failures
-        ]
 
     async def _start(
         self, place: _Place, kind: ResourceKind, subscribers: list[_Subscriber]
@@ -197,28 +190,26 @@ class SharedInformers:
         for subscriber in subscribers:
             if subscriber.watch.needed:
                 subscriber.loop.wait_for(place)
-        source.tasks = [_task(informer.run()), _task(_settle(source))]
+        source.tasks = [
+            asyncio.create_task(informer.run()),
+            asyncio.create_task(_settle(source)),
+        ]
         self._running[place] = source
 
     async def _predecessor(self, place: _Place) -> _Source | None:
+        """Stop and return the informer for another version of the kind, if there is one."""
         for other in [*self._running, *self._retiring]:
-            if other.unversioned == place.unversioned:
-                return await self._taken(other)
+            if other.unversioned != place.unversioned:
+                continue
+            if other in self._retiring:
+                source, task = self._retiring.pop(other)
+                task.cancel()
+            else:
+                source = self._running.pop(other)
+            await source.stop()
+            _unsubscribe(source)
+            return source
         return None
-
-    async def _taken(self, place: _Place) -> _Source:
-        if place in self._retiring:
-            source, task = self._retiring.pop(place)
-            task.cancel()
-        else:
-            source = self._running.pop(place)
-        await source.stop()
-        _unsubscribe(source)
-        return source
-
-    def _retire(self, source: _Source) -> None:
-        """Stop an informer after a delay, so that the last events of its watch are processed."""
-        self._retiring[source.place] = source, _task(self._end(source))
 
     async def _end(self, source: _Source) -> None:
         await sleep(self._clock, self._linger)
@@ -239,13 +230,9 @@ class SharedInformers:
         self._retiring.clear()
 
 
-def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    return asyncio.create_task(work)
-
-
 async def _tell(kind: ResourceKind, subscribers: list[_Subscriber], change: Change[Any]) -> None:
     for subscriber in subscribers:
-        await subscriber.tell(kind, change)
+        await subscriber.bring(subscriber.watch.observe(kind, change))
 
 
 async def _settle(source: _Source) -> None:

@@ -210,17 +210,17 @@ def plan(
     item = graph.nodes.get(uid)
     if item is None:
         return _NOTHING
-    kept = tuple(owner for owner in item.owners if not _orphans(graph, owner, seen or {}))
-    if kept != item.owners:
-        return CollectionPlan((SetOwners(item, kept),))
+    seen = seen or {}
+    kept: list[Owner] = []
+    for owner in item.owners:
+        found = graph.nodes.get(owner.uid) or seen.get(owner.uid)
+        if found is None or not is_orphaning(found):
+            kept.append(owner)
+    if len(kept) != len(item.owners):
+        return CollectionPlan((SetOwners(item, tuple(kept)),))
     if item.deleting:
         return _while_deleting(graph, item, complete=complete)
-    return _by_owners(graph, item, seen or {}) if item.owners else _NOTHING
-
-
-def _orphans(graph: Graph, owner: Owner, seen: Mapping[str, ObjectIdentity]) -> bool:
-    found = graph.nodes.get(owner.uid) or seen.get(owner.uid)
-    return found is not None and is_orphaning(found)
+    return _by_owners(graph, item, seen) if item.owners else _NOTHING
 
 
 def _while_deleting(graph: Graph, item: ObjectIdentity, *, complete: bool) -> CollectionPlan:
@@ -253,29 +253,19 @@ def _by_owners(
     if "unserved" in found:
         return CollectionPlan(unserved=True)
     if "unseen" in found:
-        return CollectionPlan(look=tuple(_unseen(graph, states)))
-    return CollectionPlan((*reports, *_decided(graph, item, states)))
-
-
-def _unseen(graph: Graph, states: Mapping[Owner, _State]) -> list[tuple[Owner, ResourceKind]]:
-    return [
-        (owner, graph.served[owner.api_version, owner.kind])
-        for owner, state in states.items()
-        if state == "unseen"
-    ]
-
-
-def _decided(
-    graph: Graph, item: ObjectIdentity, states: Mapping[Owner, _State]
-) -> tuple[Effect, ...]:
+        unseen = [owner for owner, state in states.items() if state == "unseen"]
+        look = [(owner, graph.served[owner.api_version, owner.kind]) for owner in unseen]
+        return CollectionPlan(look=tuple(look))
     live = tuple(owner for owner in item.owners if states[owner] == "live")
+    effects: tuple[Effect, ...]
     if live:
-        return () if live == item.owners else (SetOwners(item, live),)
-    if "waiting" in states.values() and graph.has_dependents(item.uid):
-        if _closes_a_circle(graph, item):
-            return _unblock(item).effects
-        return (Delete(item, "Foreground"),)
-    return (Delete(item, _propagation(item)),)
+        effects = () if live == item.owners else (SetOwners(item, live),)
+    elif "waiting" in found and graph.has_dependents(item.uid):
+        circle = _closes_a_circle(graph, item)
+        effects = _unblock(item).effects if circle else (Delete(item, "Foreground"),)
+    else:
+        effects = (Delete(item, _propagation(item)),)
+    return CollectionPlan((*reports, *effects))
 
 
 def _propagation(item: ObjectIdentity) -> Propagation:
@@ -296,8 +286,11 @@ def _state(
     if kind.namespaced and not item.namespace:
         return "misplaced"
     found = graph.nodes.get(owner.uid)
-    if found is None or not _is_at(found, coordinates(item, owner, kind)):
-        found = seen.get(owner.uid)
+    if found is not None:
+        place = found.kind.group, found.kind.kind, found.namespace, found.name, found.uid
+        if place != coordinates(item, owner, kind):
+            found = None
+    found = found or seen.get(owner.uid)
     if found is None:
         return "unseen"
     return "waiting" if is_waiting(found) else "live"
@@ -307,11 +300,6 @@ def coordinates(item: ObjectIdentity, owner: Owner, kind: ResourceKind) -> Coord
     """Return the kind, namespace, name and uid that the owner of an object must have."""
     namespace = item.namespace if kind.namespaced else ""
     return Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid)
-
-
-def _is_at(node: ObjectIdentity, place: Coordinates) -> bool:
-    found = node.kind.group, node.kind.kind, node.namespace, node.name, node.uid
-    return found == place
 
 
 def _elsewhere(graph: Graph, item: ObjectIdentity, owner: Owner) -> bool:
@@ -350,8 +338,10 @@ def _closes_a_circle(graph: Graph, item: ObjectIdentity) -> bool:
 def touched(graph: Graph, before: ObjectIdentity | None, after: ObjectIdentity | None) -> list[str]:
     """Return the uids of the objects to check after a change, which is in the graph already."""
     found: dict[str, None] = {}
-    if before is not None and after is not None and _alike(before, after):
-        return []  # most changes do not matter here
+    if before is not None and after is not None:
+        same = structs.replace(before, resource_version=after.resource_version) == after
+        if same:
+            return []  # most changes do not matter here
     if after is not None and (after.owners or after.deleting):
         found[after.uid] = None
     for node in (before, after):
@@ -362,10 +352,6 @@ def touched(graph: Graph, before: ObjectIdentity | None, after: ObjectIdentity |
     if after is not None and _starts(before, after):
         found.update(dict.fromkeys(graph.dependents(after.uid)))
     return list(found)
-
-
-def _alike(before: ObjectIdentity, after: ObjectIdentity) -> bool:
-    return structs.replace(before, resource_version=after.resource_version) == after
 
 
 def _starts(before: ObjectIdentity | None, after: ObjectIdentity) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from polyver.core import InvalidVersion, PolyverError, SemVer
-from polyver.functions.actions._run import ActionRun, PhaseRun, RunState
+from polyver.functions.actions._run import ActionRun, RunState
 from polyver.functions.registering import Function
 from polyver.kube.objects.masking import MASK, Masks, is_masked
 from polyver.languages.gotemplate import TemplateError, render_value
@@ -51,13 +51,19 @@ class Objects:
 def params_of(action: ActionRun, objects: Objects) -> dict[str, Any]:
     """Return the data for the templates of an action in its current state."""
     spec: Mapping[str, Any] = action.snapshot.get("spec") or {}
+    phases: dict[str, Any] = {}
+    for phase in action.phases:
+        held = objects.of_phases.get(phase.name) or {}
+        seen = {"Secrets": _of_kind(held, "Secret"), "ConfigMaps": _of_kind(held, "ConfigMap")}
+        output = {"Output": phase.output or {}} if phase.state is RunState.COMPLETE else {}
+        phases[phase.name] = seen | output
     found: dict[str, Any] = {
         "Time": action.snapshot.get("time", ""),
         "Options": spec.get("options") or {},
         "ArtifactsIn": _artifacts(spec.get("artifacts") or {}),
         "ConfigMaps": {name: _data_object(each) for name, each in objects.config_maps.items()},
         "Secrets": {name: _data_object(each) for name, each in objects.secrets.items()},
-        "Phases": _phases(action, objects),
+        "Phases": phases,
         "PodOverride": spec.get("podOverride") or {},
         "PodLabels": spec.get("podLabels") or {},
         "PodAnnotations": spec.get("podAnnotations") or {},
@@ -68,16 +74,6 @@ def params_of(action: ActionRun, objects: Objects) -> dict[str, Any]:
     if deferred is not None and deferred.state is RunState.COMPLETE:
         found["DeferPhase"] = {"Output": deferred.output or {}}
     return found | {"ArtifactsOut": _known_artifacts(action, found)}
-
-
-def _phases(action: ActionRun, objects: Objects) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for phase in action.phases:
-        held = objects.of_phases.get(phase.name) or {}
-        seen = {"Secrets": _of_kind(held, "Secret"), "ConfigMaps": _of_kind(held, "ConfigMap")}
-        output = {"Output": phase.output or {}} if phase.state is RunState.COMPLETE else {}
-        found[phase.name] = seen | output
-    return found
 
 
 def _of_kind(held: Mapping[str, Mapping[str, Any]], kind: str) -> dict[str, Any]:
@@ -245,12 +241,9 @@ def with_outputs(action: ActionRun, kept: Mapping[int, Mapping[str, Any]]) -> Ac
     """Return an action with its sensitive outputs, `kept` by phase index, for its templates."""
     for place, hidden in kept.items():
         call = action.calls[place]
-        action = action.with_call(place, _whole(call, hidden))
+        whole = replace(call, output={**(call.output or {}), **hidden})
+        action = action.with_call(place, whole)
     return action
-
-
-def _whole(call: PhaseRun, hidden: Mapping[str, Any]) -> PhaseRun:
-    return replace(call, output={**(call.output or {}), **hidden})
 
 
 def masked_artifacts(spec: Mapping[str, Any]) -> list[str]:

@@ -192,7 +192,7 @@ def read_run(action_set: Mapping[str, Any]) -> ActionSetRun | None:
 
 
 def _read_action(status: Mapping[str, Any]) -> ActionRun:
-    deferred = status.get("deferPhase")
+    deferred, waits = status.get("deferPhase"), status.get("waiting")
     return ActionRun(
         status["name"],
         status.get("blueprint") or "",
@@ -202,13 +202,9 @@ def _read_action(status: Mapping[str, Any]) -> ActionRun:
         (status.get("error") or {}).get("message") or "",
         status.get("artifacts"),
         status.get("snapshot") or {},
-        _read_waiting(status.get("waiting")),
+        QueuePosition(waits.get("place") or 0, waits.get("message") or "") if waits else None,
         status.get("artifactsSecret") or "",
     )
-
-
-def _read_waiting(status: Mapping[str, Any] | None) -> QueuePosition | None:
-    return QueuePosition(status.get("place") or 0, status.get("message") or "") if status else None
 
 
 def _read_phase(status: Mapping[str, Any]) -> PhaseRun:
@@ -227,16 +223,17 @@ def status_of(run: ActionSetRun, *, now: str) -> dict[str, Any]:
     """Return the status that records a run."""
     found: dict[str, Any] = {"state": run.state.value}
     found["actions"] = [_action_status(action) for action in run.actions]
-    found["progress"] = _progress(run, now)
+    found["progress"] = {"percentCompleted": str(_percent(run)), "lastTransitionTime": now}
+    running = [
+        action.label(place)
+        for action in run.actions
+        for place, call in enumerate(action.calls)
+        if call.state is RunState.RUNNING
+    ]
+    if running:
+        found["progress"]["runningPhase"] = ", ".join(running)
     found |= {"warnings": [*run.warnings]} if run.warnings else {}
     return found | ({"error": {"message": run.error}} if run.error else {})
-
-
-def _progress(run: ActionSetRun, now: str) -> dict[str, Any]:
-    calls = [(action, place) for action in run.actions for place in range(len(action.calls))]
-    running = [a.label(p) for a, p in calls if a.calls[p].state is RunState.RUNNING]
-    found = {"percentCompleted": str(_percent(run)), "lastTransitionTime": now}
-    return found | ({"runningPhase": ", ".join(running)} if running else {})
 
 
 def _percent(run: ActionSetRun) -> int:
@@ -335,7 +332,8 @@ def _next(action: ActionRun, cancelled: str) -> StartCall | ConcludeAction:
     pending, deferred = _place(action, RunState.PENDING), action.deferred
     if pending is None or (deferred is not None and deferred.state is not RunState.PENDING):
         return ConcludeAction()  # nothing follows it, even if the cancellation was withdrawn
-    if not cancelled and not _has_failed(action):
+    has_failed = any(call.state is RunState.FAILED for call in action.calls)
+    if not cancelled and not has_failed:
         return StartCall(pending)
     return StartCall(action.last) if deferred is not None else ConcludeAction()
 
@@ -343,10 +341,6 @@ def _next(action: ActionRun, cancelled: str) -> StartCall | ConcludeAction:
 def _place(action: ActionRun, state: RunState) -> int | None:
     found = (place for place, call in enumerate(action.calls) if call.state is state)
     return next(found, None)
-
-
-def _has_failed(action: ActionRun) -> bool:
-    return any(call.state is RunState.FAILED for call in action.calls)
 
 
 def called(action: ActionRun, place: int) -> ActionRun:
@@ -403,7 +397,8 @@ def concluded(
         for place, call in enumerate(action.calls)
         if call.state is RunState.FAILED
     ]
-    if _is_left_out(action) and not reasons:
+    is_left_out = any(phase.state is RunState.PENDING for phase in action.phases)
+    if is_left_out and not reasons:
         reasons = [cancelled or "it was cancelled"]
     reasons += [error] if error else []
     if not reasons:
@@ -413,7 +408,3 @@ def concluded(
         f"{about}, {each}" if each.startswith("phase ") else f"{about}: {each}" for each in reasons
     )
     return replace(action, state=RunState.FAILED, error=told)
-
-
-def _is_left_out(action: ActionRun) -> bool:
-    return any(phase.state is RunState.PENDING for phase in action.phases)

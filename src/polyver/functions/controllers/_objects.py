@@ -239,7 +239,13 @@ async def begun(
         run = await asyncio.to_thread(start, wanted, found.get, functions, time=time)
         if run.refusal:
             return run
-        run = await _with_workloads(client, run, namespace)
+        # Add a snapshot of the actions' objects, which is used until the end of the run.
+        for number, action in enumerate(run.actions):
+            if reference := action.snapshot["spec"].get("object"):
+                at = f"spec.actions[{number}].object"
+                _, params = await read_workload(client, reference, namespace, at=at)
+                snapshot = {**action.snapshot, "workload": params}
+                run = run.with_action(number, replace(action, snapshot=snapshot))
         return await asyncio.to_thread(checked, run, functions)
     except PolyverError as error:
         if not is_final(error):
@@ -255,18 +261,6 @@ async def _blueprint(client: Client, name: str, namespace: str) -> Blueprint | N
     if blueprint is None:
         raise NotThere(f"blueprint {name} cannot be read: {problems[-1].fact}")
     return blueprint
-
-
-async def _with_workloads(client: Client, run: ActionSetRun, namespace: str) -> ActionSetRun:
-    """Add a snapshot of the actions' objects, which is used until the end of the run."""
-    for number, action in enumerate(run.actions):
-        reference = action.snapshot["spec"].get("object")
-        if reference:
-            at = f"spec.actions[{number}].object"
-            _, params = await read_workload(client, reference, namespace, at=at)
-            snapshot = {**action.snapshot, "workload": params}
-            run = run.with_action(number, replace(action, snapshot=snapshot))
-    return run
 
 
 class NotKept(PolyverError):

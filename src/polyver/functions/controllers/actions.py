@@ -124,7 +124,12 @@ class ActionSetController(Controller[Key]):
         }
         found = await find(self._client, _ACTION_SETS, key.name, key.namespace)
         uid = _uid(found) if found is not None else ""
-        self._abandon([each for each, known in self._known.items() if known.key == key], but=uid)
+        # Stop the calls of ActionSets that no longer exist, although they had a finalizer.
+        for other in [each for each, known in self._known.items() if known.key == key]:
+            if other != uid:
+                for running in self._known.pop(other).alive.values():
+                    running.stop("the ActionSet was deleted")
+                self._leave(other)
         if found is None:
             return None
         run = read_run(found)
@@ -143,14 +148,6 @@ class ActionSetController(Controller[Key]):
             if not await self._advance(written, known, alive.get(uid, {})):
                 return Requeue(max(_LOOK_AGAIN, _LOOK_AGAIN_EACH * self._slots.waiting))
         return None
-
-    def _abandon(self, uids: Sequence[str], *, but: str) -> None:
-        """Stop the calls of ActionSets that no longer exist, although they had a finalizer."""
-        for uid in uids:
-            if uid != but:
-                for alive in self._known.pop(uid).alive.values():
-                    alive.stop("the ActionSet was deleted")
-                self._leave(uid)
 
     # Start.
 
