@@ -158,6 +158,9 @@ def read_event(line: bytes, ask: ClientRequest) -> WatchEvent:
     return WatchEvent(cast("EventType", kind), content)
 
 
+# Discovery: one aggregated document
+
+
 class _Named(Struct):
     name: str = ""
 
@@ -256,7 +259,7 @@ def _stale(groups: Iterable[_Group]) -> Iterator[tuple[str, str]]:
                 yield gv, f"stale GroupVersion discovery: {gv}"
 
 
-# One document for each group version
+# Discovery: one document for each group version
 
 
 class _OfGroup(Struct, rename="camel"):

@@ -248,6 +248,9 @@ def _unsubscribe(source: _Source) -> None:
         subscriber.loop.settle(source.place)
 
 
+# The manager of all controllers.
+
+
 class ControllerManager:
     """Runs controllers while it is open: `async with ControllerManager(client, [...]): ...`."""
 

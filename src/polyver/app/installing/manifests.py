@@ -100,6 +100,9 @@ def _bound(kind: str, name: str, role: str, to: str, installation: Installation)
     return manifest(kind, name, inside, roleRef=reference, subjects=[subject])
 
 
+# The Service, the disruption budget and the Deployment.
+
+
 def workload(installation: Installation) -> Iterator[Object]:
     """Yield the Service, a PodDisruptionBudget for several replicas, and the Deployment."""
     namespace = installation.namespace

@@ -144,6 +144,9 @@ def is_orphaning(node: ObjectIdentity) -> bool:
     return node.deleting and ORPHAN in node.finalizers
 
 
+# The decision about one object and its owners.
+
+
 @dataclass(frozen=True, slots=True)
 class Delete:
     """Delete an object that has no owner left."""

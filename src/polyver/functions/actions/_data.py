@@ -200,6 +200,9 @@ def _claims(spec: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+# The function versions that made an artifact.
+
+
 def with_makers(action: ActionRun, artifacts: Mapping[str, Any]) -> dict[str, Any]:
     """Return artifacts, each with the functions and versions that its action called."""
     called = {
@@ -221,6 +224,9 @@ def made_with(artifact: Mapping[str, Any]) -> dict[str, set[SemVer]]:
             continue  # written by hand, and not a version
         found.setdefault(str(each.get("name") or ""), set()).add(version)
     return found
+
+
+# Sensitive outputs.
 
 
 def split_output(

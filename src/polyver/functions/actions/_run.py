@@ -269,6 +269,9 @@ def _phase_status(phase: PhaseRun) -> dict[str, Any]:
     return found | ({"output": fresh(phase.output)} if phase.output is not None else {})
 
 
+# The state machine.
+
+
 @dataclass(frozen=True, slots=True)
 class StartCall:
     """Store that a phase is running, then call its function."""

@@ -219,6 +219,9 @@ async def _of_phases(
     return found
 
 
+# The start of an ActionSet.
+
+
 def is_final(error: PolyverError) -> bool:
     """Report whether a retry would fail again: the request is invalid, not merely delayed."""
     return not isinstance(error, ApiError) or (
@@ -261,6 +264,9 @@ async def _blueprint(client: Client, name: str, namespace: str) -> Blueprint | N
     if blueprint is None:
         raise NotThere(f"blueprint {name} cannot be read: {problems[-1].fact}")
     return blueprint
+
+
+# Secrets with sensitive outputs and artifacts.
 
 
 class NotKept(PolyverError):

@@ -146,6 +146,9 @@ def found_words(value: object) -> str:
             return "a mapping"
 
 
+# Scalar types.
+
+
 @dataclass(frozen=True, slots=True)
 class _Scalar:
     """A scalar type."""

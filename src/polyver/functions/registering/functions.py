@@ -269,6 +269,9 @@ def _names(code: Mapping[SemVer, Function]) -> str:
     return listed([f"v{version}" for version in code])
 
 
+# Functions as plain data.
+
+
 def functions_data(functions: Functions) -> dict[str, Any]:
     """Return every function with its versions, arguments, stages and dates."""
     return {"functions": [function_data(known) for known in functions]}

@@ -226,6 +226,9 @@ class BlockingClient:
         return listing.items
 
 
+# The context.
+
+
 class Cancelled(PolyverError):
     """The action was cancelled, or the function exceeded its deadline."""
 
