@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from polyver.app.installing import Installation
-from polyver.app.installing.roles import rights, rights_inside
+from polyver.app.installing.manifests import rights, rights_inside
 from polyver.capability.contributions import Right
 
 __all__ = ["APISERVICES", "Asked", "Grant", "grants", "read_path"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from polyver import apis, functions, testing
 from polyver.app.choices import CAPABILITIES, Choices
 from polyver.app.installing import Installation, manifests
-from polyver.app.installing.roles import rights, rights_inside
+from polyver.app.installing.manifests import rights, rights_inside
 from polyver.compositions.runtimes.metrics import collector
 from polyver.controllers.metrics import collector_of
 from polyver.definitions.kinds import DEFINITIONS

@@ -29,7 +29,7 @@ from polyver.client import CRDS, Client, find
 from polyver.client.cluster import ClusterAccess, ClusterClient
 from polyver.controllers import Controller, ControllerManager, Leadership, Lease, Terms
 from polyver.controllers.metrics import collector_of
-from polyver.functions.controllers.calls import WorkerAccess
+from polyver.functions.controllers.workers import WorkerAccess
 from polyver.kube.http.addresses import url
 from polyver.kube.http.background import in_background
 from polyver.kube.http.listener import bind, serving

@@ -12,7 +12,7 @@ from polyver.functions.settings import CallSettings
 if TYPE_CHECKING:
     from polyver.capability.contributions import Contribution
     from polyver.definitions.publishing import GatePolicy
-    from polyver.functions.controllers.calls import Lend
+    from polyver.functions.controllers.workers import Lend
     from polyver.functions.registering import Functions
 
 __all__ = ["CAPABILITIES", "RENAMED", "Choices"]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from polyver.apis.declaring import Kind
     from polyver.client import Client
     from polyver.controllers import Controller, ControllerManager
-    from polyver.functions.controllers.calls import WorkerAccess
+    from polyver.functions.controllers.workers import WorkerAccess
     from polyver.kube.http.http import HttpResponse
     from polyver.kube.objects.webhooks import Webhook
     from polyver.kube.server.api import ApiServer
@@ -190,7 +190,7 @@ async def _pipeline(
 def _lent(identities: Identities, at: str, credentials: Credentials) -> Iterator[WorkerAccess]:
     """Yield credentials for the worker process of one call."""
     from polyver.client.cluster import ClusterAccess, KubeconfigCluster, KubeconfigUser
-    from polyver.functions.controllers.calls import WorkerAccess
+    from polyver.functions.controllers.workers import WorkerAccess
     from polyver.kube.server.identity import FUNCTIONS
 
     with identities.lend(FUNCTIONS) as token:

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
 from polyver.client.client import Client
-from polyver.client.types import GroupVersionResource, WatchEvent
+from polyver.client.types import GroupVersionResource
 from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
@@ -87,21 +87,15 @@ class Informer(Generic[T]):
         """List and watch until cancelled; no failure of the server ends it."""
         while True:
             try:
-                await self._follow()
+                if not self._version:
+                    await self._list()
+                await self._watch()
             except Exception as error:
-                await self._failed(error)
-
-    async def _follow(self) -> None:
-        if not self._version:
-            await self._list()
-        await self._watch()
-
-    async def _failed(self, error: Exception) -> None:
-        self.problem = error
-        self._failures += 1
-        if isinstance(error, ApiError) and error.code in (_GONE, 404):
-            self._version = ""
-        await sleep(self._clock, self._backoff.delay(self._failures, spread=chance()))
+                self.problem = error
+                self._failures += 1
+                if isinstance(error, ApiError) and error.code in (_GONE, 404):
+                    self._version = ""
+                await sleep(self._clock, self._backoff.delay(self._failures, spread=chance()))
 
     async def _list(self) -> None:
         found: dict[Key, T] = {}
@@ -154,7 +148,10 @@ class Informer(Generic[T]):
             async with aclosing(events):
                 async for event in events:
                     self._failures, self.problem = 0, None
-                    await self._take(event)
+                    if event.type != "BOOKMARK":
+                        gone, key = event.type == "DELETED", key_of(event.object)
+                        await self._tell(key, None if gone else self._keep(event.object))
+                    self._version = event.object["metadata"]["resourceVersion"]
         finally:
             lasted = self._clock.time() - began
             if lasted > self._backoff.most:
@@ -162,12 +159,6 @@ class Informer(Generic[T]):
         if lasted < self._backoff.first:
             # A server that ends every watch at once must not make this a busy loop.
             await sleep(self._clock, self._backoff.first)
-
-    async def _take(self, event: WatchEvent) -> None:
-        if event.type != "BOOKMARK":
-            gone = event.type == "DELETED"
-            await self._tell(key_of(event.object), None if gone else self._keep(event.object))
-        self._version = event.object["metadata"]["resourceVersion"]
 
     async def _tell(self, key: Key, after: T | None) -> None:
         # Reported first, stored afterwards: if it is interrupted here, it is reported again.

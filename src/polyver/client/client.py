@@ -16,18 +16,21 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from polyver.client._answers import (
+from polyver.client._responses import (
     JSON,
     BadAnswer,
     ClientRequest,
     ClientResponse,
+    group_versions,
+    is_aggregated,
     lines,
+    read_aggregated,
     read_event,
     read_listing,
     read_object,
+    read_resources,
     refusal,
 )
-from polyver.client._discovery import group_versions, is_aggregated, read_aggregated, read_resources
 from polyver.client.types import (
     Discovery,
     GroupVersionResource,

@@ -3,9 +3,8 @@
 The controllers of a capability are in its package, and are loaded with it.
 """
 
-from polyver.controllers._engine import ControllerManager
-from polyver.controllers._loop import Loop, LoopMetrics
-from polyver.controllers._queue import QueueClosed, WorkQueue
+from polyver.controllers._loop import Loop, LoopMetrics, QueueClosed, WorkQueue
+from polyver.controllers._manager import ControllerManager
 from polyver.controllers.controller import Controller, Requeue, Watch, every, exactly
 from polyver.controllers.identity import ObjectIdentity, Owner, identity_of
 from polyver.controllers.kubernetes.accounts import AccountController

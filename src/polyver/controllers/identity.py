@@ -52,18 +52,17 @@ def identity_of(kind: ResourceKind, content: Object) -> ObjectIdentity:
         name=metadata["name"],
         uid=metadata.get("uid", ""),
         resource_version=metadata.get("resourceVersion", ""),
-        owners=tuple(map(_owner, metadata.get("ownerReferences") or ())),
+        owners=tuple(
+            Owner(
+                api_version=intern(each.get("apiVersion", "")),
+                kind=intern(each.get("kind", "")),
+                name=intern(each.get("name", "")),
+                uid=intern(each.get("uid", "")),
+                controller=each.get("controller"),
+                block_owner_deletion=each.get("blockOwnerDeletion"),
+            )
+            for each in metadata.get("ownerReferences") or ()
+        ),
         finalizers=tuple(map(intern, metadata.get("finalizers") or ())),
         deleting=metadata.get("deletionTimestamp") is not None,
-    )
-
-
-def _owner(reference: Object) -> Owner:
-    return Owner(
-        api_version=intern(reference.get("apiVersion", "")),
-        kind=intern(reference.get("kind", "")),
-        name=intern(reference.get("name", "")),
-        uid=intern(reference.get("uid", "")),
-        controller=reference.get("controller"),
-        block_owner_deletion=reference.get("blockOwnerDeletion"),
     )

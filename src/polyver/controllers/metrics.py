@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-    from polyver.controllers._engine import ControllerManager
+    from polyver.controllers._manager import ControllerManager
 
 __all__ = ["collector_of"]
 

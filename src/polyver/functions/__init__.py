@@ -17,8 +17,13 @@ if TYPE_CHECKING:
         Unrendered,
         register,
     )
-    from polyver.functions.runtime.clients import BlockingClient
-    from polyver.functions.runtime.context import AsyncContext, Cancelled, Context, FunctionLog
+    from polyver.functions.runtime.context import (
+        AsyncContext,
+        BlockingClient,
+        Cancelled,
+        Context,
+        FunctionLog,
+    )
 
 __all__ = [
     "Alias",
@@ -45,7 +50,8 @@ __getattr__ = imported_on_use(
             "Alias Description Duration Function InvalidArguments InvalidDuration "
             "InvalidFunction Registry Unrendered register"
         ),
-        "polyver.functions.runtime.clients": "BlockingClient",
-        "polyver.functions.runtime.context": "AsyncContext Cancelled Context FunctionLog",
+        "polyver.functions.runtime.context": (
+            "AsyncContext BlockingClient Cancelled Context FunctionLog"
+        ),
     },
 )

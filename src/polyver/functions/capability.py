@@ -10,7 +10,8 @@ from polyver.functions.settings import CallSettings
 if TYPE_CHECKING:
     from polyver.client import Client
     from polyver.functions.controllers.actions import CallLimits
-    from polyver.functions.controllers.calls import FunctionCaller, Lend
+    from polyver.functions.controllers.calls import FunctionCaller
+    from polyver.functions.controllers.workers import Lend
     from polyver.functions.registering import Functions
     from polyver.web.sources import PageSource
 
@@ -62,7 +63,8 @@ def _calls(
     limits: CallLimits,
     lend: Lend | None,
 ) -> FunctionCaller:
-    from polyver.functions.controllers.calls import ThreadCalls, WorkerCalls
+    from polyver.functions.controllers.calls import ThreadCalls
+    from polyver.functions.controllers.workers import WorkerCalls
     from polyver.functions.worker_process import COMMAND
 
     if settings.in_threads:

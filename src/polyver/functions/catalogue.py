@@ -126,7 +126,13 @@ class _Reader:
     def __init__(self, document: Document) -> None:
         self._document = document
         self._file = document.read(_File)
-        self._releases = self._read_releases()
+        texts = self._file.releases
+        found = [self._version(text, "releases", i) for i, text in enumerate(texts)]
+        try:
+            check_releases(found)
+        except Contradiction as error:
+            raise self._error(error.fact, "releases", *error.field) from None
+        self._releases = tuple(found)
         self._keys: dict[str, dict[SemVer, str]] = {}
         self._tombstones: dict[str, frozenset[SemVer]] = {}
 
@@ -135,15 +141,6 @@ class _Reader:
         return FunctionCatalogue(
             self._releases, functions, self._document, self._keys, self._tombstones
         )
-
-    def _read_releases(self) -> tuple[SemVer, ...]:
-        texts = self._file.releases
-        found = [self._version(text, "releases", i) for i, text in enumerate(texts)]
-        try:
-            check_releases(found)
-        except Contradiction as error:
-            raise self._error(error.fact, "releases", *error.field) from None
-        return tuple(found)
 
     def _lineage(self, name: str) -> Lineage:
         path = ("functions", name, "versions")

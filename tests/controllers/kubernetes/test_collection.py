@@ -14,16 +14,19 @@ from msgspec import structs
 from tests.client.fake import CONFIG_MAP, NODE, WIDGET, served
 
 from polyver.controllers.identity import ObjectIdentity, Owner
-from polyver.controllers.kubernetes._collection import (
+from polyver.controllers.kubernetes._graph import (
+    FOREGROUND,
+    ORPHAN,
+    Coordinates,
     Delete,
     Effect,
+    Graph,
     RemoveFinalizer,
     ReportInvalidOwner,
     SetOwners,
     plan,
     touched,
 )
-from polyver.controllers.kubernetes._graph import FOREGROUND, ORPHAN, Coordinates, Graph
 from polyver.kube.objects.kinds import ResourceKind
 
 

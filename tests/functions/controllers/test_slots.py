@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyver.functions.controllers._slots import Slots
+from polyver.functions.controllers._running import Slots
 
 OWNERS = st.tuples(st.sampled_from("abc"), st.integers(0, 20))
 STEPS = st.lists(st.tuples(st.sampled_from(["take", "give back", "leave"]), OWNERS), max_size=80)

@@ -17,9 +17,9 @@ from tests.deadlines import HANG
 
 from polyver.client.cluster import ClusterAccess, KubeconfigCluster, KubeconfigUser
 from polyver.functions import FunctionLog
-from polyver.functions.controllers import _workers
-from polyver.functions.controllers._calls import CallLog, FunctionCall, FunctionCallFailed
-from polyver.functions.controllers.calls import WorkerAccess, WorkerCalls
+from polyver.functions.controllers import workers
+from polyver.functions.controllers.calls import CallLog, FunctionCall, FunctionCallFailed
+from polyver.functions.controllers.workers import WorkerAccess, WorkerCalls
 from polyver.functions.loading import load_functions
 from polyver.functions.registering import Functions
 from polyver.functions.runtime.context import FunctionContext
@@ -124,7 +124,7 @@ def test_the_fork_server_is_started_again_when_it_died(calls: Calls) -> None:
 def test_the_fork_server_ends_when_nothing_is_called_and_loads_no_other_code(
     calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_workers, "_IDLE", 0.0)
+    monkeypatch.setattr(workers, "_IDLE", 0.0)
 
     async def scenario(made: WorkerCalls) -> None:
         first = await calls.call(made, "Parent")

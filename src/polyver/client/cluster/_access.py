@@ -1,4 +1,8 @@
-"""Find a cluster: by the kubeconfigs that kubectl reads, or by the pod's service account."""
+"""Find a cluster: by the kubeconfigs that kubectl reads, or by the pod's service account.
+
+The module also declares the errors between polyver and a cluster, each with the place to check, and
+the limits of a client, so that no server can block it or fill its memory.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +21,81 @@ from lightkube.config.kubeconfig import SERVICE_ACCOUNT
 from msgspec import Struct
 from msgspec.structs import replace
 
-from polyver.client.cluster._problems import NoAccess
-from polyver.core import listed
+from polyver.core import PolyverError, listed
 from polyver.kube.objects import load_manifests
 from polyver.kube.objects.codec import prepare
+from polyver.kube.objects.status import ApiError
 
 __all__ = [
+    "ClientLimits",
     "ClusterAccess",
     "KubeconfigCluster",
     "KubeconfigExec",
     "KubeconfigUser",
+    "NoAccess",
+    "Unauthorized",
+    "Unreachable",
+    "Untrusted",
     "find_access",
     "read_access",
 ]
 
 _LARGEST = 16 * 1024 * 1024
 T = TypeVar("T", bound="_Entry")
+
+
+class NoAccess(PolyverError):
+    """No cluster is configured, or its configuration cannot be used."""
+
+
+class Unreachable(PolyverError):
+    """A server that does not respond, or not completely."""
+
+
+class Untrusted(Unreachable):
+    """A server whose certificate is not trusted."""
+
+
+class Unauthorized(ApiError):
+    """A 401 response, with the place of the credentials."""
+
+    def __init__(self, refused: ApiError, *, place: str, hint: str) -> None:
+        super().__init__(
+            refused.code,
+            refused.reason,
+            refused.message,
+            details=refused.details,
+            headers=refused.headers,
+            metadata=refused.metadata,
+        )
+        self._fact = f"the server does not accept the credentials: {refused.message}"
+        self._at = place
+        self._hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    """Bounds on time, connections and sizes."""
+
+    connect: float = 10.0
+    """Seconds until a connection is established."""
+    request: float = 30.0
+    """Seconds for a complete request; for a watch, until it begins."""
+    silence: float = 300.0
+    """Seconds without data after which a watch is considered dead. Watches request a shorter
+    timeout from the server, so a live one ends before.
+    """
+    connections: int = 16
+    watches: int = 256
+    """The maximum number of watches; each has its own connection."""
+    answer: int = 512 * 1024 * 1024
+    """Bytes of one response, uncompressed."""
+    line: int = 16 * 1024 * 1024
+    """Bytes of one event."""
+    look: float = 10.0
+    """Seconds for which the content of a token or certificate file is cached."""
+    plugin: float = 60.0
+    """Seconds that a credential plugin may take; it may have to ask a person."""
 
 
 # lightkube's models lack fields that change the user or the server; these must not be ignored.

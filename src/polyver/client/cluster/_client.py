@@ -22,11 +22,16 @@ import httpx2
 from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
 from polyver.client._informer import Change, Informer
 from polyver.client.client import BadAnswer, Client, ClientRequest, ClientResponse, path_of
-from polyver.client.cluster._access import ClusterAccess
+from polyver.client.cluster._access import (
+    ClientLimits,
+    ClusterAccess,
+    NoAccess,
+    Unauthorized,
+    Unreachable,
+    Untrusted,
+)
 from polyver.client.cluster._commands import PROTOCOLS, Channels, executed
 from polyver.client.cluster._connections import Connections, LeasedConnections
-from polyver.client.cluster._limits import ClientLimits
-from polyver.client.cluster._problems import NoAccess, Unauthorized, Unreachable, Untrusted
 from polyver.client.cluster._websocket import BadFrame, accepted, new_key
 from polyver.client.types import CRDS, Discovery, Executed, GroupVersionResource
 from polyver.core.plain import Object

@@ -14,14 +14,12 @@ from lightkube.config import models
 from lightkube.config.client_adapter import verify_cluster
 
 from polyver.client._clock import Clock
-from polyver.client.cluster._access import ClusterAccess
+from polyver.client.cluster._access import ClientLimits, ClusterAccess, NoAccess
 from polyver.client.cluster._credentials import (
     CredentialProvider,
     PresentedCredentials,
     TlsMaterial,
 )
-from polyver.client.cluster._limits import ClientLimits
-from polyver.client.cluster._problems import NoAccess
 
 __all__ = ["Connections", "LeasedConnections"]
 

@@ -7,7 +7,7 @@ that it is done after milliseconds.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -24,18 +24,18 @@ from polyver.client import (
 )
 from polyver.controllers.controller import Controller, Requeue, Watch, every
 from polyver.controllers.identity import ObjectIdentity, Owner, identity_of
-from polyver.controllers.kubernetes._collection import (
-    CollectionPlan,
+from polyver.controllers.kubernetes._graph import (
     Delete,
     Effect,
+    Graph,
     RemoveFinalizer,
     ReportInvalidOwner,
     SetOwners,
     coordinates,
+    is_orphaning,
     plan,
     touched,
 )
-from polyver.controllers.kubernetes._graph import Graph, is_orphaning
 from polyver.core.plain import Object
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
@@ -105,14 +105,29 @@ class GarbageCollector(Controller[str]):
 
     async def reconcile(self, key: str) -> Requeue | None:
         found = plan(self._graph, key, complete=self._is_complete(key))
-        seen = await self._look(key, found)
+        item = self._graph.nodes.get(key)
+        seen: dict[str, ObjectIdentity] = {}
+        for owner, kind in found.look:
+            # Read owners that are not in the graph, or not yet, from the server.
+            assert item is not None
+            live = await self._live(item, owner, kind)
+            if live is None:
+                self._graph.lose(coordinates(item, owner, kind))
+            else:
+                seen[owner.uid] = live
         if found.look:
             found = plan(self._graph, key, seen=seen)
         if found.unserved:
             self._unserved.add(key)
         for effect in found.effects:
             await self._act(effect)
-        return Requeue(after=self._settling) if found.unsure else self._until_observed(seen)
+        if found.unsure:
+            return Requeue(after=self._settling)
+        # Look again while an owner is not watched, as its deletion causes no event then.
+        unobserved = [owner for uid, owner in seen.items() if uid not in self._graph.nodes]
+        if not unobserved:
+            return None
+        return _SOON if all(_is_watched(owner.kind) for owner in unobserved) else _LATER
 
     def _is_complete(self, key: str) -> bool:
         """Report whether all dependents of an object are known.
@@ -125,26 +140,6 @@ class GarbageCollector(Controller[str]):
             return self.synced
         since = self._orphaning.setdefault(key, self._clock.time())
         return self.synced and self._clock.time() - since >= self._settling
-
-    def _until_observed(self, seen: Mapping[str, ObjectIdentity]) -> Requeue | None:
-        """Return a requeue while an owner is not watched, as its deletion causes no event then."""
-        unobserved = [owner for uid, owner in seen.items() if uid not in self._graph.nodes]
-        if not unobserved:
-            return None
-        return _SOON if all(_is_watched(owner.kind) for owner in unobserved) else _LATER
-
-    async def _look(self, key: str, found: CollectionPlan) -> dict[str, ObjectIdentity]:
-        """Read owners that are not in the graph, or not yet, from the server."""
-        item = self._graph.nodes.get(key)
-        seen: dict[str, ObjectIdentity] = {}
-        for owner, kind in found.look:
-            assert item is not None
-            live = await self._live(item, owner, kind)
-            if live is None:
-                self._graph.lose(coordinates(item, owner, kind))
-            else:
-                seen[owner.uid] = live
-        return seen
 
     async def _live(
         self, item: ObjectIdentity, owner: Owner, kind: ResourceKind

@@ -12,6 +12,7 @@ from polyver.client import (
     Discovery,
     GroupVersionResource,
     SystemClock,
+    find,
     preferred,
     timestamp,
 )
@@ -77,7 +78,7 @@ class NamespaceController(Controller[str]):
         return (change.key.namespace,) if change.key.namespace in self._terminating else ()
 
     async def reconcile(self, key: str) -> Requeue | None:
-        namespace = await self._get(key)
+        namespace = await find(self._client, NAMESPACES, key)
         if namespace is None or not _is_held(namespace):
             return None
         remains = await self._clear(key)
@@ -86,14 +87,6 @@ class NamespaceController(Controller[str]):
             return _AGAIN
         await self._finalize(namespace)
         return None
-
-    async def _get(self, name: str) -> Object | None:
-        try:
-            return await self._client.get(NAMESPACES, name)
-        except ApiError as error:
-            if error.code == 404:
-                return None
-            raise
 
     async def _clear(self, namespace: str) -> Remains:
         """Delete all objects in a namespace; pods first, as they may need others until they end."""

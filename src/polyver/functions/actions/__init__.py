@@ -1,11 +1,26 @@
 """Decisions about running actions: their state, the next step, and template data."""
 
-from polyver.functions.actions._machine import (
+from polyver.functions.actions._data import (
+    Objects,
+    masked_artifacts,
+    params_of,
+    render_arguments,
+    render_artifacts,
+    split_output,
+    with_outputs,
+    workload_params,
+)
+from polyver.functions.actions._run import (
     ActionEnded,
+    ActionRun,
+    ActionSetRun,
     AwaitCall,
     ConcludeAction,
     Effect,
+    PhaseRun,
+    QueuePosition,
     RecoverCall,
+    RunState,
     StartCall,
     StopCall,
     called,
@@ -13,26 +28,11 @@ from polyver.functions.actions._machine import (
     decide,
     failed,
     interrupted,
+    read_run,
     returned,
+    status_of,
     waits,
 )
-from polyver.functions.actions._params import (
-    Objects,
-    params_of,
-    render_arguments,
-    render_artifacts,
-    workload_params,
-)
-from polyver.functions.actions._run import (
-    ActionRun,
-    ActionSetRun,
-    PhaseRun,
-    QueuePosition,
-    RunState,
-    read_run,
-    status_of,
-)
-from polyver.functions.actions._sensitive import masked_artifacts, split_output, with_outputs
 from polyver.functions.actions._start import RequestedAction, checked, refused, start, wanted_of
 
 __all__ = [

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from polyver.core import PolyverError, listed
-from polyver.functions.actions._artifacts import made_with
+from polyver.functions.actions._data import made_with, masked_artifacts
 from polyver.functions.actions._run import ActionRun, ActionSetRun, PhaseRun
-from polyver.functions.actions._sensitive import masked_artifacts
 from polyver.functions.blueprints import (
     ActionRefused,
     Blueprint,
@@ -75,7 +74,10 @@ def start(
             problems.append(str(error))
         else:
             actions.append(_action(each, blueprint, resolved, time))
-            warnings += [*resolved.warnings, *_unused(each), *_made_by_others(each, resolved)]
+            warnings += resolved.warnings
+            if each.spec.get("profile"):
+                warnings.append(f"{each.at}.profile is ignored: Profiles are not supported")
+            warnings += _made_by_others(each, resolved)
     warnings = [*dict.fromkeys(warnings)]
     if problems:
         return ActionSetRun((), tuple(warnings), "; ".join(problems))
@@ -151,13 +153,21 @@ def _resolved(
         raise
     except PolyverError as error:
         raise PolyverError(error.fact, at=f"{wanted.at}.name", hint=error.hint) from None
+    written = _written(blueprint, wanted.name)
     for given, needed in (
         ("artifacts", "inputArtifactNames"),
         ("configMaps", "configMapNames"),
         ("secrets", "secretNames"),
     ):
-        _check_given(wanted, _written(blueprint, wanted.name), given, needed)
-    _check_unmasked(wanted)
+        there = wanted.spec.get(given) or {}
+        missing = [name for name in written.get(needed) or () if name not in there]
+        if missing:
+            fact = f"action {wanted.name} of blueprint {wanted.blueprint} needs {listed(missing)}"
+            raise PolyverError(fact, at=f"{wanted.at}.{given}", hint=f"{needed} names them")
+    if names := masked_artifacts(wanted.spec):
+        fact = f"the artifacts {listed(names)} contain masked values"
+        hint = "read them from the Secret in status.actions[].artifactsSecret"
+        raise PolyverError(fact, at=f"{wanted.at}.artifacts", hint=hint)
     return found
 
 
@@ -165,30 +175,6 @@ def _written(blueprint: Blueprint, action: str) -> Mapping[str, Any]:
     value: Any = blueprint.document.value
     found: Mapping[str, Any] = value["actions"][action] or {}
     return found
-
-
-def _check_given(
-    wanted: RequestedAction, action: Mapping[str, Any], given: str, needed: str
-) -> None:
-    there = wanted.spec.get(given) or {}
-    missing = [name for name in action.get(needed) or () if name not in there]
-    if missing:
-        fact = f"action {wanted.name} of blueprint {wanted.blueprint} needs {listed(missing)}"
-        raise PolyverError(fact, at=f"{wanted.at}.{given}", hint=f"{needed} names them")
-
-
-def _check_unmasked(wanted: RequestedAction) -> None:
-    names = masked_artifacts(wanted.spec)
-    if names:
-        fact = f"the artifacts {listed(names)} contain masked values"
-        hint = "read them from the Secret in status.actions[].artifactsSecret"
-        raise PolyverError(fact, at=f"{wanted.at}.artifacts", hint=hint)
-
-
-def _unused(wanted: RequestedAction) -> list[str]:
-    if not wanted.spec.get("profile"):
-        return []
-    return [f"{wanted.at}.profile is ignored: Profiles are not supported"]
 
 
 def _made_by_others(wanted: RequestedAction, resolved: ResolvedAction) -> Iterator[str]:

@@ -171,7 +171,10 @@ def blueprint_of(obj: Mapping[str, Any]) -> tuple[Blueprint | None, list[Bluepri
 
 def read_blueprint(document: Document) -> tuple[Blueprint | None, list[BlueprintFinding]]:
     """Parse a Blueprint; return None if its form is invalid, and the problems."""
-    findings, broken = list(_unknown(document, BLUEPRINTS)), list(_violations(document, BLUEPRINTS))
+    # The fields that a server would prune.
+    paths = [field_path(name) for name in _schema(BLUEPRINTS).prune(_copied(document))]
+    findings = [_finding(document, f'unknown field "{path[-1]}"', path) for path in paths]
+    broken = list(_violations(document, BLUEPRINTS))
     if broken:
         return None, [*findings, *broken]
     head = document.read(_Head)
@@ -227,13 +230,6 @@ def _schema(kind: Kind) -> Schema:
     [version] = kind.definition().versions
     assert version.schema is not None
     return compile_schema(version.schema)
-
-
-def _unknown(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
-    """Yield the fields that a server would prune."""
-    for name in _schema(kind).prune(_copied(document)):
-        path = field_path(name)
-        yield _finding(document, f'unknown field "{path[-1]}"', path)
 
 
 def _violations(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:

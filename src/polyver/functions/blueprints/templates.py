@@ -123,9 +123,11 @@ class _World:
     # Positions of templates.
 
     def spots(self) -> Iterator[_Spot]:
+        # Templates under `objects` are rendered first, and read only these.
+        early = DataShape({"Options": self._options(), **self._objects()})
         for number, phase in enumerate(self._phases):
             path: Path = ("phases", number)
-            yield _Spot(phase.get("objects"), (*path, "objects"), self._early(), number)
+            yield _Spot(phase.get("objects"), (*path, "objects"), early, number)
             yield from self._arguments(phase, path, number)
         if deferred := self._action.get("deferPhase"):
             yield from self._arguments(deferred, ("deferPhase",), len(self._phases))
@@ -148,10 +150,6 @@ class _World:
                 yield from _rendered_by_function(value, inside, shape, number, field.renders)
 
     # Data shapes.
-
-    def _early(self) -> DataShape:
-        """Return the data that templates under `objects` may read; they are rendered first."""
-        return DataShape({"Options": self._options(), **self._objects()})
 
     def _shape(self, place: int, *, is_end: bool = False) -> DataShape:
         given, action = self._given, self._action
@@ -239,7 +237,9 @@ class _World:
             case ("Phases", name):
                 return f"there is no phase {name}", _advice(name, self._names)
             case ("Phases", name, "Output") if name in self._names:
-                return self._later(name, spot)
+                is_own = spot.path[:2] == ("phases", self._names.index(name))
+                fact = "it is the output of this phase" if is_own else f"phase {name} runs later"
+                return fact, "read it in a later phase"
             case ("Phases", name, "Output", key):
                 function = self._functions[self._names.index(name)]
                 label = function.label if function else f"phase {name}"
@@ -256,12 +256,6 @@ class _World:
         if before:
             return f".{'.'.join(before)} has no {name}", _advice(name, access.known)
         return f"{name} is not available to templates", _advice(name, access.known)
-
-    def _later(self, name: str, spot: _Spot) -> tuple[str, str]:
-        number = self._names.index(name)
-        if spot.path[:2] == ("phases", number):
-            return "it is the output of this phase", "read it in a later phase"
-        return f"phase {name} runs later", "read it in a later phase"
 
     def _undeclared(self, root: str, name: str, known: Sequence[str]) -> tuple[str, str]:
         what, field, given = _DECLARED[root]

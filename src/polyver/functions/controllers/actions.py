@@ -28,17 +28,21 @@ from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions import actions as machine
 from polyver.functions.actions import ActionRun, ActionSetRun, read_run, status_of
-from polyver.functions.controllers._calls import (
+from polyver.functions.controllers._objects import (
+    NotKept,
+    NotThere,
+    OutputSecrets,
+    begun,
+    gather,
+    is_final,
+)
+from polyver.functions.controllers._running import RunningActionSet, RunningCall, Slots
+from polyver.functions.controllers.calls import (
     CallLog,
     FunctionCall,
     FunctionCaller,
     FunctionCallFailed,
 )
-from polyver.functions.controllers._output_secrets import NotKept, OutputSecrets
-from polyver.functions.controllers._running_actions import RunningActionSet, RunningCall
-from polyver.functions.controllers._slots import Slots
-from polyver.functions.controllers._start import begun, is_final
-from polyver.functions.controllers._template_data import NotThere, gather
 from polyver.functions.kinds import ACTION_SETS, GROUP
 from polyver.functions.registering import Function, Functions, implementation
 from polyver.functions.runtime.calls import CallLimits
@@ -120,7 +124,12 @@ class ActionSetController(Controller[Key]):
         }
         found = await find(self._client, _ACTION_SETS, key.name, key.namespace)
         uid = _uid(found) if found is not None else ""
-        self._abandon([each for each, known in self._known.items() if known.key == key], but=uid)
+        # Stop the calls of ActionSets that no longer exist, although they had a finalizer.
+        for other in [each for each, known in self._known.items() if known.key == key]:
+            if other != uid:
+                for running in self._known.pop(other).alive.values():
+                    running.stop("the ActionSet was deleted")
+                self._leave(other)
         if found is None:
             return None
         run = read_run(found)
@@ -139,14 +148,6 @@ class ActionSetController(Controller[Key]):
             if not await self._advance(written, known, alive.get(uid, {})):
                 return Requeue(max(_LOOK_AGAIN, _LOOK_AGAIN_EACH * self._slots.waiting))
         return None
-
-    def _abandon(self, uids: Sequence[str], *, but: str) -> None:
-        """Stop the calls of ActionSets that no longer exist, although they had a finalizer."""
-        for uid in uids:
-            if uid != but:
-                for alive in self._known.pop(uid).alive.values():
-                    alive.stop("the ActionSet was deleted")
-                self._leave(uid)
 
     # Start.
 

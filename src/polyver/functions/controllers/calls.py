@@ -1,6 +1,140 @@
-"""Implementations of calls: in worker processes, and in threads for tests."""
+"""The interface for calls of functions, and calls in threads, for tests.
 
-from polyver.functions.controllers._calls import FunctionCaller, ThreadCalls
-from polyver.functions.controllers._workers import Lend, WorkerAccess, WorkerCalls
+polyver makes calls in worker processes (see `workers`), which can be killed. A test that defines
+functions in its own process makes them in threads instead.
+"""
 
-__all__ = ["FunctionCaller", "Lend", "ThreadCalls", "WorkerAccess", "WorkerCalls"]
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from polyver.client import Client
+from polyver.functions.registering import Duration, Function
+from polyver.functions.runtime.calls import CallLimits, FunctionCallFailed, ThreadCall, output_of
+from polyver.functions.runtime.context import FunctionContext, FunctionLog
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.masking import Masks
+
+__all__ = [
+    "CallLog",
+    "FunctionCall",
+    "FunctionCallFailed",
+    "FunctionCaller",
+    "ThreadCalls",
+    "deadline_in",
+    "took_too_long",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """One call of a function."""
+
+    function: Function
+    arguments: Mapping[str, object]
+    context: FunctionContext[Any]
+    """Context without client and log; the FunctionCaller adds them."""
+    masks: Masks
+    """Values that must not be shown; a call adds those that its function reads from Secrets."""
+    log: CallLog
+
+
+class FunctionCaller(Protocol):
+    """Makes calls of functions."""
+
+    async def call(self, call: FunctionCall) -> dict[str, Any]:
+        """Return the output of a function; raise FunctionCallFailed if the call fails."""
+
+    async def close(self) -> None:
+        """Release the resources of calls."""
+
+
+class CallLog:
+    """The log of one call: its lines are masked, and limited in size."""
+
+    def __init__(self, log: Log, masks: Masks, *, most: int, about: Mapping[str, object]) -> None:
+        self._log = log
+        self._masks = masks
+        self._left = most
+        self._about = about
+        self._left_out = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._left <= 0
+
+    def info(self, event: str, **facts: object) -> None:
+        if self._takes(event, facts):
+            self._log.info(self._masks.mask(event), **self._shown(facts))
+
+    def warning(self, event: str, **facts: object) -> None:
+        if self._takes(event, facts):
+            self._log.warning(self._masks.mask(event), **self._shown(facts))
+
+    def close(self) -> None:
+        """Report the number of lines that were left out."""
+        if self._left_out:
+            fact = "a function writes more than the log can hold; further lines are dropped"
+            self._log.warning(fact, lines=self._left_out, **self._about)
+
+    def _takes(self, event: str, facts: Mapping[str, object]) -> bool:
+        if self._left <= 0:
+            self._left_out += 1
+            return False
+        self._left -= len(event) + sum(len(str(each)) for each in facts.values())
+        return True
+
+    def _shown(self, facts: Mapping[str, object]) -> dict[str, Any]:
+        return {**self._about, **{k: self._masks.mask_all(v) for k, v in facts.items()}}
+
+
+class ThreadCalls:
+    """Calls in threads of this process: a hung function cannot be ended, so this is for tests."""
+
+    def __init__(self, client: Client, limits: CallLimits | None = None) -> None:
+        self._client = client
+        self._limits = limits or CallLimits()
+
+    async def call(self, call: FunctionCall) -> dict[str, Any]:
+        seconds, grace = self._limits.seconds, self._limits.grace
+        about = replace(
+            call.context,
+            deadline=deadline_in(seconds),
+            log=FunctionLog(call.log),
+            mask=call.masks.mask,
+        )
+        loop = asyncio.get_running_loop()
+        running = ThreadCall(call.function, call.arguments, about, self._client, loop)
+        running.start()
+        try:
+            async with asyncio.timeout(seconds):
+                result = await asyncio.shield(running.done)
+        except TimeoutError:
+            await _stop(running, grace)
+            raise took_too_long(call.function, seconds) from None
+        except asyncio.CancelledError:
+            await _stop(running, grace)
+            raise
+        return output_of(result, call.function, largest=self._limits.output)
+
+    async def close(self) -> None:
+        """Do nothing: threads end with the process."""
+
+
+async def _stop(call: ThreadCall, grace: float) -> None:
+    call.stop()
+    await asyncio.wait({call.done}, timeout=grace)
+
+
+def deadline_in(seconds: float) -> datetime:
+    """Return the deadline of a call that starts now."""
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+def took_too_long(function: Function, seconds: float) -> FunctionCallFailed:
+    """Return the error of a call that did not end before its deadline."""
+    return FunctionCallFailed(f"{function.label} took longer than {Duration(seconds)}")

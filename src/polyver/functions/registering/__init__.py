@@ -1,10 +1,8 @@
 """Functions in Python: registration, validation of arguments, and lookup."""
 
-from polyver.functions.registering._discovery import function_data, functions_data
-from polyver.functions.registering._duration import Duration, InvalidDuration
 from polyver.functions.registering._hints import Alias, Description, InvalidFunction, Unrendered
 from polyver.functions.registering._registry import Registry, register
-from polyver.functions.registering.arguments import ArgumentProblem
+from polyver.functions.registering.arguments import ArgumentProblem, Duration, InvalidDuration
 from polyver.functions.registering.function import (
     Arguments,
     Function,
@@ -17,6 +15,8 @@ from polyver.functions.registering.functions import (
     Origin,
     UnknownFunction,
     check_registered,
+    function_data,
+    functions_data,
     implementation,
     known_functions,
 )

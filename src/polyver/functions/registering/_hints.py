@@ -16,8 +16,6 @@ import msgspec
 
 from polyver.core import PolyverError
 from polyver.core.annotated import Description
-from polyver.functions.registering._duration import Duration
-from polyver.functions.registering._scalars import ANYTHING, DURATION, FLAG, NUMBER, TEXT, WHOLE
 from polyver.functions.registering._types import (
     ArgumentField,
     ChoiceType,
@@ -26,7 +24,17 @@ from polyver.functions.registering._types import (
     OneOf,
     Record,
 )
-from polyver.functions.registering.arguments import ArgumentReader, ArgumentType
+from polyver.functions.registering.arguments import (
+    ANYTHING,
+    DURATION,
+    FLAG,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    ArgumentReader,
+    ArgumentType,
+    Duration,
+)
 
 __all__ = [
     "REQUIRED",

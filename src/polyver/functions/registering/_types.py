@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from polyver.core import PolyverError, listed
-from polyver.functions.registering._scalars import ANYTHING
 from polyver.functions.registering.arguments import (
+    ANYTHING,
     UNKNOWN,
     ArgumentReader,
     ArgumentType,

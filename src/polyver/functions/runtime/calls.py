@@ -22,8 +22,12 @@ import msgspec
 from polyver.client import Client
 from polyver.core import PolyverError
 from polyver.functions.registering import Function
-from polyver.functions.runtime.clients import BlockingClient, RemoteClient
-from polyver.functions.runtime.context import Cancelled, FunctionContext
+from polyver.functions.runtime.context import (
+    BlockingClient,
+    Cancelled,
+    FunctionContext,
+    RemoteClient,
+)
 from polyver.functions.settings import DEFAULT_SECONDS
 from polyver.kube.objects import encode_json
 

@@ -1,20 +1,232 @@
-"""The context of a function call: the API, template data, log, and deadline."""
+"""The context of a function call: the API client, template data, log, and deadline.
+
+A function runs in a thread of its own and may block. The client belongs to the event loop of the
+worker, so each call is sent to that loop. `RemoteClient` and `BlockingClient` have the methods of
+`polyver.client.Client` with the same arguments: their signatures are taken from it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+import builtins
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Generic, Protocol, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
-from polyver.client import Client
+from polyver.client import (
+    Client,
+    GroupVersionResource,
+    Listing,
+    PodClient,
+)
 from polyver.core import PolyverError
-from polyver.functions.runtime.clients import BlockingClient
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 
-__all__ = ["AsyncContext", "Cancelled", "Context", "FunctionContext", "FunctionLog", "Lines"]
+__all__ = [
+    "NO_NODES",
+    "AsyncContext",
+    "BlockingClient",
+    "Cancelled",
+    "Context",
+    "FunctionContext",
+    "FunctionLog",
+    "Lines",
+    "NoNodes",
+    "RemoteClient",
+]
 
 C = TypeVar("C")
+P = ParamSpec("P")
+T = TypeVar("T")
+NO_NODES = "polyver up does not run pods: this needs a cluster with nodes"
+
+
+class NoNodes(PolyverError):
+    """A feature that needs a cluster with nodes."""
+
+    def __init__(self) -> None:
+        super().__init__("commands in pods and logs are not available", hint=NO_NODES)
+
+
+Send = Callable[[Coroutine[Any, Any, Any]], "Future[Any]"]
+"""Schedules a coroutine in the event loop of the client."""
+
+
+def _remote(
+    method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
+    """Return a method that awaits the client's method of that name in the client's event loop."""
+
+    @wraps(method)
+    async def call(self: RemoteClient, /, *arguments: P.args, **options: P.kwargs) -> T:
+        result: T = await self.send(getattr(self.client, method.__name__)(*arguments, **options))
+        return result
+
+    return call
+
+
+def _on_pods(
+    method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
+    """Do the same as `_remote`; the method raises NoNodes if the server runs no pods."""
+    remote = _remote(method)
+
+    @wraps(method)
+    async def call(self: RemoteClient, /, *arguments: P.args, **options: P.kwargs) -> T:
+        if not isinstance(self.client, PodClient):
+            raise NoNodes
+        return await remote(self, *arguments, **options)
+
+    return call
+
+
+def _remote_events(
+    method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[RemoteClient, P], AsyncGenerator[T, None]]:
+    """Return a method that yields the items of the client's async generator of that name."""
+
+    @wraps(method)
+    async def call(
+        self: RemoteClient, /, *arguments: P.args, **options: P.kwargs
+    ) -> AsyncGenerator[T, None]:
+        events = getattr(self.client, method.__name__)(*arguments, **options)
+        async with aclosing(_forwarded(events, self)) as found:
+            async for event in found:
+                yield event
+
+    return call
+
+
+class RemoteClient:
+    """`polyver.client.Client` for an event loop that is not the client's own."""
+
+    def __init__(self, client: Client, send: Send) -> None:
+        self.client = client
+        self.start = send
+
+    async def send(self, call: Coroutine[Any, Any, T]) -> T:
+        """Await a coroutine in the event loop of the client."""
+        result: T = await asyncio.wrap_future(self.start(call))
+        return result
+
+    get = _remote(Client.get)
+    list = _remote(Client.list)
+    create = _remote(Client.create)
+    update = _remote(Client.update)
+    patch = _remote(Client.patch)
+    apply = _remote(Client.apply)
+    delete = _remote(Client.delete)
+    delete_collection = _remote(Client.delete_collection)
+    release = _remote(Client.release)
+    discover = _remote(Client.discover)
+    execute = _on_pods(PodClient.execute)
+    logs = _on_pods(PodClient.logs)
+    watch = _remote_events(Client.watch)
+    watch_kinds = _remote_events(Client.watch_kinds)
+
+
+async def _forwarded(
+    events: AsyncGenerator[T, None], remote: RemoteClient
+) -> AsyncGenerator[T, None]:
+    """Yield the items of a generator that belongs to another event loop."""
+    try:
+        while True:
+            try:
+                event: T = await remote.send(_next(events))
+            except _End:
+                return
+            yield event
+    finally:
+        remote.start(events.aclose())
+
+
+class _End(Exception):
+    """Stands for StopAsyncIteration, which a coroutine cannot raise."""
+
+
+async def _next(events: AsyncGenerator[T, None]) -> T:
+    try:
+        return await anext(events)
+    except StopAsyncIteration:
+        raise _End from None
+
+
+def _blocking(
+    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[BlockingClient, P], T]:
+    """Return a method that waits for the result of the client's method of that name."""
+
+    @wraps(method)
+    def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> T:
+        result: T = self.wait(getattr(self.client, method.__name__)(*arguments, **options))
+        return result
+
+    return call
+
+
+def _blocking_events(
+    method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[BlockingClient, P], Iterator[T]]:
+    """Return a method that yields the items of the client's async generator; it waits for each."""
+
+    @wraps(method)
+    def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> Iterator[T]:
+        events = getattr(self.client, method.__name__)(*arguments, **options)
+        try:
+            while True:
+                event: T = self.wait(_next(events))
+                yield event
+        except _End:
+            return
+        finally:
+            self.wait(events.aclose())
+
+    return call
+
+
+class BlockingClient:
+    """The client for plain functions: every method waits for its answer, `watch` for each event.
+
+    A call after the function's deadline, or after the cancellation of its action, raises
+    `Cancelled`.
+    """
+
+    def __init__(self, client: Client, wait: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self.client = client
+        self.wait = wait
+
+    get = _blocking(Client.get)
+    create = _blocking(Client.create)
+    update = _blocking(Client.update)
+    patch = _blocking(Client.patch)
+    apply = _blocking(Client.apply)
+    delete = _blocking(Client.delete)
+    delete_collection = _blocking(Client.delete_collection)
+    release = _blocking(Client.release)
+    discover = _blocking(Client.discover)
+    watch = _blocking_events(Client.watch)
+
+    def list(
+        self,
+        resource: GroupVersionResource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+    ) -> builtins.list[Object]:
+        """Return all objects of a namespace or of all namespaces."""
+        listing: Listing = self.wait(
+            self.client.list(resource, namespace, labels=labels, fields=fields)
+        )
+        return listing.items
+
+
+# The context.
 
 
 class Cancelled(PolyverError):

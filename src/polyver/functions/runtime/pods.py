@@ -6,8 +6,7 @@ from typing import Any
 
 from polyver.client import Executed, GroupVersionResource, PodClient
 from polyver.core import PolyverError
-from polyver.functions.runtime.clients import NO_NODES, NoNodes
-from polyver.functions.runtime.context import AsyncContext
+from polyver.functions.runtime.context import NO_NODES, AsyncContext, NoNodes
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["NO_NODES", "executed_in", "logs_of"]

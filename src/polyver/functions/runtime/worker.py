@@ -20,8 +20,7 @@ from polyver.core import PolyverError
 from polyver.core.plain import Object
 from polyver.functions.registering import Function
 from polyver.functions.runtime.calls import FunctionCallFailed, ThreadCall, output_of
-from polyver.functions.runtime.clients import NoNodes
-from polyver.functions.runtime.context import FunctionContext, FunctionLog
+from polyver.functions.runtime.context import FunctionContext, FunctionLog, NoNodes
 from polyver.functions.runtime.messages import (
     LARGEST_LINE,
     WorkerMessage,

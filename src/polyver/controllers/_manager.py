@@ -1,13 +1,16 @@
-"""The informers shared by all controllers: one for each kind, started and stopped with it."""
+"""All controllers of a process: their loops, and the informers that they share.
+
+There is one informer for each kind, which starts and stops with the kind.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from polyver.client import (
     Backoff,
@@ -17,15 +20,16 @@ from polyver.client import (
     Discovery,
     GroupVersionResource,
     Informer,
+    SystemClock,
     chance,
     sleep,
 )
-from polyver.controllers._loop import Loop
-from polyver.controllers.controller import Watch
+from polyver.controllers._loop import Loop, LoopMetrics
+from polyver.controllers.controller import Controller, Watch
 from polyver.core.plain import Object
 from polyver.kube.objects.kinds import ResourceKind
 
-__all__ = ["SharedInformers"]
+__all__ = ["ControllerManager", "SharedInformers"]
 
 _BACKOFF = Backoff(first=0.1, most=30.0)
 
@@ -46,9 +50,6 @@ class _Place(NamedTuple):
 class _Subscriber(NamedTuple):
     loop: Loop[Any]
     watch: Watch[Any, Any]
-
-    async def tell(self, kind: ResourceKind, change: Change[Any]) -> None:
-        await self.bring(self.watch.observe(kind, change))
 
     async def bring(self, keys: Iterable[Any]) -> None:
         for key in keys:
@@ -104,7 +105,7 @@ class SharedInformers:
 
     async def run(self) -> None:
         """Follow the kinds that are served until cancelled."""
-        failures, asked = 0, _task(self._follow_controllers())
+        failures, asked = 0, asyncio.create_task(self._follow_controllers())
         try:
             while True:
                 try:
@@ -137,20 +138,24 @@ class SharedInformers:
 
     async def _adapt(self, discovery: Discovery) -> None:
         async with self._adapting:
-            await self._adapt_to(discovery)
-
-    async def _adapt_to(self, discovery: Discovery) -> None:
-        wanted = self._wanted(discovery)
-        gone = self._vanished(wanted, discovery)
-        successors = {place.unversioned: place for place in wanted if place not in self._running}
-        for place in gone:
-            if place.unversioned not in successors:
-                self._retire(self._running.pop(place))
-        for place, (kind, subscribers) in wanted.items():
-            if place not in self._running:
-                await self._start(place, kind, subscribers)
-        for loop in self._loops:
-            loop.settle()
+            wanted = self._wanted(discovery)
+            # Informers that are not needed; an informer of a kind with an error is kept.
+            gone = [
+                place
+                for place, source in self._running.items()
+                if place not in wanted and source.kind.api_version not in discovery.failures
+            ]
+            new = {place.unversioned for place in wanted if place not in self._running}
+            for place in gone:
+                if place.unversioned not in new:
+                    # Stopped after a delay, so that the last events of its watch are processed.
+                    source = self._running.pop(place)
+                    self._retiring[place] = source, asyncio.create_task(self._end(source))
+            for place, (kind, subscribers) in wanted.items():
+                if place not in self._running:
+                    await self._start(place, kind, subscribers)
+            for loop in self._loops:
+                loop.settle()
 
     def _wanted(self, discovery: Discovery) -> _Wanted:
         wanted: _Wanted = {}
@@ -162,14 +167,6 @@ class SharedInformers:
                     )
                     wanted.setdefault(place, (kind, []))[1].append(_Subscriber(loop, watch))
         return wanted
-
-    def _vanished(self, wanted: _Wanted, discovery: Discovery) -> list[_Place]:
-        """Return the informers that are not needed; an informer of a kind with an error is kept."""
-        return [
-            place
-            for place, source in self._running.items()
-            if place not in wanted and source.kind.api_version not in discovery.failures
-        ]
 
     async def _start(
         self, place: _Place, kind: ResourceKind, subscribers: list[_Subscriber]
@@ -193,28 +190,26 @@ class SharedInformers:
         for subscriber in subscribers:
             if subscriber.watch.needed:
                 subscriber.loop.wait_for(place)
-        source.tasks = [_task(informer.run()), _task(_settle(source))]
+        source.tasks = [
+            asyncio.create_task(informer.run()),
+            asyncio.create_task(_settle(source)),
+        ]
         self._running[place] = source
 
     async def _predecessor(self, place: _Place) -> _Source | None:
+        """Stop and return the informer for another version of the kind, if there is one."""
         for other in [*self._running, *self._retiring]:
-            if other.unversioned == place.unversioned:
-                return await self._taken(other)
+            if other.unversioned != place.unversioned:
+                continue
+            if other in self._retiring:
+                source, task = self._retiring.pop(other)
+                task.cancel()
+            else:
+                source = self._running.pop(other)
+            await source.stop()
+            _unsubscribe(source)
+            return source
         return None
-
-    async def _taken(self, place: _Place) -> _Source:
-        if place in self._retiring:
-            source, task = self._retiring.pop(place)
-            task.cancel()
-        else:
-            source = self._running.pop(place)
-        await source.stop()
-        _unsubscribe(source)
-        return source
-
-    def _retire(self, source: _Source) -> None:
-        """Stop an informer after a delay, so that the last events of its watch are processed."""
-        self._retiring[source.place] = source, _task(self._end(source))
 
     async def _end(self, source: _Source) -> None:
         await sleep(self._clock, self._linger)
@@ -235,13 +230,9 @@ class SharedInformers:
         self._retiring.clear()
 
 
-def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    return asyncio.create_task(work)
-
-
 async def _tell(kind: ResourceKind, subscribers: list[_Subscriber], change: Change[Any]) -> None:
     for subscriber in subscribers:
-        await subscriber.tell(kind, change)
+        await subscriber.bring(subscriber.watch.observe(kind, change))
 
 
 async def _settle(source: _Source) -> None:
@@ -255,3 +246,87 @@ def _unsubscribe(source: _Source) -> None:
     """Stop all loops from waiting for this source."""
     for subscriber in source.subscribers:
         subscriber.loop.settle(source.place)
+
+
+# The manager of all controllers.
+
+
+class ControllerManager:
+    """Runs controllers while it is open: `async with ControllerManager(client, [...]): ...`."""
+
+    def __init__(
+        self,
+        client: Client,
+        controllers: Sequence[Controller[Any]],
+        *,
+        clock: Clock | None = None,
+        workers: int = 4,
+        backoff: Backoff | None = None,
+        patience: float = 5.0,
+        grace: float = 5.0,
+        linger: float = 1.0,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._patience = patience
+        self._grace = grace
+        self._loops = {
+            controller.name: Loop(
+                controller,
+                clock=self._clock,
+                workers=controller.workers or workers,
+                backoff=backoff,
+            )
+            for controller in controllers
+        }
+        loops = list(self._loops.values())
+        self._sources = SharedInformers(client, loops, clock=self._clock, linger=linger)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def metrics(self) -> Mapping[str, LoopMetrics]:
+        """The metrics of each controller, by its name."""
+        return {name: loop.metrics for name, loop in self._loops.items()}
+
+    @property
+    def controllers(self) -> list[Controller[Any]]:
+        """The controllers that it runs."""
+        return [loop.controller for loop in self._loops.values()]
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """The resources that cannot be watched at the moment, with the reasons."""
+        return self._sources.problems
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(self._sources.run())]
+        self._tasks += [asyncio.create_task(self._run(loop)) for loop in self._loops.values()]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def ready(self) -> None:
+        """Wait until every controller has read all that it watches."""
+        for loop in self._loops.values():
+            await loop.ready.wait()
+
+    async def stop(self) -> None:
+        """Stop watching, let running work end within the grace period, cancel the rest."""
+        tasks, self._tasks = self._tasks, []
+        stops = [loop.stop(grace=self._grace) for loop in self._loops.values()]
+        for task in tasks[:1]:
+            task.cancel()
+        await asyncio.gather(*stops)
+        await asyncio.gather(*(loop.controller.close() for loop in self._loops.values()))
+        # Not the first one again: a second cancellation would interrupt its clean-up.
+        for task in tasks[1:]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, loop: Loop[Any]) -> None:
+        # A kind that cannot be listed delays the start, but only up to this timeout.
+        timer = self._clock.call_later(self._patience, loop.begin.set)
+        try:
+            await loop.run()
+        finally:
+            timer.cancel()

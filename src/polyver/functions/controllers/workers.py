@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from polyver.client.cluster import ClusterAccess
-from polyver.functions.controllers._calls import (
+from polyver.functions.controllers.calls import (
     CallLog,
     FunctionCall,
     FunctionCallFailed,
@@ -47,6 +47,8 @@ _IDLE = 300.0
 _PIECE = 64 * 1024
 _SLOW = 0.05
 """Seconds between reads from a worker that has exceeded its log limit."""
+_OURS = ("event", "level", "timestamp")
+"""Fields that every log line has, which a function cannot set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +187,19 @@ class _Worker:
         return self._ended.result() if self._ended.done() else None
 
     async def _read_messages(self, call: FunctionCall) -> None:
+        """Record the worker's messages, up to its result."""
         answer: WorkerMessage | None = None
         try:
             while answer is None and (line := await self._messages.reader.readline()):
-                answer = _taken(decode_answer(line), call)
+                message = decode_answer(line)
+                for each in message.secrets:
+                    call.masks.add(each)
+                if message.level:
+                    facts = {k: v for k, v in message.facts.items() if k not in _OURS}
+                    log = call.log.warning if message.level == "warning" else call.log.info
+                    log(message.event, **facts)
+                if message.output is not None or message.failed:
+                    answer = message
                 if call.log.is_full:
                     await asyncio.sleep(_SLOW)
         except (ValueError, ConnectionError, msgspec.MsgspecError) as error:
@@ -210,21 +221,6 @@ class _Worker:
                     await asyncio.sleep(_SLOW)
         if rest:
             log.info("a function prints", line=rest.decode(errors="replace"))
-
-
-def _taken(answer: WorkerMessage, call: FunctionCall) -> WorkerMessage | None:
-    """Record a worker's message; return it if it is the result, else None."""
-    for each in answer.secrets:
-        call.masks.add(each)
-    if answer.level:
-        facts = {name: each for name, each in answer.facts.items() if name not in _OURS}
-        told = call.log.warning if answer.level == "warning" else call.log.info
-        told(answer.event, **facts)
-    return answer if answer.output is not None or answer.failed else None
-
-
-_OURS = ("event", "level", "timestamp")
-"""Fields that every log line has, which a function cannot set."""
 
 
 @dataclass(frozen=True, slots=True)

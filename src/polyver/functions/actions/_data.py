@@ -1,6 +1,9 @@
-"""Data for the templates of a blueprint, and rendering of arguments.
+"""Data of an action: parameters of its templates, rendered arguments, outputs and artifacts.
 
-The names are Kanister's, so that existing blueprints have the same meaning here.
+The names of parameters are Kanister's, so that existing blueprints have the same meaning here.
+Sensitive outputs must not be in a status, where masks replace them: an output is sensitive if its
+function or its phase declares it, or if it contains a value of a Secret. An artifact records the
+function versions that made it, which are checked when it is used.
 """
 
 from __future__ import annotations
@@ -8,24 +11,30 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
-from polyver.core import PolyverError
-from polyver.functions.actions._artifacts import with_makers
+from polyver.core import InvalidVersion, PolyverError, SemVer
 from polyver.functions.actions._run import ActionRun, RunState
 from polyver.functions.registering import Function
+from polyver.kube.objects.masking import MASK, Masks, is_masked
 from polyver.languages.gotemplate import TemplateError, render_value
 
 __all__ = [
     "Objects",
+    "made_with",
+    "masked_artifacts",
     "params_of",
     "render_arguments",
     "render_artifacts",
+    "split_output",
+    "with_makers",
+    "with_outputs",
     "workload_params",
 ]
 
 _NO_PROFILES = "Profiles are not supported; use options, configMaps or secrets"
+_ALL: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +51,19 @@ class Objects:
 def params_of(action: ActionRun, objects: Objects) -> dict[str, Any]:
     """Return the data for the templates of an action in its current state."""
     spec: Mapping[str, Any] = action.snapshot.get("spec") or {}
+    phases: dict[str, Any] = {}
+    for phase in action.phases:
+        held = objects.of_phases.get(phase.name) or {}
+        seen = {"Secrets": _of_kind(held, "Secret"), "ConfigMaps": _of_kind(held, "ConfigMap")}
+        output = {"Output": phase.output or {}} if phase.state is RunState.COMPLETE else {}
+        phases[phase.name] = seen | output
     found: dict[str, Any] = {
         "Time": action.snapshot.get("time", ""),
         "Options": spec.get("options") or {},
         "ArtifactsIn": _artifacts(spec.get("artifacts") or {}),
         "ConfigMaps": {name: _data_object(each) for name, each in objects.config_maps.items()},
         "Secrets": {name: _data_object(each) for name, each in objects.secrets.items()},
-        "Phases": _phases(action, objects),
+        "Phases": phases,
         "PodOverride": spec.get("podOverride") or {},
         "PodLabels": spec.get("podLabels") or {},
         "PodAnnotations": spec.get("podAnnotations") or {},
@@ -59,16 +74,6 @@ def params_of(action: ActionRun, objects: Objects) -> dict[str, Any]:
     if deferred is not None and deferred.state is RunState.COMPLETE:
         found["DeferPhase"] = {"Output": deferred.output or {}}
     return found | {"ArtifactsOut": _known_artifacts(action, found)}
-
-
-def _phases(action: ActionRun, objects: Objects) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for phase in action.phases:
-        held = objects.of_phases.get(phase.name) or {}
-        seen = {"Secrets": _of_kind(held, "Secret"), "ConfigMaps": _of_kind(held, "ConfigMap")}
-        output = {"Output": phase.output or {}} if phase.state is RunState.COMPLETE else {}
-        found[phase.name] = seen | output
-    return found
 
 
 def _of_kind(held: Mapping[str, Mapping[str, Any]], kind: str) -> dict[str, Any]:
@@ -193,3 +198,64 @@ def _claims(spec: Mapping[str, Any]) -> dict[str, str]:
         for volume in spec.get("volumes") or ()
         if "persistentVolumeClaim" in volume and volume["name"] in mounts
     }
+
+
+# The function versions that made an artifact.
+
+
+def with_makers(action: ActionRun, artifacts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return artifacts, each with the functions and versions that its action called."""
+    called = {
+        (action.written(place).function, phase.version)
+        for place, phase in enumerate(action.phases)
+        if phase.version
+    }
+    makers = [{"name": name, "version": version} for name, version in sorted(called)]
+    return {name: {**artifact, "functions": makers} for name, artifact in artifacts.items()}
+
+
+def made_with(artifact: Mapping[str, Any]) -> dict[str, set[SemVer]]:
+    """Return the versions of each function that made an artifact, as far as recorded."""
+    found: dict[str, set[SemVer]] = {}
+    for each in artifact.get("functions") or ():
+        try:
+            version = SemVer.complete(str(each.get("version") or ""))
+        except InvalidVersion:
+            continue  # written by hand, and not a version
+        found.setdefault(str(each.get("name") or ""), set()).add(version)
+    return found
+
+
+# Sensitive outputs.
+
+
+def split_output(
+    action: ActionRun, place: int, function: Function, output: Mapping[str, Any], masks: Masks
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the part of an output for the status, and the part for a Secret."""
+    names = {*function.sensitive, *action.sensitive(place)}
+    hidden = {
+        key: value
+        for key, value in output.items()
+        if key in names or _ALL in names or masks.is_in({key: value})
+    }
+    shown = {masks.mask(key): MASK if key in hidden else each for key, each in output.items()}
+    return shown, hidden
+
+
+def with_outputs(action: ActionRun, kept: Mapping[int, Mapping[str, Any]]) -> ActionRun:
+    """Return an action with its sensitive outputs, `kept` by phase index, for its templates."""
+    for place, hidden in kept.items():
+        call = action.calls[place]
+        whole = replace(call, output={**(call.output or {}), **hidden})
+        action = action.with_call(place, whole)
+    return action
+
+
+def masked_artifacts(spec: Mapping[str, Any]) -> list[str]:
+    """Return the names of an action's input artifacts that hold a mask instead of a value.
+
+    Such artifacts were copied from the status of another ActionSet, and cannot be restored.
+    """
+    artifacts: Mapping[str, Any] = spec.get("artifacts") or {}
+    return [name for name, each in artifacts.items() if is_masked(each)]

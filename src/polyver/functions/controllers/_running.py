@@ -1,20 +1,57 @@
-"""Slots for calls, shared fairly between namespaces, and the queue for them.
+"""Calls that run in this process: the state of their ActionSets, and the slots that limit them.
 
-Two rules. A namespace gets another slot only while it holds fewer slots than are free: one that
-fills its share leaves half of the slots to others, the next leaves half of those, and so on. A free
-slot goes to the namespace that holds the fewest, and within a namespace in first-in, first-out
-order.
+Slots are shared fairly between namespaces, by two rules. A namespace gets another slot only while
+it holds fewer slots than are free: one that fills its share leaves half of the slots to others, the
+next leaves half of those, and so on. A free slot goes to the namespace that holds the fewest, and
+within a namespace in first-in, first-out order.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
-__all__ = ["Slots"]
+from polyver.client import Key
+from polyver.functions.actions import Objects
+from polyver.kube.objects.masking import Masks
+
+__all__ = ["RunningActionSet", "RunningCall", "Slots"]
 
 K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(slots=True)
+class RunningCall:
+    """A call that runs in this process."""
+
+    place: int
+    task: asyncio.Task[None]
+    reason: str = ""
+    """Reason why it was stopped."""
+
+    def stop(self, reason: str) -> None:
+        """Stop it, but only once: a second cancellation would interrupt its cleanup."""
+        if not self.reason:
+            self.reason = reason
+            self.task.cancel()
+
+
+@dataclass(slots=True)
+class RunningActionSet:
+    """State of a running ActionSet, by the index of each action."""
+
+    key: Key
+    objects: dict[int, Objects] = field(default_factory=dict)
+    alive: dict[int, RunningCall] = field(default_factory=dict)
+    masks: defaultdict[int, Masks] = field(default_factory=lambda: defaultdict(Masks))
+    """Values that must not be shown."""
+    outputs: defaultdict[int, dict[int, dict[str, Any]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    """Sensitive outputs, by the index of their phase."""
 
 
 class Slots(Generic[K]):

@@ -1,23 +1,57 @@
-"""Reads the data for the templates of an action: its object with pods, and references."""
+"""Objects that an action reads and writes: blueprints, its workload, references, output Secrets.
+
+Sensitive outputs and artifacts are stored in Secrets instead of the status. The ActionSet owns
+these Secrets, so they are deleted with it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from polyver.client import Client, Discovery, GroupVersionResource, preferred
+import msgspec
+
+from polyver.client import Client, Discovery, GroupVersionResource, find, preferred
+from polyver.controllers.owned_objects.ownership import AlreadyOwned, apply_owned
 from polyver.core import PolyverError
 from polyver.core.plain import Object
-from polyver.functions.actions import ActionRun, Objects, workload_params
+from polyver.functions.actions import (
+    ActionRun,
+    ActionSetRun,
+    Objects,
+    checked,
+    refused,
+    start,
+    wanted_of,
+    workload_params,
+)
+from polyver.functions.blueprints import Blueprint, blueprint_of
+from polyver.functions.kinds import BLUEPRINTS, GROUP
+from polyver.functions.registering import Functions
+from polyver.kube.objects import encode_json
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.masking import Masks
+from polyver.kube.objects.owners import controller_of, controlling
 from polyver.kube.objects.status import ApiError
 from polyver.languages.gotemplate import render_value
 from polyver.languages.values.names import dns_label_problems, dns_subdomain_problems
 from polyver.languages.values.strings import quoted
 
-__all__ = ["NotThere", "gather", "kind_of", "read_workload"]
+__all__ = [
+    "NotKept",
+    "NotThere",
+    "OutputSecrets",
+    "begun",
+    "gather",
+    "is_final",
+    "kind_of",
+    "read_workload",
+]
 
 _PODS = GroupVersionResource("", "v1", "pods")
 _SHORT = {"pvc": "persistentvolumeclaim", "pvcs": "persistentvolumeclaims"}
@@ -26,6 +60,12 @@ _DATA = {
     "Secret": GroupVersionResource("", "v1", "secrets"),
 }
 _MOST_PODS = 500
+_BLUEPRINTS = GroupVersionResource(GROUP, "v1alpha1", BLUEPRINTS.definition().names.plural)
+_PASSING = (401, 408, 409, 429)
+_SECRETS: Final = GroupVersionResource("", "v1", "secrets")
+_TYPE: Final = "polyver.dev/action-output"
+_KEY: Final = "output"
+_MANAGER: Final = "polyver-actions"
 
 
 class NotThere(PolyverError):
@@ -177,3 +217,119 @@ async def _of_phases(
             held = await named(wanted, kind, at=at)
             found.setdefault(phase.get("name") or "", {}).update(held)
     return found
+
+
+# The start of an ActionSet.
+
+
+def is_final(error: PolyverError) -> bool:
+    """Report whether a retry would fail again: the request is invalid, not merely delayed."""
+    return not isinstance(error, ApiError) or (
+        400 <= error.code < 500 and error.code not in _PASSING
+    )
+
+
+async def begun(
+    client: Client, action_set: Object, functions: Functions, *, time: str
+) -> ActionSetRun:
+    """Return the run of an ActionSet that starts now, or one with a refusal."""
+    namespace = action_set["metadata"].get("namespace", "")
+    wanted = wanted_of(action_set)
+    try:
+        names = {each.blueprint for each in wanted if each.blueprint}
+        found = {name: await _blueprint(client, name, namespace) for name in sorted(names)}
+        # In a thread: a large blueprint takes time, and must not block the event loop.
+        run = await asyncio.to_thread(start, wanted, found.get, functions, time=time)
+        if run.refusal:
+            return run
+        # Add a snapshot of the actions' objects, which is used until the end of the run.
+        for number, action in enumerate(run.actions):
+            if reference := action.snapshot["spec"].get("object"):
+                at = f"spec.actions[{number}].object"
+                _, params = await read_workload(client, reference, namespace, at=at)
+                snapshot = {**action.snapshot, "workload": params}
+                run = run.with_action(number, replace(action, snapshot=snapshot))
+        return await asyncio.to_thread(checked, run, functions)
+    except PolyverError as error:
+        if not is_final(error):
+            raise
+        return refused(str(error))
+
+
+async def _blueprint(client: Client, name: str, namespace: str) -> Blueprint | None:
+    found = await find(client, _BLUEPRINTS, name, namespace)
+    if found is None:
+        return None
+    blueprint, problems = await asyncio.to_thread(blueprint_of, found)
+    if blueprint is None:
+        raise NotThere(f"blueprint {name} cannot be read: {problems[-1].fact}")
+    return blueprint
+
+
+# Secrets with sensitive outputs and artifacts.
+
+
+class NotKept(PolyverError):
+    """A sensitive output cannot be stored, or no longer exists."""
+
+
+class OutputSecrets:
+    """Writes and reads the Secrets with sensitive outputs and artifacts."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def write(self, action_set: Object, part: str, content: dict[str, Any]) -> str:
+        """Store content for a part of an ActionSet, such as a phase; return the Secret's name."""
+        namespace, name = action_set["metadata"].get("namespace", ""), _name(action_set, part)
+        try:
+            await self._apply(action_set, name, namespace, content)
+        except ApiError as error:
+            if not is_final(error):
+                raise
+            fact = f"its sensitive outputs cannot be kept in secret {namespace}/{name}"
+            raise NotKept(f"{fact}: {error.message}") from None
+        return name
+
+    async def _apply(
+        self, action_set: Object, name: str, namespace: str, content: dict[str, Any]
+    ) -> None:
+        there = await find(self._client, _SECRETS, name, namespace)
+        if there is not None and controller_of(there) != action_set["metadata"]["uid"]:
+            raise _belongs_to_another(name, namespace)
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": _TYPE,
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "ownerReferences": [controlling(action_set)],
+            },
+            "data": {_KEY: base64.b64encode(encode_json(content)).decode()},
+        }
+        try:
+            await apply_owned(self._client, _SECRETS, secret, family=_MANAGER, manager=_MANAGER)
+        except AlreadyOwned:
+            raise _belongs_to_another(name, namespace) from None
+
+    async def read(self, name: str, namespace: str) -> dict[str, Any]:
+        """Return the content of a Secret."""
+        found = await find(self._client, _SECRETS, name, namespace)
+        encoded = ((found or {}).get("data") or {}).get(_KEY)
+        if encoded is None:
+            fact = f"the sensitive output of a phase was in secret {namespace}/{name}"
+            raise NotKept(f"{fact}, which was deleted", hint="run the ActionSet again")
+        content: dict[str, Any] = msgspec.json.decode(base64.b64decode(encoded))
+        return content
+
+
+def _belongs_to_another(name: str, namespace: str) -> NotKept:
+    fact = f"secret {namespace}/{name} already exists and has another owner"
+    return NotKept(fact, hint="delete it, and run the ActionSet again")
+
+
+def _name(action_set: Object, part: str) -> str:
+    metadata = action_set["metadata"]
+    own = hashlib.sha256(metadata["uid"].encode()).hexdigest()[:8]
+    return f"{metadata['name'][:200]}-{own}-{part}"
