@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyver.apis.conversion import Converter, DeclaredEdge, FunctionEdge, NotConvertible, Rules
-from polyver.apis.conversion._pruning import pruner
-from polyver.apis.conversion.implied import strip
+from polyver.apis.conversion.schemas import pruner, strip
 from polyver.kube.objects.schema.structure import StructuralSchema
 from polyver.languages.values.strings import same
 

@@ -29,8 +29,7 @@ async def serve_kinds(
     api: ApiServer, client: Client, kinds: Sequence[Kind], webhook: Webhook
 ) -> list[Controller[Any]]:
     """Define, convert and admit kinds declared in Python; return their controllers."""
-    from polyver.apis.admission.kinds import ConvertedKinds
-    from polyver.apis.admission.preserved import log_unknown_formats
+    from polyver.apis.admission.kinds import ConvertedKinds, log_unknown_formats
     from polyver.apis.controllers.python_controllers import DeclaredController
 
     named = {kind.definition().name: kind for kind in kinds}
@@ -64,7 +63,7 @@ async def serve_conversions(
 
 
 def _publish(served: ServedConversions[Any], name: str, converter: Converter | None) -> None:
-    from polyver.apis.admission.preserved import log_unknown_formats
+    from polyver.apis.admission.kinds import log_unknown_formats
 
     served.publish(name, None if converter is None else log_unknown_formats(converter))
 

@@ -15,8 +15,7 @@ from functools import partial
 from typing import Any
 
 from polyver.apis.admission.conversions import ConversionChecks
-from polyver.apis.admission.kinds import ConvertedKinds
-from polyver.apis.admission.preserved import log_unknown_formats
+from polyver.apis.admission.kinds import ConvertedKinds, log_unknown_formats
 from polyver.apis.controllers.conversions import ConversionController
 from polyver.apis.controllers.python_controllers import DeclaredController
 from polyver.apis.controllers.registrations import RegistrationController

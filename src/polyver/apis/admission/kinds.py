@@ -2,6 +2,10 @@
 
 Preserved fields that a client left out are restored. An object that cannot be converted to each
 of its versions is refused: once stored, it would make every list that contains it fail.
+
+polyver keeps preserved fields in a format that this release does not know unchanged, and does not
+restore them. A client that writes an object with such fields gets a warning. The log names the
+first object of each kind and format, also if it was only read.
 """
 
 from __future__ import annotations
@@ -12,7 +16,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from polyver.apis.admission.preserved import unknown_format_warning
 from polyver.apis.conversion import ANNOTATION, BESIDE, Converter
 from polyver.apis.declaring import Kind as DeclaredKind
 from polyver.core import PolyverError
@@ -24,7 +27,7 @@ from polyver.kube.objects.status import ApiError, Cause, internal, invalid
 from polyver.kube.server.admission import AdmissionRequest
 from polyver.webhook.configurations import AdmissionRegistration
 
-__all__ = ["ConvertedKinds", "wanted_by"]
+__all__ = ["ConvertedKinds", "log_unknown_formats", "wanted_by"]
 
 T = TypeVar("T")
 _WRITES = ("CREATE", "UPDATE")
@@ -57,7 +60,12 @@ class ConvertedKinds:
             return
         converter = self._converter(review.kind)
         if review.old is not None and converter is not None:
-            _restore(review, converter, review.object, review.old)
+            keeping = converter.keeping
+            # Server-side apply keeps the preserved fields unless nothing is left to preserve, so
+            # that there is nothing to restore; except if a manager had applied them itself, and no
+            # longer does.
+            if not review.applied or _is_applied(review.old, keeping.path):
+                keeping.restore(review.object, review.old)
         declared, version = self._kinds.get(review.kind.resource), review.kind.version
         if declared is not None and declared.has_hooks(version)[0]:
             obj = review.object
@@ -75,7 +83,7 @@ class ConvertedKinds:
             found = await self._called(review, lambda: declared.problems(version, obj, review.old))
             causes += [Cause(each.path, f"Invalid value: {each.text}") for each in found]
         if converter is not None:
-            if warning := unknown_format_warning(converter, obj):
+            if warning := _unknown_format_warning(converter, obj):
                 review.warnings.append(warning)
             causes += await self._inconvertible(review, converter)
         if causes:
@@ -117,15 +125,6 @@ class ConvertedKinds:
     async def _timed(self, review: AdmissionRequest, function: Callable[[], T]) -> T:
         threads = self._threads.setdefault(review.kind.resource, DaemonThreadPool(_THREADS))
         return await threads.run_within(review.timeout, function)
-
-
-def _restore(
-    review: AdmissionRequest, converter: Converter, obj: Object, old: Mapping[str, Any]
-) -> None:
-    # Server-side apply keeps the preserved fields unless nothing is left to preserve, so that
-    # there is nothing to restore; except if a manager had applied them itself, and no longer does.
-    if not review.applied or _is_applied(old, converter.keeping.path):
-        converter.keeping.restore(obj, old)
 
 
 def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
@@ -208,3 +207,34 @@ def is_converted(kind: DeclaredKind) -> bool:
     """Report whether API servers call a webhook to convert a kind."""
     definition = kind.definition()
     return len(definition.versions) > 1 and definition.strategy != "None"
+
+
+# Reports of preserved fields in an unknown format.
+
+
+def _unknown_format_warning(converter: Converter, obj: dict[str, Any]) -> str:
+    """Return the warning for a write of an object; empty if its preserved fields can be read."""
+    found = converter.unknown_format(obj)
+    if not found:
+        return ""
+    where = ".".join(converter.keeping.path[:2])
+    return (
+        f"{where}: the preserved fields of this object ({found}) cannot be read by this release of "
+        "polyver: they are kept unchanged and not restored; a release that supports their format "
+        "restores them"
+    )
+
+
+def log_unknown_formats(converter: Converter) -> Converter:
+    """Make a converter log each format that it does not know, once, with an object that has it."""
+
+    def log(found: str, name: str) -> None:
+        Log().warning(
+            "preserved fields cannot be read by this release, and are kept unchanged",
+            kind=f"{converter.kind}.{converter.group}",
+            object=name,
+            found=found,
+        )
+
+    converter.on_unknown_format = log
+    return converter

@@ -12,9 +12,9 @@ from typing import Any
 
 from polyver.apis.checking.schema_paths import ITEM, VALUE, Inside, Place, has, show
 from polyver.apis.conversion import DeclaredConversion, DeclaredEdge, RuleBlock
-from polyver.apis.conversion.implied import child, items
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.rules import ConversionRule, DropRule
+from polyver.apis.conversion.schemas import child, items
 from polyver.apis.definition import Definition
 from polyver.core import PolyverError
 from polyver.kube.objects import Document

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from polyver.apis.conversion.implied import child, items, knows
 from polyver.apis.conversion.paths import show_path
+from polyver.apis.conversion.schemas import child, items, knows
 from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema
 
 __all__ = ["ITEM", "VALUE", "Inside", "Place", "has", "places", "schema_at", "show"]

@@ -33,8 +33,7 @@ def load_converters(
 
 def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> ReviewHandlers:
     """Return the handlers that a webhook serves: the converters, and the admission chain."""
-    from polyver.apis.admission.kinds import ConvertedKinds
-    from polyver.apis.admission.preserved import log_unknown_formats
+    from polyver.apis.admission.kinds import ConvertedKinds, log_unknown_formats
     from polyver.kube.server.admission import AdmissionChain
     from polyver.webhook import ReviewHandlers
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from polyver.apis.compatibility._findings import (
+    PRESERVE,
     CompatibilityFinding,
     FindingSeverity,
     Schema,
     found,
     within,
 )
-from polyver.apis.compatibility._normalized import PRESERVE
 from polyver.apis.compatibility._schemas import compare_schemas
 from polyver.languages.values.strings import same, shown
 

@@ -1,21 +1,36 @@
-"""Compare two schemas path by path."""
+"""Compare two schemas path by path.
+
+At each path, the comparison looks at the value itself (in `_values`), at the alternatives, and at
+the fields, the other keys and the items, whose schemas it compares next.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
+from typing import Any, Final
 
-from polyver.apis.compatibility._alternatives import compare_alternatives
-from polyver.apis.compatibility._fields import compare_inside
 from polyver.apis.compatibility._findings import (
+    ALTERNATIVES,
+    EMBEDDED,
+    INT_OR_STRING,
+    PRESERVE,
     CompatibilityFinding,
     FindingSeverity,
     Schema,
     SchemaPair,
+    bare,
+    may_be,
+    path_to,
+    type_name,
+    types_of,
     within,
 )
-from polyver.apis.compatibility._normalized import EMBEDDED
 from polyver.apis.compatibility._values import compare_type, compare_value
+from polyver.kube.objects.schema import compile_schema
+from polyver.languages.values.strings import same, shown
 
 __all__ = ["compare_schemas"]
 
@@ -46,9 +61,336 @@ def _compare(place: SchemaPair) -> Iterator[CompatibilityFinding]:
         if changed.severity is FindingSeverity.BREAKING:
             return
     yield from compare_value(place)
-    yield from compare_alternatives(place)
-    for each in compare_inside(place):
+    yield from _compare_alternatives(place)
+    for each in _compare_inside(place):
         if isinstance(each, SchemaPair):
             yield from _compare(each)
         else:
             yield each
+
+
+# Alternatives: anyOf, oneOf, allOf and not, as far as one option obviously implies another.
+
+
+_INTEGER_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
+_INSIDE: Final = ("properties", "items", "additionalProperties", *ALTERNATIVES)
+
+
+def _compare_alternatives(place: SchemaPair) -> Iterator[CompatibilityFinding]:
+    """Yield a finding for each of anyOf, oneOf, allOf and not that changed."""
+    for name in ALTERNATIVES:
+        old, new = _options(place.old, name), _options(place.new, name)
+        if _without(old, new) or _without(new, old):
+            fits = not new or _WIDENED[name](old, new)
+            rule = "alternatives-widened" if fits else "alternatives-changed"
+            fact = f"{name} {'was added' if not old else 'changed' if new else 'was removed'}"
+            yield place.found(rule, fact)
+
+
+def _options(schema: Schema, name: str) -> list[Any]:
+    """Return the options of a keyword, without those that int-or-string implies."""
+    found = schema.get(name)
+    options = [found] if name == "not" and found is not None else found or []
+    made = [bare(each) for each in options]
+    if not schema.get(INT_OR_STRING):
+        return made
+    if name == "anyOf" and made == _INTEGER_OR_STRING:
+        return []
+    return [each for each in made if name != "allOf" or each != {"anyOf": _INTEGER_OR_STRING}]
+
+
+def _without(options: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    """Return the options that are not in `others`; each of the others cancels one option."""
+    left, found = [*others], []
+    for option in options:
+        place = next((i for i, other in enumerate(left) if same(option, other)), None)
+        if place is None:
+            found.append(option)
+        else:
+            del left[place]
+    return found
+
+
+def _any_widened(old: list[Any], new: list[Any]) -> bool:
+    return bool(old) and all(any(_implies(one, other) for other in new) for one in old)
+
+
+def _all_widened(old: list[Any], new: list[Any]) -> bool:
+    return all(any(_implies(one, other) for one in old) for other in new)
+
+
+def _never(_: list[Any], __: list[Any]) -> bool:
+    """Return False, as any change of these options is a finding.
+
+    A wider option of `oneOf` may let a second option match; a wider option of `not` forbids more.
+    """
+    return False
+
+
+_WIDENED = {"anyOf": _any_widened, "allOf": _all_widened, "oneOf": _never, "not": _never}
+
+
+def _implies(one: Schema, other: Schema) -> bool:
+    """Report whether each value that passes one option obviously passes the other."""
+    if not all(same(one.get(name), other.get(name)) for name in _INSIDE):
+        return False
+    if not {*(other.get("required") or ())} <= {*(one.get("required") or ())}:
+        return False
+    place = SchemaPair(one, other)
+    return compare_type(place) is None and not within(compare_value(place), FindingSeverity.RISKY)
+
+
+# Fields of objects, the other keys of maps, and the items of lists.
+
+
+class _UnknownFieldHandling(Enum):
+    """Treatment of a key that has no schema."""
+
+    DROPPED = "dropped"
+    KEPT = "kept"
+    EMPTIED = "kept, except inside objects"
+    REFUSED = "refused"
+
+
+_LOSING: Final = (_UnknownFieldHandling.DROPPED, _UnknownFieldHandling.REFUSED)
+_TEXT: Final = {"type": "string"}
+_SCALARS: Final = frozenset(["string", "integer", "number", "boolean"])
+_LOOKING_INSIDE: Final = (*ALTERNATIVES, "enum", "maxProperties", "x-kubernetes-validations")
+
+
+def _compare_inside(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPair]:
+    """Yield the changes of fields and items, and pairs of inner schemas to compare next."""
+    if bool(place.old.get(EMBEDDED)) is not bool(place.new.get(EMBEDDED)):
+        # That is a finding by itself; the fields of an embedded resource are not listed as well.
+        place = replace(place, old=_loose(place.old), new=_loose(place.new))
+    if may_be(place.old, "object"):
+        yield from _compare_fields(place)
+        yield from _compare_required(place)
+        yield from _compare_rest(place)
+    if may_be(place.old, "array"):
+        yield from _compare_items(place)
+
+
+def _loose(schema: Schema) -> Schema:
+    return {keyword: value for keyword, value in schema.items() if keyword != EMBEDDED}
+
+
+def _compare_fields(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPair]:
+    names = {*_fields(place.old), *_fields(place.new)}
+    for name in sorted(names):
+        old, new = _child(place.old, name), _child(place.new, name)
+        if isinstance(old, _UnknownFieldHandling) or isinstance(new, _UnknownFieldHandling):
+            yield from _compare_fate(place, name, old, new)
+        else:
+            required = name in (place.new.get("required") or ())
+            yield _inner(place, old, new, path_to(place.path, name), required=required)
+
+
+def _inner(
+    place: SchemaPair, old: Schema, new: Schema, path: str, *, required: bool = False
+) -> SchemaPair:
+    return SchemaPair(old, new, path, required, _is_looked_at(place))
+
+
+def _fields(schema: Schema) -> Mapping[str, Schema]:
+    """Return the schemas of the declared fields and, in embedded resources, of standard fields."""
+    fields: Mapping[str, Schema] = schema.get("properties") or {}
+    if not schema.get(EMBEDDED):
+        return fields
+    given = fields.get("metadata") or {"type": "object"}
+    named = {"name": _TEXT, "generateName": _TEXT} | (given.get("properties") or {})
+    metadata = {**given, PRESERVE: True, "properties": named}
+    return {"apiVersion": _TEXT, "kind": _TEXT} | {**fields, "metadata": metadata}
+
+
+def _rest(schema: Schema) -> Schema | _UnknownFieldHandling:
+    """Return the schema or the treatment of keys that `properties` does not name."""
+    match schema.get("additionalProperties"):
+        case None:
+            return (
+                _UnknownFieldHandling.KEPT
+                if schema.get(PRESERVE)
+                else _UnknownFieldHandling.DROPPED
+            )
+        case False:
+            return _UnknownFieldHandling.REFUSED
+        case Mapping() as found:
+            return found
+        case _:
+            return _UnknownFieldHandling.EMPTIED
+
+
+def _child(schema: Schema, name: str) -> Schema | _UnknownFieldHandling:
+    found = _fields(schema).get(name)
+    return _rest(schema) if found is None else found
+
+
+def _compare_fate(
+    place: SchemaPair,
+    name: str,
+    old: Schema | _UnknownFieldHandling,
+    new: Schema | _UnknownFieldHandling,
+) -> Iterator[CompatibilityFinding]:
+    """Yield the findings for a field that has a schema only before or only after the change."""
+    path = path_to(place.path, name)
+    if isinstance(new, _UnknownFieldHandling):
+        assert not isinstance(old, _UnknownFieldHandling)
+        yield from _compare_lost(place, name, old, new)
+    elif old not in _LOSING:
+        yield place.found(
+            "field-claimed", f"{type_name(new)} was added where unknown fields were kept", at=path
+        )
+    else:
+        yield _added(place, name, new)
+
+
+def _added(place: SchemaPair, name: str, new: Schema) -> CompatibilityFinding:
+    path, fact, rule = path_to(place.path, name), f"{type_name(new)} was added", "field-added"
+    if new.get("default") is not None:
+        fact = f"{fact}, with the default {shown(new['default'])}"
+        rule = "field-filled-in" if _is_looked_at(place) else "field-added"
+        rule = rule if _takes_default(new) else "default-refused"
+    return place.found(rule, fact, at=path)
+
+
+def _takes_default(schema: Schema) -> bool:
+    """Report whether a default is valid; kube-apiserver accepts invalid defaults inside maps."""
+    filled: dict[str, Any] = {}
+    checked = compile_schema({"type": "object", "properties": {"field": schema}})
+    checked.default(filled)
+    return not checked.validate(filled)
+
+
+def _is_looked_at(place: SchemaPair) -> bool:
+    """Report whether a constraint at this path or outside of it applies to fields added inside."""
+    return place.limited or any(place.new.get(each) is not None for each in _LOOKING_INSIDE)
+
+
+def _compare_lost(
+    place: SchemaPair, name: str, old: Schema, fate: _UnknownFieldHandling
+) -> Iterator[CompatibilityFinding]:
+    path = path_to(place.path, name)
+    if _keeps(fate, old):
+        yield place.found("field-freed", f"{type_name(old)} no longer has a schema", at=path)
+        if old.get("default") is not None:
+            required = name in (place.new.get("required") or ())
+            rule = "required-exposed" if required else "default-removed"
+            yield place.found(rule, f"default was removed: it was {shown(old['default'])}", at=path)
+        return
+    other = _renamed(place, name)
+    rule = "field-renamed" if other else "field-removed"
+    more = f"; the new field {other} has the same schema" if other else ""
+    yield place.found(
+        rule, f"{type_name(old)} was removed; values are {fate.value}{more}", at=path, other=other
+    )
+
+
+def _renamed(place: SchemaPair, name: str) -> str:
+    """Return the new field that most likely replaces a removed field; empty if there is none."""
+    old, new = _fields(place.old), _fields(place.new)
+    wanted = bare(old[name])
+    alike = [each for each in new if each not in old and same(bare(new[each]), wanted)]
+    return next(iter(difflib.get_close_matches(name, alike, 1, 0.0)), "")
+
+
+def _compare_required(place: SchemaPair) -> Iterator[CompatibilityFinding]:
+    old, new = place.old.get("required") or (), place.new.get("required") or ()
+    fields = _fields(place.new)
+    for name in (each for each in new if each not in old and not _is_always_there(place, each)):
+        path = path_to(place.path, name)
+        if fields.get(name, {}).get("default") is not None:
+            yield place.found(
+                "required-filled-in", "it is now required, and has a default", at=path
+            )
+        elif isinstance(_child(place.old, name), _UnknownFieldHandling):
+            yield place.found("required-field-added", "it is a new required field", at=path)
+        else:
+            yield place.found("required-added", "it is now required", at=path)
+    for name in (each for each in old if each not in new):
+        path = path_to(place.path, name)
+        if not isinstance(_child(place.new, name), _UnknownFieldHandling):
+            yield place.found("required-removed", "it is no longer required", at=path)
+
+
+def _is_always_there(place: SchemaPair, name: str) -> bool:
+    """Report whether a field is required by the API server, as in every embedded resource."""
+    known = ("apiVersion", "kind") if place.path else ("apiVersion", "kind", "metadata")
+    return bool(place.new.get(EMBEDDED)) and name in known
+
+
+def _compare_rest(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPair]:
+    old, new = _rest(place.old), _rest(place.new)
+    path = f"{place.path}{{}}"
+    if not isinstance(old, _UnknownFieldHandling) and not isinstance(new, _UnknownFieldHandling):
+        yield _inner(place, old, new, path)
+    elif isinstance(old, _UnknownFieldHandling) and isinstance(new, _UnknownFieldHandling):
+        if old is not new:
+            fact = f"unknown fields were {old.value}, and are now {new.value}"
+            yield place.found(_FATES[old, new], fact)
+    elif isinstance(old, _UnknownFieldHandling):
+        yield place.found(
+            _claimed(old), f"{_named(new)} was added for keys that were {_named(old)}"
+        )
+    else:
+        kept = isinstance(new, _UnknownFieldHandling) and _keeps(new, old)
+        rule = "values-widened" if kept else "values-narrowed"
+        yield place.found(
+            rule, f"{_named(old)} was removed: its keys are now {_named(new)}", at=path
+        )
+
+
+_LOSSES = {
+    (_UnknownFieldHandling.KEPT, _UnknownFieldHandling.DROPPED),
+    (_UnknownFieldHandling.KEPT, _UnknownFieldHandling.EMPTIED),
+    (_UnknownFieldHandling.EMPTIED, _UnknownFieldHandling.DROPPED),
+    (_UnknownFieldHandling.KEPT, _UnknownFieldHandling.REFUSED),
+    (_UnknownFieldHandling.EMPTIED, _UnknownFieldHandling.REFUSED),
+}
+_FATES = {
+    (old, new): "unknown-dropped" if (old, new) in _LOSSES else "unknown-kept"
+    for old in _UnknownFieldHandling
+    for new in _UnknownFieldHandling
+} | {(_UnknownFieldHandling.DROPPED, _UnknownFieldHandling.REFUSED): "unknown-refused"}
+
+
+def _claimed(old: _UnknownFieldHandling) -> str:
+    return "values-widened" if old in _LOSING else "values-narrowed"
+
+
+def _named(rest: Schema | _UnknownFieldHandling) -> str:
+    return rest.value if isinstance(rest, _UnknownFieldHandling) else f"a map of {type_name(rest)}"
+
+
+def _keeps(fate: _UnknownFieldHandling, schema: Schema) -> bool:
+    """Report whether an API server keeps values unchanged after their schema was removed."""
+    return fate is _UnknownFieldHandling.KEPT or (
+        fate is _UnknownFieldHandling.EMPTIED and _is_scalar(schema)
+    )
+
+
+def _is_scalar(schema: Schema) -> bool:
+    types = types_of(schema)
+    return bool(types) and types <= _SCALARS
+
+
+def _compare_items(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPair]:
+    old, new = place.old.get("items"), place.new.get("items")
+    path = f"{place.path}[]"
+    if old is not None and new is not None:
+        yield _inner(place, _spared(place.old, old), _spared(place.new, new), path)
+    elif new is not None:
+        yield place.found("type-changed", f"any type changed to {type_name(new)}", at=path)
+    elif old is not None:
+        yield from _compare_freed(place, old, path)
+
+
+def _compare_freed(place: SchemaPair, old: Schema, path: str) -> Iterator[CompatibilityFinding]:
+    kept = place.new.get(PRESERVE) or _is_scalar(old)
+    rule = "field-freed" if kept else "field-removed"
+    yield place.found(rule, f"{type_name(old)} no longer has a schema", at=path)
+
+
+def _spared(schema: Schema, items: Schema) -> Schema:
+    """Return the schema of items; it keeps unknown fields if the list keeps them."""
+    more: dict[str, Any] = {PRESERVE: True} if schema.get(PRESERVE) else {}
+    return {**items, **more}

@@ -3,22 +3,36 @@
 The function is called off the event loop, with a deadline. This controller applies the objects of
 the Outcome, writes the status, and watches the objects that it applied: the function is called
 again when another client deletes or edits one of them, and so they are restored.
+
+A failure is an Event, and the condition `Reconciled` if the status of the kind has conditions.
+Objects that never failed do not get the condition: their status is what the function returned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from types import CodeType
+from typing import Any, Final
 
 from msgspec import Struct
 
-from polyver.apis.controllers._status import DeclaredStatusWriter
 from polyver.apis.declaring import Kind as DeclaredKind
 from polyver.apis.declaring import Outcome, to_object
-from polyver.client import Change, Client, Clock, GroupVersionResource, Key, SystemClock, find
+from polyver.apis.definition import DefinedVersion
+from polyver.client import (
+    Change,
+    Client,
+    Clock,
+    GroupVersionResource,
+    Key,
+    SystemClock,
+    find,
+    timestamp,
+)
 from polyver.client.field_managers import manager_for
 from polyver.controllers.controller import Controller, Requeue, Watch, exactly
+from polyver.controllers.events import Events
 from polyver.controllers.owned_objects.index import AppliedObjects, number_of
 from polyver.controllers.owned_objects.inventory import (
     APPLIED,
@@ -30,8 +44,12 @@ from polyver.controllers.owned_objects.inventory import (
     unwanted,
 )
 from polyver.controllers.owned_objects.ownership import AlreadyOwned, apply_owned
+from polyver.controllers.tracebacks import place_of
 from polyver.controllers.user_code import UserCode
+from polyver.core import PolyverError
 from polyver.core.plain import Object
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.conditions import find_condition, set_condition
 from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.owners import controller_reference, controlling
 from polyver.kube.objects.status import ApiError
@@ -223,3 +241,103 @@ def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     # The annotation that this controller writes is no reason to call the function again.
     others = {name: value for name, value in annotations.items() if name != APPLIED}
     return (*seen, str(metadata.get("labels")), str(others))
+
+
+# The status of the objects, and reports of failures.
+
+
+_CONDITION: Final = "Reconciled"
+_LONGEST: Final = 2048
+
+
+class DeclaredStatusWriter:
+    """Writes the status of the objects of one kind."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: GroupVersionResource,
+        version: DefinedVersion | None,
+        *,
+        manager: str,
+        code: CodeType | None,
+        clock: Clock,
+    ) -> None:
+        """Take the function's `code`: failures name the line of its file that raised."""
+        self._client = client
+        self._resource = resource
+        self._has_conditions = _has_conditions(version)
+        self._code = code
+        self._clock = clock
+        self._log = Log()
+        self._events = Events(client, clock, self._log, component=manager)
+
+    async def failed(self, obj: Object, reason: str, error: Exception) -> None:
+        """Report that the function raised, or that its Outcome could not be applied."""
+        message = _message(error, self._code)
+        await self._events.tell(obj, reason, message, type="Warning")
+        if self._has_conditions:
+            await self._tell_failed(obj, _condition(obj, "False", reason, message))
+
+    async def succeeded(self, obj: Object, status: Object | None) -> None:
+        """Write the status that the function returned; None leaves it as it is."""
+        wanted = dict(obj.get("status") or {}) if status is None else status
+        known = find_condition(obj, _CONDITION)
+        if known is not None:
+            wanted = _recovered(obj, wanted, known, timestamp(self._clock))
+        await self._write(obj, wanted)
+
+    async def _tell_failed(self, obj: Object, condition: Object) -> None:
+        status = dict(obj.get("status") or {})
+        known = status.get("conditions") or []
+        status["conditions"] = set_condition(known, condition, timestamp(self._clock))
+        try:
+            await self._write(obj, status)
+        except (ApiError, PolyverError) as error:
+            # A status may need fields that only the function knows. The Event and the log remain.
+            self._log.info("the condition cannot be written", error=str(error))
+
+    async def _write(self, obj: Object, status: Object) -> None:
+        if (obj.get("status") or {}) == status:
+            return
+        # With its resourceVersion: a decision on an old state fails and is made again.
+        await self._client.update(self._resource, {**obj, "status": status}, subresource="status")
+
+
+def _recovered(obj: Object, wanted: Object, known: Object, now: str) -> Object:
+    """Return a status whose condition reports that the last call succeeded.
+
+    If the function sets a condition of this type itself, the status stays as it is.
+    """
+    others = [each for each in wanted.get("conditions") or [] if each != known]
+    if any(each.get("type") == _CONDITION for each in others):
+        return wanted
+    told = _condition(obj, "True", "Succeeded", "")
+    return {**wanted, "conditions": [*others, *set_condition([known], told, now)]}
+
+
+def _condition(obj: Object, status: str, reason: str, message: str) -> Object:
+    generation = obj["metadata"].get("generation", 1)
+    made = {"type": _CONDITION, "status": status, "reason": reason, "message": message}
+    return {**made, "observedGeneration": generation}
+
+
+def _message(error: Exception, code: CodeType | None) -> str:
+    text = str(error)
+    if not isinstance(error, PolyverError | ApiError):
+        place = place_of(error, code)
+        text = f"{type(error).__name__}: {text}{f' ({place})' if place else ''}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _has_conditions(version: DefinedVersion | None) -> bool:
+    """Return True if the API server does not prune `status.conditions` in this version."""
+    schema: Mapping[str, Any] | None = version.schema if version is not None else None
+    if schema is None:
+        return True
+    status = (schema.get("properties") or {}).get("status")
+    if status is None:
+        return bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    return "conditions" in (status.get("properties") or {}) or bool(
+        status.get("x-kubernetes-preserve-unknown-fields")
+    )

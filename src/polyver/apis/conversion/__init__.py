@@ -2,14 +2,13 @@
 
 from polyver.apis.conversion._block import InvalidRules, RuleBlock
 from polyver.apis.conversion._building import InvalidRule, Rules
-from polyver.apis.conversion._carry import CarryTooLarge
 from polyver.apis.conversion._converter import (
     Converter,
     FunctionEdge,
     NotConvertible,
     build_converter,
 )
-from polyver.apis.conversion._keeping import ANNOTATION, BESIDE
+from polyver.apis.conversion._preserved_fields import ANNOTATION, BESIDE, CarryTooLarge
 from polyver.apis.conversion.hops import PrunedObject
 from polyver.apis.conversion.paths import InvalidFieldPath
 from polyver.apis.conversion.reading import (

@@ -22,10 +22,9 @@ from polyver.apis.conversion._delta import (
     patch_items,
     was,
 )
-from polyver.apis.conversion._metadata import fits_metadata
-from polyver.apis.conversion.implied import has_path, implied, loses, strip
-from polyver.apis.conversion.paths import Path, pick, put, show_path, take
+from polyver.apis.conversion.paths import Path, fits_metadata, pick, put, show_path, take
 from polyver.apis.conversion.rules import ConstRule, ConversionRule, Ports
+from polyver.apis.conversion.schemas import has_path, implied, loses, strip
 from polyver.apis.conversion.values import MISSING, fingerprint
 from polyver.core import PolyverError
 from polyver.core.plain import Object

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from polyver.apis.conversion._block import FieldClaims, RuleBlock
-from polyver.apis.conversion._keeping import ANNOTATION, BESIDE
+from polyver.apis.conversion._preserved_fields import ANNOTATION, BESIDE
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.paths import Path, parse_path
 from polyver.apis.conversion.rules import (

@@ -19,19 +19,18 @@ from msgspec import Raw
 from polyver.apis.conversion import _runtime as runtime
 from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion._delta import Lost
-from polyver.apis.conversion._metadata import fits_metadata
 from polyver.apis.conversion._runtime import keyed, lossless
-from polyver.apis.conversion._schema_checks import (
+from polyver.apis.conversion.hops import ConversionStep, compilable
+from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
+from polyver.apis.conversion.paths import Path, fits_metadata, show_path
+from polyver.apis.conversion.rules import ConstRule, ConversionRule, DropRule
+from polyver.apis.conversion.schemas import (
     Settled,
     all_settled,
     is_alone,
     settled,
     watched,
 )
-from polyver.apis.conversion.hops import ConversionStep, compilable
-from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
-from polyver.apis.conversion.paths import Path, show_path
-from polyver.apis.conversion.rules import ConstRule, ConversionRule, DropRule
 from polyver.apis.conversion.values import MISSING
 from polyver.core import Hop
 from polyver.core.plain import Object

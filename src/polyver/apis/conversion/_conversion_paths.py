@@ -1,33 +1,39 @@
-"""The conversion path between each two versions, as one function.
+"""The conversion path between each two versions, as one function, and the interpreter.
 
 The function converts objects whose fields may still be JSON, as a webhook gets hundreds of them.
 Fields that no rule reads are never decoded; users' functions get the whole object, decoded once.
+
+The interpreter converts an object edge by edge, and so defines the result of a conversion. The
+compiled rules are tested against it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec import MsgspecError, Raw
 from msgspec.json import decode, encode
 
-from polyver.apis.conversion._carry import PreservedFields
 from polyver.apis.conversion._compiler import Compiled, compile_path
-from polyver.apis.conversion._delta import has_guards
-from polyver.apis.conversion._keeping import PreservedFieldsStore
+from polyver.apis.conversion._delta import has_guards, without
+from polyver.apis.conversion._preserved_fields import PreservedFields, PreservedFieldsStore
 from polyver.apis.conversion._runtime import Unusual
 from polyver.apis.conversion.hops import ByFunctions, ByRules, ConversionStep
 from polyver.core import ConversionTree, Hop
 from polyver.core.plain import Object
-from polyver.kube.objects.converted_metadata import check_identity, restored
+from polyver.kube.objects.converted_metadata import check_identity, fresh, restored
+from polyver.kube.objects.schema import Schema
 
-__all__ = ["ConversionPath", "ConversionPaths", "ConvertOpened"]
+__all__ = ["ConversionPath", "ConversionPaths", "ConvertOpened", "Interpreter", "Schemas", "Tree"]
 
 ConvertOpened = Callable[[Object], Object | Raw | None]
 """Converts an object, maybe in place; returns None if only the interpreter can convert it."""
 Convert = Callable[[Object, str], Object]
+Tree = ConversionTree[ConversionStep]
+Schemas = Mapping[str, Schema]
+"""The compiled schemas of versions that have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class ConversionPaths(dict[tuple[str, str], ConversionPath | None]):
 
     def __init__(
         self,
-        tree: ConversionTree[ConversionStep],
+        tree: Tree,
         group: str,
         keeping: PreservedFieldsStore,
         convert: Convert,
@@ -56,20 +62,20 @@ class ConversionPaths(dict[tuple[str, str], ConversionPath | None]):
         self._convert = convert
 
     def __missing__(self, pair: tuple[str, str]) -> ConversionPath | None:
-        self[pair] = self._made(*pair)
-        return self[pair]
-
-    def _made(self, source: str, target: str) -> ConversionPath | None:
+        source, target = pair
         hops = self._tree.way(source, target)
-        changes = _touches_metadata(hops)
-        if any(isinstance(hop.convert, ByFunctions) for hop in hops):
-            by_functions = _by_functions(target, self._convert)
-            return ConversionPath(by_functions, calls_functions=True, touches_metadata=changes)
-        compiled = compile_path(hops)
-        if compiled is None:
-            return None
-        by_rules = _by_rules(hops, compiled, self._keeping, f"{self._group}/{target}")
-        return ConversionPath(by_rules, calls_functions=False, touches_metadata=changes)
+        calls_functions = any(isinstance(hop.convert, ByFunctions) for hop in hops)
+        convert: ConvertOpened | None = None
+        if calls_functions:
+            convert = _by_functions(target, self._convert)
+        elif (compiled := compile_path(hops)) is not None:
+            convert = _by_rules(hops, compiled, self._keeping, f"{self._group}/{target}")
+        self[pair] = (
+            None
+            if convert is None
+            else ConversionPath(convert, calls_functions, _touches_metadata(hops))
+        )
+        return self[pair]
 
 
 def _touches_metadata(hops: Sequence[Hop[ConversionStep]]) -> bool:
@@ -98,7 +104,7 @@ def _by_rules(
     hops: Sequence[Hop[ConversionStep]],
     compiled: Compiled,
     keeping: PreservedFieldsStore,
-    version: str,
+    api_version: str,
 ) -> ConvertOpened:
     source, may_be_in = hops[0].source, keeping.may_be_in
     targets = frozenset(hop.target for hop in hops)
@@ -108,7 +114,9 @@ def _by_rules(
             if may_be_in(top):
                 top, carry = keeping.split_raw(top)
                 carry.lost.pop(source, None)
-                _check_passing(carry, targets)
+                passed = carry.lost.keys() - targets
+                if any(has_guards(carry.lost[version]) for version in passed):
+                    return None  # preserved fields of versions off the path may be stale
                 compiled(top, carry.lost)
                 top = keeping.join_raw(top, carry)
             else:
@@ -118,14 +126,66 @@ def _by_rules(
                     top = keeping.join_raw(top, PreservedFields(lost))
         except (Unusual, MsgspecError, UnicodeError):
             return None
-        top["apiVersion"] = version
+        top["apiVersion"] = api_version
         return top
 
     return converted
 
 
-def _check_passing(carry: PreservedFields, targets: frozenset[str]) -> None:
-    """Raise Unusual if preserved fields of versions off the path have guards: they may be stale."""
-    passed = carry.lost.keys() - targets
-    if any(has_guards(carry.lost[version]) for version in passed):
-        raise Unusual
+class Interpreter:
+    """Converts objects of one kind, each without apiVersion and apart from its preserved fields."""
+
+    def __init__(self, tree: Tree, schemas: Schemas) -> None:
+        self._tree = tree
+        self._schemas = schemas
+
+    def convert(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
+        """Return an object in another version; its preserved fields are changed in place."""
+        # Trust preserved fields only if their guards match the object as it is now.
+        for version, hop, view in self._views(obj, carry, source):
+            lost = carry.lost[version]
+            checked = hop.convert.guards(lost, view)
+            stale = {id(entry) for entry, key, now in checked if entry[key] != now}
+            carry.lost[version] = without(lost, stale)
+        made = self._walk(obj, carry, source, target)
+        # Set the guards of all preserved fields from the converted object.
+        for version, hop, view in self._views(made, carry, target):
+            for entry, key, now in list(hop.convert.guards(carry.lost[version], view)):
+                entry[key] = now
+        return made
+
+    def _walk(self, obj: Object, carry: PreservedFields, source: str, target: str) -> Object:
+        """Convert an object along the path; update its checked preserved fields in place."""
+        for hop in self._tree.way(source, target):
+            made = hop.convert.run(obj)
+            made = hop.convert.restored(made, carry.lost.pop(hop.target, {}))
+            if lost := hop.convert.lost(obj, made):
+                carry.lost[hop.source] = lost
+            obj = made
+        return obj
+
+    def _views(
+        self, obj: Object, carry: PreservedFields, version: str
+    ) -> Iterable[tuple[str, Hop[ConversionStep], Object]]:
+        """Yield each version with preserved fields, the last hop to it, and the object to convert.
+
+        Defaults are filled in, as an API server may do so at any time.
+        """
+        known = [each for each in carry.lost if each in self._tree.versions]
+        ways = {each: self._tree.way(version, each) for each in known}
+        for lost_version, way in sorted(ways.items(), key=lambda pair: len(pair[1])):
+            if not way:  # an object cannot have lost fields of its own version
+                del carry.lost[lost_version]
+                continue
+            hop = way[-1]
+            view = self._defaulted(obj, version)
+            if hop.source != version:
+                kept = PreservedFields({v: fresh(each) for v, each in carry.lost.items()})
+                view = self._defaulted(self._walk(view, kept, version, hop.source), hop.source)
+            yield lost_version, hop, view
+
+    def _defaulted(self, obj: Object, version: str) -> Object:
+        filled: Object = fresh(obj)
+        if version in self._schemas:
+            self._schemas[version].default(filled)
+        return filled

@@ -12,13 +12,18 @@ from typing import Any
 
 from msgspec import MsgspecError, Raw, json
 
-from polyver.apis.conversion._carry import PreservedFields, format_of
-from polyver.apis.conversion._conversion_paths import ConversionPaths, ConvertOpened
-from polyver.apis.conversion._interpreter import Interpreter, Tree
-from polyver.apis.conversion._keeping import (
+from polyver.apis.conversion._conversion_paths import (
+    ConversionPaths,
+    ConvertOpened,
+    Interpreter,
+    Tree,
+)
+from polyver.apis.conversion._preserved_fields import (
+    PreservedFields,
     PreservedFieldsStore,
     PreservedInAnnotation,
     PreservedInField,
+    format_of,
 )
 from polyver.apis.conversion.hops import ByFunctions, ConversionStep, Function, by_rules
 from polyver.apis.conversion.reading import DeclaredConversion, DeclaredEdge
@@ -101,7 +106,10 @@ class Converter:
         source = self.version_of(obj)
         self._check(version)
         try:
-            made = fresh(obj) if source == version else self._converted(obj, source, version)
+            made = fresh(obj) if source == version else self._compiled(obj, source, version)
+            if made is None:
+                rest = {name: value for name, value in obj.items() if name != "apiVersion"}
+                made = self.interpreted(rest, source, version)
         except RecursionError:
             if self.calls_functions:  # the error may come from a user's function
                 raise
@@ -111,13 +119,6 @@ class Converter:
     def versions_between(self, source: str, target: str) -> list[str]:
         """Return the versions that a conversion leads through, without the first and the last."""
         return [hop.target for hop in self.tree.way(source, target)][:-1]
-
-    def _converted(self, obj: Object, source: str, target: str) -> Object:
-        made = self._compiled(obj, source, target)
-        if made is not None:
-            return made
-        rest = {name: value for name, value in obj.items() if name != "apiVersion"}
-        return self.interpreted(rest, source, target)
 
     def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
         """Return an object converted by the compiled rules; None if they cannot convert it."""
@@ -139,7 +140,10 @@ class Converter:
 
     def convert_raw(self, raw: bytes | Raw, version: str) -> bytes:
         """Convert an object that is JSON, without decoding the fields that no rule reads."""
-        top = _top(raw)
+        try:
+            top = open_object(raw)
+        except (MsgspecError, UnicodeError, RecursionError) as error:
+            raise NotConvertible(f"this is not an object: {error}") from None
         source = self.version_of({name: _value(top.get(name)) for name in ("apiVersion", "kind")})
         self._check(version)
         if source == version:
@@ -258,14 +262,6 @@ _plain = json.Decoder().decode
 _encode = json.Encoder().encode
 _NO_JSON = (MsgspecError, TypeError, UnicodeError, OverflowError)
 """Exceptions for data that cannot be encoded as JSON; the interpreter converts such data."""
-
-
-def _top(raw: bytes | Raw) -> Object:
-    """Return the fields of an object that is JSON."""
-    try:
-        return open_object(raw)
-    except (MsgspecError, UnicodeError, RecursionError) as error:
-        raise NotConvertible(f"this is not an object: {error}") from None
 
 
 def _whole(raw: bytes | Raw) -> Any:

@@ -59,47 +59,28 @@ def _compare(
     have: Object, want: Object, place: StructuralSchema | None, at: Path, lost: Lost
 ) -> None:
     for name, value in want.items():
-        path = (*at, name)
+        path, inside = (*at, name), place and place.child(name)
         if name not in have:
             lost[show_path(path)] = {"is": fresh(value)}
-        else:
-            _compare_values(have[name], value, place and place.child(name), path, lost)
+        elif type(have[name]) is dict and type(value) is dict:
+            _compare(have[name], value, inside, path, lost)
+        elif not same(have[name], value):
+            entry = _compare_lists(have[name], value, inside)
+            lost[show_path(path)] = entry or {"is": fresh(value), "whole": ""}
     for name in have:
         if name not in want:
             lost[show_path((*at, name))] = {"absent": True, "whole": ""}
 
 
-def _compare_values(
-    have: Any, want: Any, place: StructuralSchema | None, at: Path, lost: Lost
-) -> None:
-    if type(have) is dict and type(want) is dict:
-        _compare(have, want, place, at, lost)
-    elif not same(have, want):
-        entry = _compare_lists(have, want, place) if _alike(have, want) else None
-        lost[show_path(at)] = entry or {"is": fresh(want), "whole": ""}
-
-
-def _alike(have: Any, want: Any) -> bool:
-    """Report whether two values are lists that differ only inside of their objects."""
-    return (
-        type(have) is list
-        and type(want) is list
-        and len(have) == len(want)
-        and all(
-            type(one) is dict is type(other) or same(one, other)
-            for one, other in zip(have, want, strict=True)
-        )
-    )
-
-
-def _compare_lists(
-    have: list[Any], want: list[Any], place: StructuralSchema | None
-) -> dict[str, Any]:
+def _compare_lists(have: Any, want: Any, place: StructuralSchema | None) -> dict[str, Any]:
+    """Return the entry for two lists that differ only inside of their objects, else {}."""
+    if type(have) is not list or type(want) is not list or len(have) != len(want):
+        return {}
+    pairs = list(zip(have, want, strict=True))
+    if not all(type(one) is dict is type(other) or same(one, other) for one, other in pairs):
+        return {}
     inside = place.items if place is not None else None
-    losses = [
-        delta(one, other, inside) if type(one) is dict else {}
-        for one, other in zip(have, want, strict=True)
-    ]
+    losses = [delta(one, other, inside) if type(one) is dict else {} for one, other in pairs]
     return item_losses(losses, have, want, place.keys if place is not None else ())
 
 
@@ -142,21 +123,21 @@ def patch(obj: Object, lost: Mapping[str, Any], place: StructuralSchema | None) 
     """Restore lost values, in place."""
     for text, entry in lost.items():
         path = parse_path(text)
+        if "absent" in entry and "is" not in entry:
+            holder = pick(obj, path[:-1])
+            if type(holder) is dict:
+                holder.pop(path[-1], None)
+            continue
+        found = pick(obj, path)
         if "is" in entry:
-            _put_back(obj, path, entry)
-        elif "absent" in entry:
-            _remove(obj, path)
-        else:
-            found = pick(obj, path)
+            if found is MISSING or "if" in entry or "whole" in entry:
+                put(obj, path, fresh(entry["is"]))
+            elif type(found) is dict is type(entry["is"]):
+                _fill(found, entry["is"])
+        elif type(found) is list:
             inside = place_of(place, path)
-            if type(found) is list:
-                keys = inside.keys if inside is not None else ()
-                patch_items(
-                    found,
-                    entry,
-                    keys,
-                    partial(patch, place=inside and inside.items),
-                )
+            keys = inside.keys if inside is not None else ()
+            patch_items(found, entry, keys, partial(patch, place=inside and inside.items))
 
 
 def place_of(place: StructuralSchema | None, path: Path) -> StructuralSchema | None:
@@ -195,26 +176,12 @@ def _matched(
             yield int(number), kept["in"]
 
 
-def _put_back(obj: Object, path: Path, entry: Mapping[str, Any]) -> None:
-    found = pick(obj, path)
-    if found is MISSING or "if" in entry or "whole" in entry:
-        put(obj, path, fresh(entry["is"]))
-    elif type(found) is dict is type(entry["is"]):
-        _fill(found, entry["is"])
-
-
 def _fill(have: Object, more: Mapping[str, Any]) -> None:
     for name, value in more.items():
         if name not in have:
             have[name] = fresh(value)
         elif type(have[name]) is dict is type(value):
             _fill(have[name], value)
-
-
-def _remove(obj: Object, path: Path) -> None:
-    holder = pick(obj, path[:-1])
-    if type(holder) is dict:
-        holder.pop(path[-1], None)
 
 
 def guards(lost: Lost, view: Any, place: StructuralSchema | None) -> Iterator[Guard]:

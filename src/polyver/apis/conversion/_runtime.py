@@ -17,7 +17,6 @@ from msgspec import Raw
 
 from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion._delta import Lost, without
-from polyver.apis.conversion._schema_checks import Settled
 from polyver.apis.conversion.nested import KeyedRule
 from polyver.apis.conversion.paths import show_path
 from polyver.apis.conversion.rules import (
@@ -28,6 +27,7 @@ from polyver.apis.conversion.rules import (
     SplitRule,
     ValuesRule,
 )
+from polyver.apis.conversion.schemas import Settled
 from polyver.apis.conversion.values import MISSING, Type
 from polyver.core.plain import Object
 from polyver.languages.values.strings import same

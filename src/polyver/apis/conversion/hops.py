@@ -11,8 +11,8 @@ import msgspec
 
 from polyver.apis.conversion._block import RuleBlock
 from polyver.apis.conversion._delta import Guard, Lost, delta, item_guards, patch, place_of
-from polyver.apis.conversion._pruning import pruner
 from polyver.apis.conversion.paths import parse_path, pick
+from polyver.apis.conversion.schemas import pruner
 from polyver.apis.conversion.values import fingerprint
 from polyver.core import Hop
 from polyver.core.plain import Object
@@ -90,8 +90,11 @@ class ByFunctions:
 
     def lost(self, obj: Object, made: Object) -> Lost:
         again = _called(self.back, made, self.source)
-        if _are_alike(again, obj):
-            return {}
+        try:
+            if _sorted(_without_fixed(again)) == _sorted(_without_fixed(obj)):
+                return {}
+        except (TypeError, ValueError, RecursionError):
+            pass  # it cannot be encoded, as functions may return anything
         return _guarded(delta(again, obj, self.source))
 
     def restored(self, made: Object, lost: Lost) -> Object:
@@ -198,16 +201,11 @@ def _called(function: Function, obj: Object, target: StructuralSchema | None) ->
         prune(rest)
     kept = {name: obj[name] for name in _FIXED if name in obj}
     if type(obj.get("metadata")) is dict:
-        kept["metadata"] = _metadata(obj["metadata"], made.get("metadata"))
+        after = made.get("metadata")
+        free = {n: v for n, v in after.items() if n in _FREE} if type(after) is dict else {}
+        fixed = {n: v for n, v in obj["metadata"].items() if n not in _FREE}
+        kept["metadata"] = {**fixed, **free}
     return kept | rest
-
-
-def _are_alike(one: Object, other: Object) -> bool:
-    """Report whether two objects encode to the same JSON; False if they cannot be encoded."""
-    try:
-        return _sorted(_without_fixed(one)) == _sorted(_without_fixed(other))
-    except (TypeError, ValueError, RecursionError):  # functions may return anything
-        return False
 
 
 def _without_fixed(obj: Object) -> Object:
@@ -227,12 +225,6 @@ def _copied(value: Any) -> Any:
         return msgspec.to_builtins(value)
     except TypeError:  # not JSON, which raises an error when it is written
         return fresh(value)
-
-
-def _metadata(before: Object, after: Any) -> Object:
-    kept = {name: value for name, value in before.items() if name not in _FREE}
-    free = {n: v for n, v in after.items() if n in _FREE} if type(after) is dict else {}
-    return {**kept, **free}
 
 
 _FIXED = ("apiVersion", "kind", "metadata")

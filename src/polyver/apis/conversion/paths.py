@@ -1,6 +1,7 @@
 """Paths of fields: `spec.schedule`, or `metadata.annotations["ex.io/mode"]`.
 
 A path names only fields of objects; rules for the items of a list reach the fields inside of it.
+Of metadata, a conversion may write only labels and annotations, whose values are strings.
 """
 
 from __future__ import annotations
@@ -12,8 +13,19 @@ from typing import Any, Final
 from polyver.apis.conversion.values import MISSING
 from polyver.core import PolyverError
 from polyver.core.plain import Object
+from polyver.languages.values.names import label_value_problems
 
-__all__ = ["PATTERN", "InvalidFieldPath", "Path", "parse_path", "pick", "put", "show_path", "take"]
+__all__ = [
+    "PATTERN",
+    "InvalidFieldPath",
+    "Path",
+    "fits_metadata",
+    "parse_path",
+    "pick",
+    "put",
+    "show_path",
+    "take",
+]
 
 Path = tuple[str, ...]
 
@@ -111,3 +123,13 @@ def put(obj: Object, path: Path, value: Any) -> bool:
         obj = inside
     obj[path[-1]] = value
     return True
+
+
+def fits_metadata(path: Path, value: Any) -> bool:
+    """Report whether a value is valid for a label or an annotation.
+
+    An API server refuses any other value, and with it the whole list that contains the object.
+    """
+    if value is MISSING:
+        return True
+    return type(value) is str and (path[1] != "labels" or not label_value_problems(value))

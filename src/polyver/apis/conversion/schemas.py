@@ -1,31 +1,47 @@
-"""Rules that the schemas of two versions imply: a field that only one of them has is preserved.
+"""The schemas of two versions, compared for a conversion.
 
-An API server would prune the field from converted objects. Fields that neither schema has are left
-to the API server.
+- A field that only one of the versions has is preserved: the schemas imply a rule for it, as an API
+  server would prune the field from converted objects. Fields that neither schema has are left to
+  the API server.
+- Objects that functions return are pruned as by an API server, which drops the fields that a schema
+  lacks.
+- Compiled rules cannot convert some objects: the schemas decide which fields need the interpreter,
+  and where defaults may be filled in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 from polyver.apis.conversion.nested import EachRule
 from polyver.apis.conversion.paths import Path
-from polyver.apis.conversion.rules import ConversionRule, DropRule
+from polyver.apis.conversion.rules import ConversionRule, DropRule, Ports
 from polyver.kube.objects.schema.structure import META_FIELDS, StructuralSchema
+
+if TYPE_CHECKING:
+    from polyver.apis.conversion._block import RuleBlock
 
 __all__ = [
     "NOTHING",
+    "Prune",
+    "Settled",
+    "all_settled",
     "child",
     "has_path",
     "implied",
+    "is_alone",
     "is_open",
     "items",
     "knows",
     "loses",
     "names_in",
+    "pruner",
+    "settled",
     "strip",
+    "watched",
 ]
 
 NOTHING = StructuralSchema()
@@ -200,3 +216,173 @@ def _alone(
         return
     for name, inside in place.fields.items():
         yield from _alone((*path, name), inside, named, added=added)
+
+
+# Pruning.
+
+
+Prune = Callable[[Any], None]
+"""Prunes a value in place."""
+
+
+@lru_cache(maxsize=4096)
+def pruner(place: StructuralSchema | None) -> Prune | None:
+    """Return a function that drops the fields which a schema lacks; None if it allows anything.
+
+    >>> prune = pruner(StructuralSchema(fields={"a": StructuralSchema(preserves=True)}))
+    >>> obj = {"a": {"b": 1}, "c": 2}
+    >>> prune(obj) if prune else None
+    >>> obj
+    {'a': {'b': 1}}
+    """
+    if place is None:
+        return None
+    if not names_in(place) and not is_open(place) and place.items is None:
+        return _empty
+    names = None if is_open(place) else names_in(place)
+    inside = {name: pruner(child(place, name)) for name in names_in(place)}
+    other = pruner(child(place, _NO_FIELD)) if is_open(place) else None
+    listed = pruner(items(place))
+    if names is None and other is None and listed is None and not any(inside.values()):
+        return None
+    known = {name: found or _leave for name, found in inside.items()}
+    return _pruner(names, known, other or _leave, listed or _leave)
+
+
+_NO_FIELD = "\0"
+"""A field name that occurs in no schema."""
+
+
+def _pruner(
+    names: frozenset[str] | None,
+    inside: Mapping[str, Prune],
+    other: Prune,
+    listed: Prune,
+) -> Prune:
+    def prune(value: Any) -> None:
+        if type(value) is list:
+            for each in value:
+                listed(each)
+        if type(value) is not dict:
+            return
+        if names is not None and not value.keys() <= names:
+            for name in value.keys() - names:
+                del value[name]
+        for name, each in value.items():
+            if type(each) is dict or type(each) is list:
+                inside.get(name, other)(each)
+
+    return prune
+
+
+def _leave(_: Any) -> None:
+    """Leave a value as it is."""
+
+
+def _empty(value: Any) -> None:
+    """Remove all fields of a value, for a schema without fields."""
+    if type(value) is dict:
+        value.clear()
+    elif type(value) is list:
+        for item in value:
+            _empty(item)
+
+
+# Limits of compiled rules.
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Properties of a schema that decide whether filling in defaults can change a guard."""
+
+    has_schema: bool
+    has_defaults: bool
+
+    def holds(self, values: Ports) -> bool:
+        # Filling in defaults also drops nulls.
+        return not (self.has_defaults or (self.has_schema and any(map(_has_null, values))))
+
+
+def _has_null(value: Any) -> bool:
+    if type(value) is dict:
+        return any(map(_has_null, value.values()))
+    return any(map(_has_null, value)) if type(value) is list else value is None
+
+
+Watched = dict[Path, tuple[frozenset[str] | None, frozenset[str]]]
+"""By path of an object: the fields it may have (None for any field), and those it must not have."""
+
+
+def watched(block: RuleBlock, *, back: bool) -> Watched:
+    """Return the fields that the target version lacks and no rule names, by their object's path."""
+    source, target = block.read(back=back), block.written(back=back)
+    found: Watched = {}
+    if target is not None:
+        named = {path for rule in block.rules for paths in rule.ports(back=back) for path in paths}
+        _watch((), source or _OPEN, target, named, found)
+    return found
+
+
+_OPEN: Final = StructuralSchema(preserves=True)
+
+
+def _watch(
+    at: Path, source: StructuralSchema, target: StructuralSchema, named: set[Path], found: Watched
+) -> None:
+    refused: set[str] = set()
+    inside = {path[len(at)] for path in named if len(path) > len(at) and path[: len(at)] == at}
+    for name in names_in(source) | names_in(target):
+        path = (*at, name)
+        if path in named or not knows(source, name):
+            continue
+        one, other = child(source, name), child(target, name)
+        if not knows(target, name):
+            refused |= {name} - inside
+        elif one is not None and other is not None and one.fields and other.fields:
+            _watch(path, one, other, named, found)
+        elif loses(one, other):
+            refused.add(name)
+    allowed = None
+    if is_open(source) and not is_open(target):
+        allowed = frozenset({*target.fields, *inside, *(META_FIELDS if target.embedded else ())})
+    if allowed is not None or refused:
+        found[at] = (allowed, frozenset(refused))
+
+
+def is_alone(block: RuleBlock, at: Path, *, back: bool) -> bool:
+    """Report whether the target version lacks the object at a path."""
+    target = block.written(back=back)
+    for name in at:
+        if target is None:
+            return False
+        if not knows(target, name):
+            return True
+        target = target.child(name)
+    return False
+
+
+def settled(place: StructuralSchema | None, paths: Iterable[Path], far: Settled) -> Settled:
+    """Return the properties of a schema at some paths, together with those of a far schema."""
+    found = place is not None and any(_has_default(place, path) for path in paths)
+    return Settled(place is not None or far.has_schema, found or far.has_defaults)
+
+
+def all_settled(places: Iterable[StructuralSchema | None]) -> Settled:
+    """Return the properties of several schemas together."""
+    found = [place for place in places if place is not None]
+    return Settled(bool(found), any(_has_defaults_inside(place) for place in found))
+
+
+def _has_default(place: StructuralSchema, path: Path) -> bool:
+    at: StructuralSchema | None = place
+    for name in path:
+        at = at.child(name) if at is not None else None
+        if at is None:
+            return False
+        if at.default is not None:
+            return True
+    return at is not None and _has_defaults_inside(at)
+
+
+def _has_defaults_inside(place: StructuralSchema) -> bool:
+    return place.default is not None or any(_has_defaults_inside(each) for each in place.within())

@@ -1,27 +1,169 @@
-"""Locations of preserved fields: an annotation, or a field that the kind reserves."""
+"""Preserved fields: values that a version cannot express, kept as JSON beside the visible fields.
+
+The JSON has sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is": …}}}}`. Its
+location is an annotation, or a field that the kind reserves.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Protocol, TypedDict
 
 import msgspec
 from msgspec import Raw, json
 
-from polyver.apis.conversion._carry import PreservedFields, read, write
+from polyver.apis.conversion._delta import Lost, without
 from polyver.apis.conversion._runtime import Unusual
-from polyver.apis.conversion.paths import Path, parse_path
+from polyver.apis.conversion.paths import PATTERN, Path, fits_metadata, parse_path
+from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
 
 __all__ = [
     "ANNOTATION",
     "BESIDE",
+    "CarryTooLarge",
+    "PreservedFields",
     "PreservedFieldsLocation",
     "PreservedFieldsStore",
     "PreservedInAnnotation",
     "PreservedInField",
+    "format_of",
 ]
+
+FORMAT: Final = 1
+
+
+class CarryTooLarge(PolyverError):
+    """The preserved fields of an object exceed the size limit."""
+
+    def __init__(self, carry: PreservedFields, size: int, room: int) -> None:
+        sizes = {
+            f"{path} of {version} ({len(_encode(entry))} bytes)": len(_encode(entry))
+            for version, lost in carry.lost.items()
+            for path, entry in lost.items()
+        }
+        largest = sorted(sizes, key=lambda name: -sizes[name])
+        super().__init__(
+            f"preserved fields take {size} bytes, and at most {room} are allowed: "
+            f"{listed(largest, most=5)}",
+            hint="make these fields smaller, or add fields for them to the other versions",
+        )
+
+
+@dataclass(slots=True)
+class PreservedFields:
+    """The preserved fields of each version, and the form of the object without their annotation."""
+
+    lost: dict[str, Lost] = field(default_factory=dict)
+    was_empty: bool = False
+    """True if the map of annotations is empty apart from the preserved fields."""
+    was_bare: bool = False
+    """True if the object has no metadata apart from the preserved fields."""
+    unknown: str = ""
+    """A string in a format that this release does not know; it is written back unchanged."""
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+_Lost = dict[Annotated[str, msgspec.Meta(pattern=PATTERN)], "_Entry"]
+_Place = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,9}\Z")]
+_Item = TypedDict("_Item", {"in": "_Lost", "if": str})
+_Entry = TypedDict(
+    "_Entry",
+    {
+        "is": Any,
+        "absent": bool,
+        "if": str,
+        "whole": str,
+        "in": "_Lost",
+        "first": "_Entry",
+        "rest": list[Any],
+        "by": dict[str, _Lost],
+        "at": dict[_Place, _Item],
+        "kept": dict[str, Any],
+        "order": list[str],
+    },
+    total=False,
+)
+"""The allowed form of `Lost`. It is checked, as any client can write the annotation."""
+
+
+class _Written(msgspec.Struct, forbid_unknown_fields=True):
+    format: int
+    lost: dict[str, _Lost]
+    empty: bool = False
+    bare: bool = False
+
+
+_decode = msgspec.json.Decoder(_Written).decode
+
+
+def _read(text: object) -> PreservedFields:
+    """Read preserved fields; keep a string in a format that this release does not know.
+
+    Another release of polyver may have written it, and will read it again after a roll-back.
+    """
+    if not isinstance(text, str):
+        return PreservedFields()
+    try:
+        written = _decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return PreservedFields(unknown=text)
+    if written.format != FORMAT:
+        return PreservedFields(unknown=text)
+    lost = {
+        version: without({p: entry for p, entry in each.items() if _may_restore(p, entry)}, ())
+        for version, each in written.lost.items()
+    }
+    return PreservedFields(lost, written.empty, written.bare)
+
+
+def _may_restore(text: str, entry: Mapping[str, Any]) -> bool:
+    """Report whether a conversion may write the field of an entry; most metadata is fixed."""
+    if not text.startswith(_FIXED_FIELDS):
+        return True
+    path = parse_path(text)
+    if path[0] not in _FIXED_FIELDS:
+        return True
+    if path[0] != "metadata" or path[1:2] not in (("labels",), ("annotations",)):
+        return False
+    if "absent" in entry:
+        return len(path) in (2, 3)
+    value = entry.get("is")
+    if len(path) == 2:
+        return type(value) is dict and all(fits_metadata(path, each) for each in value.values())
+    return len(path) == 3 and fits_metadata(path, value)
+
+
+_FIXED_FIELDS = ("apiVersion", "kind", "metadata", "[")
+
+
+def format_of(text: str) -> str:
+    """Return the format of preserved fields that could not be read, as far as it is known."""
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return "not JSON"
+    number = found.get("format") if isinstance(found, dict) else None
+    if type(number) is not int:
+        return "no format number"
+    return f"format {number}" if number != FORMAT else f"format {FORMAT}, with other fields"
+
+
+def _write(carry: PreservedFields, *, room: int) -> str:
+    """Return preserved fields as a string; raise CarryTooLarge if it has more than `room` bytes."""
+    said: dict[str, Any] = {"format": FORMAT, "lost": carry.lost}
+    flags = {"empty": carry.was_empty, "bare": carry.was_bare}
+    text = _encode(said | {name: True for name, is_so in flags.items() if is_so})
+    if len(text) > room:
+        raise CarryTooLarge(carry, len(text), room)
+    return text.decode()
+
+
+# Locations of preserved fields.
+
 
 ANNOTATION: Final = "conversion.polyver.dev/carry"
 BESIDE: Final = f"{ANNOTATION}-beside"
@@ -87,7 +229,7 @@ class PreservedInAnnotation:
             return obj, PreservedFields()
         if annotations and self.name not in annotations:
             return obj, PreservedFields()
-        carry = read(annotations[self.name]) if annotations else PreservedFields(was_empty=True)
+        carry = _read(annotations[self.name]) if annotations else PreservedFields(was_empty=True)
         rest = {name: value for name, value in annotations.items() if name != self.name}
         kept = {name: value for name, value in metadata.items() if name != "annotations"}
         if rest:
@@ -106,7 +248,7 @@ class PreservedInAnnotation:
             return {**obj, "metadata": {**metadata, "annotations": {}}} if carry.was_empty else obj
         used = sum(len(key.encode()) + _size(each) for key, each in annotations.items())
         whole = PreservedFields(lost, carry.was_empty, "metadata" not in obj)
-        text = write(whole, room=_ANNOTATIONS_LIMIT - len(self.name) - used)
+        text = _write(whole, room=_ANNOTATIONS_LIMIT - len(self.name) - used)
         return {**obj, "metadata": {**metadata, "annotations": {**annotations, self.name: text}}}
 
     def may_be_in(self, top: Object) -> bool:
@@ -162,7 +304,7 @@ class PreservedInField:
         if self.name not in obj:
             return obj, PreservedFields()
         rest = {name: value for name, value in obj.items() if name != self.name}
-        carry = read(obj[self.name])
+        carry = _read(obj[self.name])
         for lost in carry.lost.values():
             for text in [each for each in lost if parse_path(each)[0] == self.name]:
                 del lost[text]
@@ -171,7 +313,9 @@ class PreservedInField:
     def join(self, obj: Object, carry: PreservedFields) -> Object:
         lost = {version: each for version, each in carry.lost.items() if each}
         rest, _ = self.split(obj)
-        return rest | {self.name: write(PreservedFields(lost), room=_FIELD_LIMIT)} if lost else rest
+        return (
+            rest | {self.name: _write(PreservedFields(lost), room=_FIELD_LIMIT)} if lost else rest
+        )
 
     def may_be_in(self, top: Object) -> bool:
         return self.name in top
@@ -206,7 +350,9 @@ class PreservedFieldsStore:
     def split(self, obj: Object) -> tuple[Object, PreservedFields]:
         """Return an object without its preserved fields, and the preserved fields."""
         rest, carry = self.place.split(obj)
-        if not _has_beside(rest):
+        metadata = rest.get("metadata")
+        annotations = metadata.get("annotations") if type(metadata) is dict else None
+        if type(annotations) is not dict or BESIDE not in annotations:
             return rest, carry
         rest, beside = _BESIDE.split(rest)
         carry.lost = {**beside.lost, **carry.lost}
@@ -247,12 +393,6 @@ class PreservedFieldsStore:
 
 _BESIDE = PreservedInAnnotation(BESIDE)
 _NAME: Final = ANNOTATION.encode()
-
-
-def _has_beside(obj: Object) -> bool:
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if type(metadata) is dict else None
-    return type(annotations) is dict and BESIDE in annotations
 
 
 _fields = json.Decoder(dict[str, Raw]).decode
