@@ -246,7 +246,12 @@ class Exchange:
         elif not self.keep_alive:
             given.append((b"connection", b"close"))
         self._left = 0 if bodiless else self._left
-        self._held = _header_block(status, self._connection.date, given)
+        lines = [b"%b: %b\r\n" % each for each in given]
+        block = b"".join((_STATUS_LINES[status], self._connection.date, *lines))
+        ends = len(lines) + 2
+        if block.count(b"\n") != ends or block.count(b"\r") != ends or b"\0" in block:
+            raise RuntimeError("a header contains a line break or a NUL")
+        self._held = block + b"\r\n"
         self._begun, self._expects = True, False
         if not ends_alone:
             self._flush(b"")  # the first piece may come much later
@@ -258,18 +263,13 @@ class Exchange:
             piece = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             self._flush(piece if more else piece + b"0\r\n\r\n")
         else:
-            self._flush(self._counted(body, more=more))
+            if self._left is not None:
+                self._left -= len(body)
+                if self._left < 0 or (self._left and not more):
+                    raise RuntimeError("the body does not have the announced length")
+            self._flush(body)
         if not more:
             self.finish()
-
-    def _counted(self, body: bytes, *, more: bool) -> bytes:
-        """Return a piece of a body after counting it; raise if the length is not as announced."""
-        if self._left is None:
-            return body
-        self._left -= len(body)
-        if self._left < 0 or (self._left and not more):
-            raise RuntimeError("the body does not have the announced length")
-        return body
 
     def _flush(self, body: bytes) -> None:
         headers, self._held = self._held, b""
@@ -281,15 +281,6 @@ class Exchange:
         self.complete = True
         self.wake()
         self._connection.answered(self)
-
-
-def _header_block(status: int, date: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
-    lines = [b"%b: %b\r\n" % each for each in headers]
-    block = b"".join((_STATUS_LINES[status], date, *lines))
-    ends = len(lines) + 2
-    if block.count(b"\n") != ends or block.count(b"\r") != ends or b"\0" in block:
-        raise RuntimeError("a header contains a line break or a NUL")
-    return block + b"\r\n"
 
 
 def header_block_of(answer: EncodedResponse, date: bytes, *, keep_alive: bool) -> bytes:

@@ -15,7 +15,6 @@ import sys
 import termios
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 from polyver.core import PolyverError
 from polyver.kube.http.connections import Connection, Known, ServerState
@@ -89,10 +88,6 @@ def _why(error: OSError, option: str) -> tuple[str, str]:
     return error.strerror or str(error), ""
 
 
-def _nothing_known(_: asyncio.Transport) -> dict[str, Any]:
-    return {}
-
-
 @contextlib.asynccontextmanager
 async def serving(
     app: Application,
@@ -100,7 +95,7 @@ async def serving(
     context: Callable[[], ssl.SSLContext] | None,
     *,
     at_once: AtOnce | None = None,
-    known: Known = _nothing_known,
+    known: Known = lambda _: {},
     ending: Callable[[], None] = lambda: None,
     grace_period: float = 5.0,
 ) -> AsyncIterator[None]:
@@ -153,13 +148,23 @@ class _Server:
             task.add_done_callback(self._arriving.discard)
 
     async def _welcome(self, connection: socket.socket) -> None:
-        """Find out if the client speaks TLS; a silent client blocks no other one."""
+        """Find out if a client speaks TLS, and connect it; a silent one blocks no other."""
         try:
-            _notice_the_dead(connection)
+            # The system probes silent connections, so that half-open ones end.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in _PROBES.items():
+                if (option := getattr(socket, name, None)) is not None:
+                    connection.setsockopt(socket.IPPROTO_TCP, option, value)
             async with asyncio.timeout(_HANDSHAKE):
                 first = await self._first_byte(connection)
             if (first == _TLS_HANDSHAKE) is (self._context is not None):
-                await self._connect(connection)
+                context = self._context() if self._context else None
+                await self._loop.connect_accepted_socket(
+                    lambda: Connection(self._server_state),
+                    connection,
+                    ssl=context,
+                    ssl_handshake_timeout=_HANDSHAKE if context else None,
+                )
                 return
             _hang_up(connection, _PLAIN_HTTP if chr(first).isalpha() else b"")
         except (OSError, TimeoutError):
@@ -178,15 +183,6 @@ class _Server:
             self._loop.remove_reader(connection)
         first = connection.recv(1, socket.MSG_PEEK)
         return first[0] if first else 0
-
-    async def _connect(self, connection: socket.socket) -> None:
-        context = self._context() if self._context else None
-        await self._loop.connect_accepted_socket(
-            lambda: Connection(self._server_state),
-            connection,
-            ssl=context,
-            ssl_handshake_timeout=_HANDSHAKE if context else None,
-        )
 
     # Stopping.
 
@@ -238,14 +234,6 @@ async def _cancelled(*tasks: asyncio.Task[None]) -> None:
 def _set(ready: asyncio.Future[None]) -> None:
     if not ready.done():
         ready.set_result(None)
-
-
-def _notice_the_dead(connection: socket.socket) -> None:
-    """Let the system probe silent connections, so that half-open ones end."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _PROBES.items():
-        if (option := getattr(socket, name, None)) is not None:
-            connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _hang_up(connection: socket.socket, answer: bytes) -> None:

@@ -228,12 +228,16 @@ async def off_loop(work: Callable[[], T], *, seconds: float = MOST_SECONDS) -> T
 
     The work must not touch data that the event loop may change meanwhile.
     """
-    task = asyncio.current_task()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    pool = _pools.get(loop)
+    if pool is None:
+        pool = _pools[loop] = DaemonThreadPool(_THREADS)
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL))
     job = _Job(work, task.get_name() if task is not None else "")
     _collector.pause()
     try:
         async with asyncio.timeout(seconds):
-            return await _pool().run(job)
+            return await pool.run(job)
     finally:
         job.stop()
         _collector.end_pause()
@@ -242,15 +246,6 @@ async def off_loop(work: Callable[[], T], *, seconds: float = MOST_SECONDS) -> T
 def running_off_loop() -> list[str]:
     """Return the names of the tasks whose work runs in worker threads."""
     return list(_running.values())
-
-
-def _pool() -> DaemonThreadPool:
-    loop = asyncio.get_running_loop()
-    found = _pools.get(loop)
-    if found is None:
-        found = _pools[loop] = DaemonThreadPool(_THREADS)
-        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL))
-    return found
 
 
 def end_workers() -> None:

@@ -188,11 +188,13 @@ def _operation(kind: ResourceKind, spec: _OperationSpec, name: str, component: s
     served = _STREAMED if spec.verb == "list" and not kind.custom else _SERVED
     answer = f"{META}Status" if spec.method == "delete" else component
     codes = ("200",) if kind.custom and spec.verb == "patch" else spec.codes
+    names = _OF_CUSTOM_KINDS.get(spec.verb, spec.parameters) if kind.custom else spec.parameters
+    words = _words(kind.group)
     return {
-        "tags": [_tag(kind)],
+        "tags": [f"{words[:1].lower()}{words[1:]}_{kind.version}"],
         "description": f"{spec.words} objects of the kind {kind.kind}.",
         "operationId": name,
-        **_parameters(kind, spec),
+        **({"parameters": [_parameter(each) for each in names]} if names else {}),
         **_request(kind, spec, component),
         "responses": {
             **{code: _answer(code, answer, served) for code in codes},
@@ -201,13 +203,6 @@ def _operation(kind: ResourceKind, spec: _OperationSpec, name: str, component: s
         "x-kubernetes-action": spec.action,
         "x-kubernetes-group-version-kind": _mark(kind),
     }
-
-
-def _parameters(kind: ResourceKind, spec: _OperationSpec) -> Item:
-    names = spec.parameters
-    if kind.custom:
-        names = _OF_CUSTOM_KINDS.get(spec.verb, names)
-    return {"parameters": [_parameter(each) for each in names]} if names else {}
 
 
 def _request(kind: ResourceKind, spec: _OperationSpec, component: str) -> Item:
@@ -263,8 +258,3 @@ def _words(group: str) -> str:
 
 def _title(kind: ResourceKind) -> str:
     return f"{_words(kind.group)}{kind.version[:1].upper()}{kind.version[1:]}"
-
-
-def _tag(kind: ResourceKind) -> str:
-    words = _words(kind.group)
-    return f"{words[:1].lower()}{words[1:]}_{kind.version}"

@@ -99,8 +99,13 @@ class Components:
         name = component_name(kind)
         extra: Schema = {}
         if isinstance(schema, CustomSchema):
-            extra = _selectable(schema)
-            made = self._custom(schema.schema)
+            if schema.selectable:
+                fields = [{"fieldPath": path.removeprefix(".")} for path in schema.selectable]
+                extra = {"x-kubernetes-selectable-fields": fields}
+            made = self._custom_schema(schema.schema)
+            properties = made.get("properties")
+            own = properties if isinstance(properties, dict) else {}
+            made |= {"type": "object", "properties": {**own, **self._typed()}}
         else:
             made = self._built_in(kind.kind, schema or Shape(type="object"), name)
         mark = _mark(kind.kind, (kind.group, kind.version))
@@ -236,30 +241,22 @@ class Components:
             self.schemas[name] = self._struct(shape, package) if shape.type == "object" else {}
         return referring(name)
 
-    def _custom(self, schema: Mapping[str, object]) -> Schema:
-        made = self._custom_schema(schema)
-        properties = made.get("properties")
-        own = properties if isinstance(properties, dict) else {}
-        return {**made, "type": "object", "properties": {**own, **self._typed()}}
-
     def _custom_schema(self, schema: Mapping[str, object]) -> Schema:
         """Return a schema for clients, with the fields that the server adds to it."""
         made: Schema = dict(schema)
-        for key in ("properties", "additionalProperties", "items"):
+        if isinstance(fields := schema.get("properties"), Mapping):
+            made["properties"] = {
+                name: self._custom_schema(inner) if isinstance(inner, Mapping) else inner
+                for name, inner in fields.items()
+            }
+        for key in ("additionalProperties", "items"):
             if isinstance(inner := schema.get(key), Mapping):
-                many = key == "properties"
-                made[key] = self._custom_schemas(inner) if many else self._custom_schema(inner)
+                made[key] = self._custom_schema(inner)
         if schema.get("x-kubernetes-int-or-string"):
             made.setdefault("anyOf", [{"type": "integer"}, {"type": "string"}])
         if schema.get("x-kubernetes-embedded-resource"):
             self._embed(made)
         return made
-
-    def _custom_schemas(self, fields: Mapping[str, object]) -> Schema:
-        return {
-            name: self._custom_schema(inner) if isinstance(inner, Mapping) else inner
-            for name, inner in fields.items()
-        }
 
     def _embed(self, made: Schema) -> None:
         properties = made.get("properties")
@@ -268,13 +265,6 @@ class Components:
         needed = required if isinstance(required, list) else []
         made["properties"] = {**own, **self._typed()}
         made["required"] = list(dict.fromkeys([*needed, "kind", "apiVersion"]))
-
-
-def _selectable(schema: CustomSchema) -> Schema:
-    if not schema.selectable:
-        return {}
-    fields = [{"fieldPath": path.removeprefix(".")} for path in schema.selectable]
-    return {"x-kubernetes-selectable-fields": fields}
 
 
 def _described(schema: Schema, description: str) -> Schema:

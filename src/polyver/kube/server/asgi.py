@@ -26,7 +26,7 @@ from polyver.kube.http.logs import Log
 from polyver.kube.objects.codec import encode_json
 from polyver.kube.objects.status import ApiError, internal
 from polyver.kube.server._uids import new_uid
-from polyver.kube.server.http import Handler, HttpRequest, HttpResponse, User
+from polyver.kube.server.http import Handler, HttpRequest, HttpResponse
 from polyver.kube.server.identity import (
     AuthorizationAttributes,
     Identities,
@@ -128,7 +128,10 @@ class ApiServerApp:
             certificate = scope.get("state", {}).get(_CERTIFICATE_USER)
             user = self._identities.who(certificate, known.get("authorization", ""))
             user = impersonated(user, headers)
-            request = _request(scope, known, user, await _body(receive))
+            body = await _body(receive)
+            query, client = scope["query_string"].decode("latin-1"), scope.get("client")
+            remote = client[0] if client else ""
+            request = HttpRequest(scope["method"], scope["path"], query, known, body, user, remote)
             response = self._own(request) or await self._api.handle(request)
             return await _compressed(response, request)
         except ApiError as error:
@@ -196,19 +199,6 @@ async def _ended(task: asyncio.Task[None]) -> BaseException | None:
     return None if task.cancelled() else task.exception()
 
 
-def _request(scope: Scope, headers: Mapping[str, str], user: User, body: bytes) -> HttpRequest:
-    client = scope.get("client")
-    return HttpRequest(
-        scope["method"],
-        scope["path"],
-        scope["query_string"].decode("latin-1"),
-        headers,
-        body,
-        user,
-        client[0] if client else "",
-    )
-
-
 async def _body(receive: Receive) -> bytes:
     try:
         return await read_body(receive, most=MOST_BODY, most_discarded=_MOST_DISCARDED)
@@ -226,7 +216,9 @@ async def _compressed(response: HttpResponse, request: HttpRequest) -> HttpRespo
     if not isinstance(body, bytes) or len(body) <= _COMPRESSED_FROM:
         return response
     # On one machine, compression takes longer than it saves.
-    if request.remote.startswith(_LOOPBACK) or not _takes_gzip(request.headers):
+    accepted = request.headers.get("accept-encoding", "").split(",")
+    takes_gzip = any(each.partition(";")[0].strip() == "gzip" for each in accepted)
+    if request.remote.startswith(_LOOPBACK) or not takes_gzip:
         return response
     if len(body) < _COMPRESSED_OFF_LOOP_FROM:
         packed = _gzip(body)
@@ -234,11 +226,6 @@ async def _compressed(response: HttpResponse, request: HttpRequest) -> HttpRespo
         packed = await asyncio.to_thread(_gzip, body)
     added = [("content-encoding", "gzip"), ("vary", "Accept-Encoding")]
     return HttpResponse(response.status, [*response.headers, *added], packed)
-
-
-def _takes_gzip(headers: Mapping[str, str]) -> bool:
-    accepted = headers.get("accept-encoding", "").split(",")
-    return any(each.partition(";")[0].strip() == "gzip" for each in accepted)
 
 
 def _gzip(body: bytes) -> bytes:

@@ -229,7 +229,14 @@ async def update_object(call: Call, part: ObjectView) -> HttpResponse:
     given = obj["metadata"].get("resourceVersion", "")
 
     async def change(entry: StoreEntry, old: Object) -> Draft:
-        _check_uid(call, obj, old)
+        wanted, uid = obj["metadata"].get("uid"), old["metadata"].get("uid")
+        if wanted and wanted != uid:
+            text = (
+                f"StorageError: invalid object, Code: 4, Key: {registry_key(call)}, "
+                "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+                f"UID in precondition: {wanted}, UID in object meta: {uid}"
+            )
+            raise conflict(call.resource.kind, call.api_path.name, text)
         return Draft(part.merge(obj, old), shown=obj, entry=entry)
 
     if call.resource.rules.creates_on_update and call.store.get(call.key) is None:
@@ -449,18 +456,6 @@ def _must_be_specified(call: Call) -> ApiError:
     details = {"name": name, "kind": kind.plural, "causes": [cause.as_detail]} | group
     text = f'{kind.resource} "{name}" is invalid: {cause.field}: {cause.message}'
     return ApiError(422, "Invalid", text, details=details)
-
-
-def _check_uid(call: Call, obj: Object, old: Object) -> None:
-    given, uid = obj["metadata"].get("uid"), old["metadata"].get("uid")
-    if given and given != uid:
-        key = registry_key(call)
-        text = (
-            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
-            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, "
-            f"UID in object meta: {uid}"
-        )
-        raise conflict(call.resource.kind, call.api_path.name, text)
 
 
 def registry_key(call: Call) -> str:

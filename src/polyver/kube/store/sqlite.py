@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -234,11 +234,17 @@ class SqliteStore:
         with self._snapshot(revision or None) as newest:
             at = revision or newest
             values: _Values = {"at": at, "after": after, "start": prefix, "end": prefix + _LAST}
-            past = self._since(values) if at < newest else []
-            still = _KEPT if at < newest else ""
+            past: list[int] = []
+            still = ""
+            if at < newest:
+                # The revisions of entries that changed or were deleted since then, by key.
+                past = [int(found) for _, found in self._reader.execute(_SINCE, values)]
+                still = _KEPT
             limited = {**values, "limit": limit or -1}
-            found = self._reader.execute(f"{_NOW}{still} order by one.key limit :limit", limited)
-            entries = [*map(StoreEntry._make, found), *self._written(past[: limit or None])]
+            rows = self._reader.execute(f"{_NOW}{still} order by one.key limit :limit", limited)
+            entries = [*map(StoreEntry._make, rows)]
+            for each in past[: limit or None]:
+                entries += map(StoreEntry._make, self._reader.execute(_WRITTEN, (each,)))
             if past:
                 entries.sort()
             remaining = 0
@@ -246,14 +252,6 @@ class SqliteStore:
                 remaining = _number(self._reader, f"{_COUNT} {still}", values) + len(past) - limit
                 del entries[limit:]
         return StorePage(entries, at, remaining)
-
-    def _since(self, values: _Values) -> list[int]:
-        """Return the revisions of entries that changed or were deleted after a revision, by key."""
-        return [int(revision) for _, revision in self._reader.execute(_SINCE, values)]
-
-    def _written(self, revisions: Sequence[int]) -> Iterator[StoreEntry]:
-        for revision in revisions:
-            yield from map(StoreEntry._make, self._reader.execute(_WRITTEN, (revision,)))
 
     def watch(self, prefix: str, revision: int) -> Watcher:
         with self._snapshot(revision) as newest:
