@@ -15,11 +15,11 @@ import msgspec
 from polyver.capability import Refusal
 from polyver.core import InvalidVersion, Pin, SemVer, Serial
 from polyver.core.plain import ReadOnlyObject
-from polyver.definitions.names import LOCK, TYPES
+from polyver.definitions.names import LOCK
 from polyver.kube.objects import Document, dump_yaml, load_manifests
 from polyver.kube.objects.codec import prepare
 
-__all__ = ["LOCK_PLACE", "Locked", "LockedPlaces", "carried_lock", "check_places", "lock_text"]
+__all__ = ["LOCK_PLACE", "Locked", "carried_lock", "check_places", "lock_text"]
 
 LOCK_PLACE = f"metadata.annotations[{LOCK}]"
 
@@ -64,20 +64,6 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 prepare(Locked)
-
-
-class LockedPlaces:
-    """The entries of a lock; each entry is used for one reference."""
-
-    def __init__(self, places: Iterable[Locked]) -> None:
-        self._left: dict[tuple[str, str, str], list[Locked]] = {}
-        for each in places:
-            self._left.setdefault(each.key, []).append(each)
-
-    def take(self, kind: str, place: str, name: str) -> Locked | None:
-        """Return the next unused entry for a reference to a definition, or None."""
-        left = self._left.get((TYPES[kind], place, name))
-        return left.pop(0) if left else None
 
 
 def lock_text(places: Iterable[Locked]) -> str:

@@ -25,8 +25,8 @@ from polyver.core import (
     affected,
 )
 from polyver.core.plain import ReadOnlyObject
-from polyver.definitions._locks import LOCK_PLACE, Locked, LockedPlaces, carried_lock
-from polyver.definitions.names import AUTO_UPDATE, PUBLISH_VERSION, SYSTEM_NAMESPACE
+from polyver.definitions._locks import LOCK_PLACE, Locked, carried_lock
+from polyver.definitions.names import AUTO_UPDATE, PUBLISH_VERSION, SYSTEM_NAMESPACE, TYPES
 from polyver.definitions.versions import policy_for, selector
 from polyver.languages.values.names import label_value_problems
 
@@ -118,21 +118,26 @@ class _Locks:
 
     def __init__(self, application: ReadOnlyObject) -> None:
         self._problem = ""
-        self._places: LockedPlaces | None = None
+        self._left: dict[tuple[str, str, str], list[Locked]] | None = None
+        """The entries that no reference has used yet."""
         try:
             carried = carried_lock(application)
         except PolyverError as error:
             self._problem = f"the lock cannot be read: {error}"
-        else:
-            self._places = LockedPlaces(carried) if carried is not None else None
+            return
+        if carried is not None:
+            self._left = {}
+            for each in carried:
+                self._left.setdefault(each.key, []).append(each)
 
     def over(self, use: DefinitionUse) -> DefinitionUse:
         """Return a use with its locked version, or with the problem of the lock."""
-        if self._problem or self._places is None:
+        if self._problem or self._left is None:
             return replace(use, problem=self._problem)
-        locked: Locked | None = self._places.take(use.kind, use.place, use.definition)
-        if locked is None:
+        left = self._left.get((TYPES[use.kind], use.place, use.definition))
+        if not left:
             return replace(use, problem=f"the lock has no entry for {use.definition} here")
+        locked = left.pop(0)
         dependent = replace(use.dependent, lock=locked.pin)
         return replace(use, dependent=dependent, locked_in=locked.home)
 

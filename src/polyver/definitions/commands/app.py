@@ -23,7 +23,7 @@ from polyver.client.field_managers import POLYVER
 from polyver.core import PolyverError, listed
 from polyver.core.plain import Object
 from polyver.definitions._manifests import applications_in
-from polyver.definitions.commands._locks import lock_in
+from polyver.definitions.commands.lock import lock_in
 from polyver.definitions.commands.state import (
     APPLICATIONS_ON,
     Context,

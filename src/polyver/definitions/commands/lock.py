@@ -1,19 +1,26 @@
-"""`polyver lock`: writes the version of each reference of all applications to a file."""
+"""`polyver lock`: writes the version of each reference of all applications to a file.
+
+The functions that read a lock, and the state to compare it with, are here for the other commands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated
+import sys
+from pathlib import Path
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from polyver.cli.cluster import on_cluster
-from polyver.cli.exit_codes import ProblemsFound
-from polyver.cli.output import complain, warn
-from polyver.core import PolyverError
-from polyver.definitions.commands._locks import write_lock
+from polyver.cli.exit_codes import ProblemsFound, UnreadableInput
+from polyver.cli.file_writes import File, write_all
+from polyver.cli.files import read_manifests
+from polyver.cli.output import complain, print_lines, printing, warn
 from polyver.definitions.commands.state import Context, Files, Namespace, state_in, state_on
-from polyver.definitions.locking import LockOf, lock_data, lock_of
+from polyver.definitions.locking import Lock, LockOf, lock_data, lock_of, read_lock
+from polyver.kube.objects import dump_yaml
+
+__all__ = ["lock_in", "write_lock"]
 
 app = App(name="lock")
 
@@ -52,19 +59,14 @@ def lock(
     """
     found = read_state(file, namespace, context)
     report = warn if skip_unresolved else complain
-    for name, reason in _unresolved(found):
-        report(f"Application {name} cannot be locked: {reason}")
+    for name, errors in found.failures.items():
+        for reason in errors:
+            report(f"Application {'/'.join(name)} cannot be locked: {reason}")
     if found.failures and not skip_unresolved:
         count, left = len(found.failures), len(found.lock.applications)
         fact = f"nothing was written: {count} of {count + left} applications are unresolved"
         raise ProblemsFound(fact, hint="fix them, or skip them with --skip-unresolved")
     write_lock(lock_data(found.lock), output)
-
-
-def _unresolved(found: LockOf) -> Iterator[tuple[str, PolyverError]]:
-    """Yield each reason of each application that does not resolve."""
-    for name, errors in found.failures.items():
-        yield from (("/".join(name), error) for error in errors)
 
 
 def read_state(files: list[str] | None, namespace: str, context: str) -> LockOf:
@@ -74,3 +76,24 @@ def read_state(files: list[str] | None, namespace: str, context: str) -> LockOf:
     else:
         state = on_cluster(context, lambda client, _: state_on(client, namespace))
     return lock_of(state.applications, state.homes, namespace=namespace)
+
+
+def lock_in(file: str) -> Lock:
+    """Read the lock in a file."""
+    documents = read_manifests([file])
+    if len(documents) != 1:
+        fact = f"{file} contains {len(documents)} documents, but a lock is one document"
+        raise UnreadableInput(fact, hint="create it with polyver lock")
+    return read_lock(documents[0])
+
+
+def write_lock(data: dict[str, Any], output: str) -> None:
+    """Write a lock to a file, or to standard output."""
+    text = dump_yaml(data)
+    if output == "-":
+        with printing():
+            sys.stdout.write(text)
+        return
+    path = Path(output)
+    write_all([File(path, text, "" if path.exists() else None)])
+    print_lines(f"wrote {output}")

@@ -8,8 +8,7 @@ from cyclopts import App, Parameter
 
 from polyver.cli.exit_codes import ProblemsFound
 from polyver.cli.output import OutputFormat, emit, print_lines, print_table
-from polyver.definitions.commands._locks import lock_in
-from polyver.definitions.commands.lock import read_state
+from polyver.definitions.commands.lock import lock_in, read_state
 from polyver.definitions.commands.state import Context, Files, Namespace
 from polyver.definitions.locking import Difference, differences
 

@@ -1,11 +1,10 @@
 """The HTML of the page, made from the data that `/api` returns."""
 
 from polyver.web.pages._dependents import dependent_page, dependents_page
-from polyver.web.pages._frame import PageLayout, problem_page
-from polyver.web.pages._lineage import lineage_page
+from polyver.web.pages._elements import PageLayout, problem_page
+from polyver.web.pages._lineage import lineage_page, why_page
 from polyver.web.pages._overview import overview_page
 from polyver.web.pages._runs import run_page, runs_page
-from polyver.web.pages._why import why_page
 
 __all__ = [
     "PageLayout",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 from polyver.client import (
@@ -67,9 +66,9 @@ from polyver.definitions.controllers.applications._status import (
 )
 from polyver.definitions.controllers.applications._trials import (
     PASSING,
-    MoveFailure,
     MoveTrial,
     MoveTrials,
+    failed_moves,
     failure_of,
 )
 from polyver.definitions.cue import engines as all_engines
@@ -100,8 +99,6 @@ _DEFINITIONS = [GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for ki
 _SOON, _LATER, _SLOW = 0.05, 60.0, 1.0
 _GOING = frozenset({"Forbidden", "MethodNotAllowed", "NotFound"})
 """Reasons with which API servers refuse objects of a kind whose CRD is being deleted."""
-_LONGEST = 4096
-"""Maximum number of characters of a failure in the status."""
 _MOMENTS = 20
 _SETTLING = 5.0
 """Seconds that watches may take to start before objects are read one by one."""
@@ -228,7 +225,8 @@ class ApplicationController(Controller[Key]):
         if again:
             self._due.discard(key)
             trial = await self._trials.best(found, options)
-            failed = self._failed(found, options, trial.failed)
+            now = timestamp(self._clock)
+            failed = failed_moves(found, options, trial.failed, now=now)
         if trial.wanted is not None:
             wanted = self._recording.variant(found, options, trial.wanted.taken, failed)
             result = await self._apply(found, wanted, trial.placed, trial.unknown, key)
@@ -249,24 +247,6 @@ class ApplicationController(Controller[Key]):
         left = self._retries.left(key)
         return Requeue(min(left, result.after) if result is not None else left)
 
-    def _failed(
-        self, found: Object, options: MoveOptions, failed: Mapping[MoveTarget, MoveFailure]
-    ) -> dict[MoveTarget, _Data]:
-        """Return the entry `failedMove` of the status for each move that failed."""
-        known = (found.get("status") or {}).get("resolutions") or ()
-        before = {
-            each["failedMove"]["message"]: each["failedMove"]
-            for each in known
-            if each.get("failedMove")
-        }
-        told: dict[MoveTarget, _Data] = {}
-        for target, failure in failed.items():
-            since = before.get(failure.message, {}).get("since") or timestamp(self._clock)
-            about = {name: getattr(target, name) for name in ("version", "revision", "digest")}
-            said = {"reason": failure.reason, "message": failure.message[:_LONGEST]}
-            told[target] = {**about, **said, "since": since, "inputs": options.inputs}
-        return told
-
     async def _take_back(
         self,
         found: Object,
@@ -278,7 +258,8 @@ class ApplicationController(Controller[Key]):
         options, failure = wanted.options, failure_of(problems)
         assert options is not None
         assert failure is not None
-        failed = self._failed(found, options, dict.fromkeys(options.targets, failure))
+        failures = dict.fromkeys(options.targets, failure)
+        failed = failed_moves(found, options, failures, now=timestamp(self._clock))
         stay = self._recording.variant(found, options, (), failed)
         return self._sooner(await self._bring(found, stay, key), failed, key, tried=True)
 
@@ -324,7 +305,7 @@ class ApplicationController(Controller[Key]):
             found = await self._hold(found)
             if not await self._recording.record(found, wanted, key):
                 return Requeue(_SOON)
-            found = await self._telling.tell(found, _unproven(found, wanted))
+            found = await self._telling.tell(found, wanted.unproven_status(found))
         placed, errors = self._placed(wanted, await rendering, key)
         if any(not isinstance(each, UnknownKind) for each in errors):
             return await self._tell_unrendered(found, wanted, errors, key)
@@ -491,7 +472,10 @@ class ApplicationController(Controller[Key]):
             facts.append(supported_fact(errors))
         # References are resolved and reported even if the application has unsupported fields.
         refused = any(isinstance(each, Unsupported) for each in errors)
-        status = {**(wanted.status if refused else _unproven(found, wanted)), "status": "failed"}
+        status = {
+            **(wanted.status if refused else wanted.unproven_status(found)),
+            "status": "failed",
+        }
         await self._telling.tell(found, self._telling.with_conditions(status, facts, found))
         return (
             Requeue(_LATER) if any(isinstance(each, RenderingTimeout) for each in errors) else None
@@ -509,20 +493,3 @@ class ApplicationController(Controller[Key]):
         if passing is not None:
             raise passing
         return Requeue(_LATER)
-
-
-def _unproven(found: Object, wanted: DesiredApplication) -> dict[str, Any]:
-    """Return the status to write before the desired state is applied.
-
-    Its resolutions are those of the applied objects, if there are any.
-    """
-    before = found.get("status") or {}
-    if not before.get("appliedDigest") or not before.get("resolutions"):
-        return wanted.status
-    pin = itemgetter("kind", "component", "definition", "digest")
-    if [*map(pin, before["resolutions"])] == [*map(pin, wanted.resolutions)]:
-        return wanted.status
-    known = {each["type"]: each for each in wanted.status["conditions"]}
-    known |= {x["type"]: x for x in before.get("conditions") or () if x["type"] == "Updated"}
-    kept = {"resolutions": before["resolutions"], "conditions": [*known.values()]}
-    return {**wanted.status, **kept}

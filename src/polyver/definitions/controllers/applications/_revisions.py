@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from polyver import __version__
@@ -67,6 +68,22 @@ class DesiredApplication:
     """The possible moves; None if the application has no choice."""
     taken: Collection[MoveTarget] = ()
     """The optional releases that this state moves to."""
+
+    def unproven_status(self, found: Object) -> dict[str, Any]:
+        """Return the status to write before the desired state is applied.
+
+        Its resolutions are those of the applied objects, if there are any.
+        """
+        before = found.get("status") or {}
+        if not before.get("appliedDigest") or not before.get("resolutions"):
+            return self.status
+        pin = itemgetter("kind", "component", "definition", "digest")
+        if [*map(pin, before["resolutions"])] == [*map(pin, self.resolutions)]:
+            return self.status
+        known = {each["type"]: each for each in self.status["conditions"]}
+        known |= {x["type"]: x for x in before.get("conditions") or () if x["type"] == "Updated"}
+        kept = {"resolutions": before["resolutions"], "conditions": [*known.values()]}
+        return {**self.status, **kept}
 
 
 @dataclass(frozen=True, slots=True)

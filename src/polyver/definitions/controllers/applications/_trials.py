@@ -6,9 +6,9 @@ its current releases.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from polyver.controllers.owned_objects.inventory import noted, part_of
 from polyver.core import PolyverError
@@ -30,9 +30,11 @@ from polyver.definitions.rendered_objects import Placed, UnknownKind
 from polyver.definitions.status import reason_of
 from polyver.definitions.uses import WOULD_DELETE
 
-__all__ = ["PASSING", "MoveFailure", "MoveTrial", "MoveTrials", "failure_of"]
+__all__ = ["PASSING", "MoveFailure", "MoveTrial", "MoveTrials", "failed_moves", "failure_of"]
 
 _LONGEST: Final = 8
+_LONGEST_MESSAGE: Final = 4096
+"""Maximum number of characters of a failure in the status."""
 PASSING: Final = frozenset(
     {"TookTooLong", "NotServed", "NotApplied", "EngineBroke", "EngineFailed"}
 )
@@ -156,6 +158,25 @@ def failure_of(problems: Sequence[ApplicationApplyProblem]) -> MoveFailure | Non
     if passing is not None:
         raise passing
     return MoveFailure("NotApplied", _joined(problems)) if problems else None
+
+
+def failed_moves(
+    found: Object, options: MoveOptions, failed: Mapping[MoveTarget, MoveFailure], *, now: str
+) -> dict[MoveTarget, Mapping[str, Any]]:
+    """Return the entry `failedMove` of the status for each move that failed."""
+    known = (found.get("status") or {}).get("resolutions") or ()
+    before = {
+        each["failedMove"]["message"]: each["failedMove"]
+        for each in known
+        if each.get("failedMove")
+    }
+    told: dict[MoveTarget, Mapping[str, Any]] = {}
+    for target, failure in failed.items():
+        since = before.get(failure.message, {}).get("since") or now
+        about = {name: getattr(target, name) for name in ("version", "revision", "digest")}
+        said = {"reason": failure.reason, "message": failure.message[:_LONGEST_MESSAGE]}
+        told[target] = {**about, **said, "since": since, "inputs": options.inputs}
+    return told
 
 
 def _joined(errors: Sequence[object]) -> str:
