@@ -124,8 +124,8 @@ class ActionRun:
         action = self.snapshot["action"]
         path: tuple[str | int, ...] = ("actions", self.name)
         if self.is_deferred(place):
-            return _phase(action["deferPhase"], (*path, "deferPhase"))
-        return _phase(action["phases"][place], (*path, "phases", place))
+            return Phase.of(action["deferPhase"], (*path, "deferPhase"))
+        return Phase.of(action["phases"][place], (*path, "phases", place))
 
     def sensitive(self, place: int) -> tuple[str, ...]:
         """Return the outputs of a phase that its blueprint declares sensitive."""
@@ -138,11 +138,6 @@ class ActionRun:
         if self.is_deferred(place):
             return replace(self, deferred=call)
         return replace(self, phases=(*self.phases[:place], call, *self.phases[place + 1 :]))
-
-
-def _phase(value: Mapping[str, Any], path: tuple[str | int, ...]) -> Phase:
-    version = value.get("funcVersion") or ""
-    return Phase(value.get("name") or "", value["func"], version, value.get("args") or {}, path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,12 @@ class Phase:
     arguments: Mapping[str, object]
     path: _Path
 
+    @classmethod
+    def of(cls, value: Mapping[str, Any], path: _Path) -> Phase:
+        """Return a phase from its declaration in a blueprint."""
+        version = value.get("funcVersion") or ""
+        return cls(value.get("name") or "", value["func"], version, value.get("args") or {}, path)
+
     @property
     def at(self) -> str:
         return dotted(self.path)
@@ -188,17 +194,12 @@ def read_blueprint(document: Document) -> tuple[Blueprint | None, list[Blueprint
 def _action(name: str, value: Mapping[str, Any]) -> ParsedAction:
     path = ("actions", name)
     phases = tuple(
-        _phase(each, (*path, "phases", number))
+        Phase.of(each, (*path, "phases", number))
         for number, each in enumerate(value.get("phases") or ())
     )
     deferred = value.get("deferPhase")
-    last = _phase(deferred, (*path, "deferPhase")) if deferred else None
+    last = Phase.of(deferred, (*path, "deferPhase")) if deferred else None
     return ParsedAction(name, phases, last, value)
-
-
-def _phase(value: Mapping[str, Any], path: _Path) -> Phase:
-    version = value.get("funcVersion") or ""
-    return Phase(value.get("name") or "", value["func"], version, value.get("args") or {}, path)
 
 
 def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, ActionVersionRequest]]:

@@ -359,13 +359,14 @@ class _ForkServer:
         limits = {"limit": _LARGEST_ANSWER}
         streams = await _Stream.of(messages, **limits), await _Stream.of(output, **limits)
         worker = _Worker(*streams, ended)
-        worker.kill = lambda: self._kill(number)
-        return worker, ended
 
-    def _kill(self, number: int) -> None:
-        if number in self._ended:
-            with suppress(OSError):
-                self._order({"kill": number})
+        def kill() -> None:
+            if number in self._ended:
+                with suppress(OSError):
+                    self._order({"kill": number})
+
+        worker.kill = kill
+        return worker, ended
 
     def _order(self, what: Mapping[str, int], *ends: int) -> None:
         socket.send_fds(self._control, [json.dumps(what).encode() + b"\n"], list(ends))
