@@ -15,8 +15,7 @@ from polyver.apis.checking import ConversionFinding, words_of
 from polyver.apis.conversion import Converter, FunctionEdge
 from polyver.apis.conversion.rules import CastRule, ConversionRule
 from polyver.apis.trials import CheckedKind, check
-from polyver.apis.trials._generated_objects import Mixer, drawn
-from polyver.apis.trials._shrinking import shrunk
+from polyver.apis.trials._generated_objects import Mixer, drawn, shrunk
 from polyver.kube.objects.schema import compile_schema
 from polyver.languages.values.strings import same
 

@@ -1,15 +1,15 @@
-"""The loss ledger: how each field of one version appears in another, read from the rules.
+"""The loss ledger: how each field of one version appears in another.
 
-A function cannot be read like rules; `Observed` watches it convert objects instead.
+The ledger of rules is read from the rules. A function cannot be read like rules; `Observed` watches
+it convert objects instead, field by field.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from polyver.apis.checking._exactness import is_exact
 from polyver.apis.checking.schema_paths import (
     ITEM,
     VALUE,
@@ -23,10 +23,21 @@ from polyver.apis.checking.schema_paths import (
 from polyver.apis.conversion import Converter, RuleBlock
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
-from polyver.apis.conversion.rules import ConstRule, ConversionRule, DropRule
-from polyver.languages.values.strings import shown
+from polyver.apis.conversion.paths import parse_path, pick
+from polyver.apis.conversion.rules import (
+    CastRule,
+    ConstRule,
+    ConversionRule,
+    DropRule,
+    ScaleRule,
+    SplitRule,
+    ValuesRule,
+)
+from polyver.apis.conversion.values import MISSING
+from polyver.core.plain import Object
+from polyver.languages.values.strings import same, shown
 
-__all__ = ["FieldConversion", "How", "Ledger", "TracedValue", "ledger", "trace"]
+__all__ = ["FieldConversion", "How", "Ledger", "Observed", "TracedValue", "ledger", "trace"]
 
 How = Literal["kept", "moved", "transformed", "carried"]
 Schema = Mapping[str, Any]
@@ -191,7 +202,7 @@ def _through(
         case EachRule() | WrapRule() | KeyedRule():
             return _items(rule, rest, to[0], target, schema, back=back)
         case _:
-            exact = is_exact(rule, schema, back=back)
+            exact = _is_exact(rule, schema, back=back)
             return [TracedValue(path).by(rule.name, exact=exact) for path in to]
 
 
@@ -236,3 +247,104 @@ def _keyed(
         around, inner = (*to, VALUE), rest[2:] if rule.value else rest[1:]
     found = _trace(rule.inside, inner, target, schema, back=back)
     return [e if e.carried else e.behind(*around).by("keyed", exact=exact) for e in found]
+
+
+# Rules that express every value that a schema allows, so that nothing must be preserved.
+
+
+_EXACT_CASTS: Final = {
+    ("integer", "string"),
+    ("integer", "number"),
+    ("boolean", "string"),
+    ("boolean", "integer"),
+    ("boolean", "number"),
+}
+
+
+def _is_exact(rule: ConversionRule, schema: Schema | None, *, back: bool) -> bool:
+    """Report whether a rule expresses every value that it may read in a direction."""
+    match rule:
+        case CastRule():
+            kinds = (rule.source_type, rule.target_type)
+            pair = kinds[::-1] if back else kinds
+            return pair[0] == pair[1] or pair in _EXACT_CASTS
+        case ScaleRule():
+            kind = rule.source_type if back else rule.target_type
+            factor = 1 / rule.factor if back else rule.factor
+            return kind == "integer" and factor.denominator == 1 and _is_small(schema, int(factor))
+        case SplitRule():
+            texts = all(kind == "string" for kind in rule.types)
+            return not back and texts and rule.absent is None
+        case ValuesRule():
+            words = rule.words.values() if back else rule.words.keys()
+            enum = (schema or {}).get("enum") or ()
+            return bool(enum) and all(each in words for each in enum)
+        case _:
+            return False
+
+
+def _is_small(schema: Schema | None, factor: int) -> bool:
+    """Report whether every number that a schema allows stays a 64-bit integer when multiplied."""
+    said = schema or {}
+    if said.get("type") == "number":
+        return False
+    bits = 31 if said.get("format") == "int32" else 63
+    least, most = said.get("minimum", -(2**bits)), said.get("maximum", 2**bits - 1)
+    return bool(least * factor >= -(2**63) and most * factor < 2**63)
+
+
+# The ledger of conversion paths with functions.
+
+
+class Observed:
+    """Counts for each field how conversions of objects treated it."""
+
+    def __init__(
+        self, converter: Converter, source: str, target: str, schema: Mapping[str, Any]
+    ) -> None:
+        self._converter = converter
+        self.source = source
+        self.target = target
+        known = (_up_to_list(place) for place in places(schema, leaves=True))
+        self._seen: dict[Place, dict[str, int]] = {place: {} for place in dict.fromkeys(known)}
+
+    def see(self, obj: Object, made: Object) -> None:
+        """Record an object of the source version, and its conversion to the target version."""
+        visible = self._converter.visible(made)
+        carried = self._converter.carried(made)
+        lost = [parse_path(text) for text in carried.get(self.source, [])]
+        for place, seen in self._seen.items():
+            path = tuple(step for step in place if isinstance(step, str))
+            value = pick(obj, path)
+            if value is MISSING:
+                continue
+            if any(path[: len(each)] == each or each[: len(path)] == path for each in lost):
+                word = "carried"
+            else:
+                word = "kept" if same(pick(visible, path), value) else "changed"
+            seen[word] = seen.get(word, 0) + 1
+
+    def ledger(self) -> Ledger:
+        fates = tuple(_observed_fate(show(place), seen) for place, seen in self._seen.items())
+        return Ledger(self.source, self.target, fates, observed=True)
+
+
+def _up_to_list(place: Place) -> Place:
+    """Cut a path at its first list or map, as functions do not declare which items correspond."""
+    unnamed = [number for number, step in enumerate(place) if isinstance(step, Inside)]
+    return place[: unnamed[0]] if unnamed else place
+
+
+def _observed_fate(path: str, seen: Mapping[str, int]) -> FieldConversion:
+    total = sum(seen.values())
+    if not total:
+        return FieldConversion(
+            path, "transformed", rules=("function",), exact=False, why="not observed"
+        )
+    carried = seen.get("carried", 0)
+    if carried == total:
+        return FieldConversion(path, "carried", exact=False, why="the function does not restore it")
+    why = f"preserved in {carried} of {total} objects" if carried else ""
+    if seen.get("changed"):
+        return FieldConversion(path, "transformed", rules=("function",), exact=not carried, why=why)
+    return FieldConversion(path, "kept", (path,), exact=not carried, why=why)

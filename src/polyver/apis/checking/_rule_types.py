@@ -1,4 +1,8 @@
-"""Compare rules with the schemas of the versions: fields that do not exist, and wrong types."""
+"""Compare rules with the schemas of the versions: fields that do not exist, and wrong types.
+
+`fitting` reports findings for `polyver check`. `check_types` refuses a Conversion for the same
+errors, as its author may not have run `polyver check`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import Any
 from polyver.apis.checking._findings import ConversionFinding, found
 from polyver.apis.checking._ledger import trace
 from polyver.apis.checking.schema_paths import ITEM, VALUE, Place, has, places, schema_at, show
-from polyver.apis.conversion import Converter
+from polyver.apis.conversion import Converter, DeclaredConversion, DeclaredEdge
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import EachRule, KeyedRule, MoveRule, WrapRule
 from polyver.apis.conversion.rules import (
@@ -21,11 +25,12 @@ from polyver.apis.conversion.rules import (
     SplitRule,
 )
 from polyver.apis.conversion.rules import ValuesRule as Words
+from polyver.apis.definition import Definition
 from polyver.kube.objects.schema import is_valid
 from polyver.kube.objects.schema.structure import META_FIELDS, read_structure
 from polyver.languages.values.strings import shown
 
-__all__ = ["Fit", "Side", "fits", "fitting", "is_type_of"]
+__all__ = ["check_types", "fitting"]
 
 Schema = Mapping[str, Any]
 
@@ -263,3 +268,70 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 _WIDENED = ("integer", "number")
+
+
+# Refusal of a Conversion.
+
+
+def check_types(declared: DeclaredConversion, definition: Definition) -> None:
+    """Refuse a Conversion with a rule that does not fit the types of its fields."""
+    schemas = {each.name: each.schema for each in definition.versions if each.schema is not None}
+    for number, edge in enumerate(declared.edges):
+        for place, rule in enumerate(edge.block.rules):
+            for each in _problems(_fit(edge, schemas, definition.kind), rule):
+                part: Any = declared.document.part("spec", "edges", number, "rules", place)
+                [name] = part.value
+                fact = f"{each.path} of {each.versions[0]}: {each.fact}"
+                hint = "use a rule for that type, or correct the schema"
+                raise part.error(fact, name, hint=hint)
+
+
+def _fit(edge: DeclaredEdge, schemas: Mapping[str, Schema], kind: str) -> Fit:
+    source, target = (Side(name, schemas.get(name)) for name in (edge.source, edge.target))
+    return Fit(kind, source, target)
+
+
+def _problems(fit: Fit, rule: ConversionRule) -> Iterator[ConversionFinding]:
+    wrong = [each for each in fit.rule(rule) if each.rule == "type"]
+    yield from wrong
+    if wrong:
+        return
+    match rule:
+        case ConstRule():
+            yield from _misfit_values(fit, rule, fit.target, rule.at, [rule.value])
+        case Words():
+            yield from _misfit_values(fit, rule, fit.source, rule.source, [*rule.words])
+            yield from _misfit_values(fit, rule, fit.target, rule.target, [*rule.words.values()])
+        case MoveRule() | EachRule() | WrapRule() | KeyedRule():
+            yield from _passed_on(fit, rule)
+
+
+def _misfit_values(
+    fit: Fit, rule: ConversionRule, side: Side, path: Any, values: list[Any]
+) -> Iterator[ConversionFinding]:
+    """Yield a finding for each value of a rule that does not have the type of its field."""
+    here = side.inside(*path)
+    for value in values:
+        if not is_type_of(value, here.schema or {}):
+            said = (here.schema or {}).get("type")
+            fact = f"{rule.name} writes {shown(value)}, but the schema has type {said}"
+            yield _found(fit, here, fact)
+
+
+def _passed_on(
+    fit: Fit, rule: MoveRule | EachRule | WrapRule | KeyedRule
+) -> Iterator[ConversionFinding]:
+    """Yield a finding if a rule copies a value unchanged to a field of another type."""
+    inside = fit.inside(rule)
+    for each in rule.inside.rules:
+        yield from _problems(inside, each)
+    one, other = inside.source, inside.target
+    if fits(one.schema or {}, other.schema or {}) or fits(other.schema or {}, one.schema or {}):
+        return
+    types = [(side.schema or {}).get("type") for side in (one, other)]
+    fact = f"{rule.name} copies {types[0]} to {show(other.at)} of {other.version}, "
+    yield _found(fit, one, f"{fact}which is {types[1]}")
+
+
+def _found(fit: Fit, side: Side, fact: str) -> ConversionFinding:
+    return found("type", fit.kind, fact, versions=(side.version,), path=show(side.at))

@@ -241,16 +241,12 @@ def _compare_fate(
             "field-claimed", f"{type_name(new)} was added where unknown fields were kept", at=path
         )
     else:
-        yield _added(place, name, new)
-
-
-def _added(place: SchemaPair, name: str, new: Schema) -> CompatibilityFinding:
-    path, fact, rule = path_to(place.path, name), f"{type_name(new)} was added", "field-added"
-    if new.get("default") is not None:
-        fact = f"{fact}, with the default {shown(new['default'])}"
-        rule = "field-filled-in" if _is_looked_at(place) else "field-added"
-        rule = rule if _takes_default(new) else "default-refused"
-    return place.found(rule, fact, at=path)
+        fact, rule = f"{type_name(new)} was added", "field-added"
+        if new.get("default") is not None:
+            fact = f"{fact}, with the default {shown(new['default'])}"
+            rule = "field-filled-in" if _is_looked_at(place) else "field-added"
+            rule = rule if _takes_default(new) else "default-refused"
+        yield place.found(rule, fact, at=path)
 
 
 def _takes_default(schema: Schema) -> bool:
@@ -328,9 +324,8 @@ def _compare_rest(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaPa
             fact = f"unknown fields were {old.value}, and are now {new.value}"
             yield place.found(_FATES[old, new], fact)
     elif isinstance(old, _UnknownFieldHandling):
-        yield place.found(
-            _claimed(old), f"{_named(new)} was added for keys that were {_named(old)}"
-        )
+        rule = "values-widened" if old in _LOSING else "values-narrowed"
+        yield place.found(rule, f"{_named(new)} was added for keys that were {_named(old)}")
     else:
         kept = isinstance(new, _UnknownFieldHandling) and _keeps(new, old)
         rule = "values-widened" if kept else "values-narrowed"
@@ -351,10 +346,6 @@ _FATES = {
     for old in _UnknownFieldHandling
     for new in _UnknownFieldHandling
 } | {(_UnknownFieldHandling.DROPPED, _UnknownFieldHandling.REFUSED): "unknown-refused"}
-
-
-def _claimed(old: _UnknownFieldHandling) -> str:
-    return "values-widened" if old in _LOSING else "values-narrowed"
 
 
 def _named(rest: Schema | _UnknownFieldHandling) -> str:
@@ -381,13 +372,9 @@ def _compare_items(place: SchemaPair) -> Iterator[CompatibilityFinding | SchemaP
     elif new is not None:
         yield place.found("type-changed", f"any type changed to {type_name(new)}", at=path)
     elif old is not None:
-        yield from _compare_freed(place, old, path)
-
-
-def _compare_freed(place: SchemaPair, old: Schema, path: str) -> Iterator[CompatibilityFinding]:
-    kept = place.new.get(PRESERVE) or _is_scalar(old)
-    rule = "field-freed" if kept else "field-removed"
-    yield place.found(rule, f"{type_name(old)} no longer has a schema", at=path)
+        kept = place.new.get(PRESERVE) or _is_scalar(old)
+        rule = "field-freed" if kept else "field-removed"
+        yield place.found(rule, f"{type_name(old)} no longer has a schema", at=path)
 
 
 def _spared(schema: Schema, items: Schema) -> Schema:

@@ -54,10 +54,21 @@ def compare_value(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     yield from _compare_format(place)
     yield from _compare_default(place)
     yield from _compare_null(place)
-    yield from _compare_flags(place)
+    for keyword, (added, removed) in _FLAGS.items():
+        old, new = place.changed(keyword)
+        if old != new:
+            yield place.found(
+                added if new else removed, f"{keyword} was {'added' if new else 'removed'}"
+            )
     yield from _compare_merging(place)
-    yield from _compare_rules(place)
-    yield from _compare_others(place)
+    rules, others = _rules(place.old), _rules(place.new)
+    for rule, _ in _without(others, rules):
+        yield place.found("rule-added", f"rule was added: {rule}")
+    for rule, _ in _without(rules, others):
+        yield place.found("rule-removed", f"rule was removed: {rule}")
+    for keyword in sorted({*place.old, *place.new} - _COMPARED):
+        if not same(place.old.get(keyword), place.new.get(keyword)):
+            yield place.found("keyword-changed", f"{keyword} changed")
 
 
 def _compare_enum(place: SchemaPair) -> Iterator[CompatibilityFinding]:
@@ -140,15 +151,6 @@ def _compare_null(place: SchemaPair) -> Iterator[CompatibilityFinding]:
         yield place.found("nullable-removed", "nullable was removed")
 
 
-def _compare_flags(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    for keyword, (added, removed) in _FLAGS.items():
-        old, new = place.changed(keyword)
-        if old != new:
-            yield place.found(
-                added if new else removed, f"{keyword} was {'added' if new else 'removed'}"
-            )
-
-
 def _compare_merging(place: SchemaPair) -> Iterator[CompatibilityFinding]:
     old, new = _list_type(place.old), _list_type(place.new)
     if old != new:
@@ -165,24 +167,10 @@ def _list_type(schema: Schema) -> str:
     return f"{found} by {', '.join(keys)}" if keys else found
 
 
-def _compare_rules(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    old, new = _rules(place.old), _rules(place.new)
-    for rule, _ in _without(new, old):
-        yield place.found("rule-added", f"rule was added: {rule}")
-    for rule, _ in _without(old, new):
-        yield place.found("rule-removed", f"rule was removed: {rule}")
-
-
 def _rules(schema: Schema) -> list[tuple[str, bool]]:
     """Return the CEL rules without their messages."""
     found = schema.get(_RULES) or ()
     return [(each.get("rule") or "", bool(each.get("optionalOldSelf"))) for each in found]
-
-
-def _compare_others(place: SchemaPair) -> Iterator[CompatibilityFinding]:
-    for keyword in sorted({*place.old, *place.new} - _COMPARED):
-        if not same(place.old.get(keyword), place.new.get(keyword)):
-            yield place.found("keyword-changed", f"{keyword} changed")
 
 
 # Numeric limits.

@@ -7,12 +7,17 @@ from typing import Any, NotRequired, TypedDict
 
 import msgspec
 
-from polyver.apis.declaring._field_schemas import FieldSchema, apply, described
-from polyver.apis.declaring._fields import DeclaredField, Fields, fields_of, flavour, shown_name
+from polyver.apis.declaring._field_schemas import FieldSchema, apply, described, read_hint
+from polyver.apis.declaring._fields import (
+    DeclaredField,
+    Fields,
+    docstring,
+    fields_of,
+    flavour,
+    shown_name,
+)
 from polyver.apis.declaring._markers import ABSENT, FieldOptions, marks_of
 from polyver.apis.declaring._objects import DeclaredObject, is_part, make_part, plain
-from polyver.apis.declaring._sources import docstring
-from polyver.apis.declaring._types import read_hint
 from polyver.apis.definition import InvalidKind
 
 __all__ = ["ClassReader"]

@@ -1,21 +1,29 @@
-"""The fields that a class declares: plain classes, dataclasses, Structs and TypedDicts."""
+"""The fields that a class declares: plain classes, dataclasses, Structs and TypedDicts.
+
+The docstrings of fields are read from the source of the class, as Python does not keep them. A
+class without source, as in a console, works as well; its fields have no descriptions.
+"""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
+import inspect
 import keyword
+import linecache
 import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any, ClassVar, dataclass_transform, get_origin
 
 import msgspec
 
 from polyver.apis.declaring._markers import ABSENT
-from polyver.apis.declaring._sources import docs_of
 from polyver.apis.definition import InvalidKind
 
-__all__ = ["DeclaredField", "Fields", "fields_of", "flavour", "shown_name"]
+__all__ = ["DeclaredField", "Fields", "docstring", "fields_of", "flavour", "shown_name"]
 
 
 @dataclass_transform(kw_only_default=True)
@@ -55,7 +63,7 @@ def fields_of(cls: type, names: Mapping[str, Any]) -> list[DeclaredField]:
     known = defaults.get(flavour(cls), _plain)(cls)
     found: dict[str, DeclaredField] = {}
     for base in reversed(cls.__mro__ if flavour(cls) != "typed dict" else (cls,)):
-        docs = docs_of(base)
+        docs = _docs_of(base)
         for name, hint in _hints(base, names).items():
             if get_origin(hint) is ClassVar or hint is ClassVar or name.startswith("_"):
                 continue
@@ -124,3 +132,80 @@ def _dataclass(cls: type) -> dict[str, tuple[str, Any]]:
             default = field.default_factory()
         found[field.name] = (_key(field.name), default)
     return found
+
+
+# Docstrings of fields.
+
+
+_NAMED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def docstring(cls: type) -> str:
+    """Return the docstring of a class itself, not that of a base class."""
+    text = vars(cls).get("__doc__") or ""
+    # Python gives a dataclass without a docstring its signature.
+    return "" if text.startswith(f"{cls.__name__}(") else inspect.cleandoc(text)
+
+
+def _docs_of(cls: type) -> dict[str, str]:
+    """Return the docstrings below the fields of a class, by the names of the fields."""
+    names = {*vars(cls).get("__annotations__", {})}
+    found = [node for node in _classes(cls) if _is(node, cls, names)]
+    if not found:
+        return {}
+    body = found[-1].body
+    docs: dict[str, str] = {}
+    for field, text in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            said = _text(text)
+            docs |= {field.target.id: inspect.cleandoc(said)} if said else {}
+    return docs
+
+
+def _text(node: ast.stmt) -> str:
+    match node:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return text
+        case _:
+            return ""
+
+
+def _is(node: ast.ClassDef, cls: type, names: set[str]) -> bool:
+    fields = {
+        each.target.id
+        for each in node.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    }
+    said = ast.get_docstring(node) or ""
+    return fields == names and (not said or said == docstring(cls))
+
+
+def _classes(cls: type) -> Iterator[ast.ClassDef]:
+    """Yield the statements that may have created a class: several may have its name."""
+    module = sys.modules.get(cls.__module__)
+    file = getattr(module, "__file__", None)
+    if not file:
+        return iter(())
+    steps = [step for step in cls.__qualname__.split(".") if step != "<locals>"]
+    return _inside(_tree("".join(linecache.getlines(file))), steps)
+
+
+def _inside(node: ast.AST, steps: list[str]) -> Iterator[ast.ClassDef]:
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, _NAMED):
+            # An if, a try or a with may contain it.
+            yield from _inside(child, steps)
+        elif child.name != steps[0]:
+            continue
+        elif len(steps) > 1:
+            yield from _inside(child, steps[1:])
+        elif isinstance(child, ast.ClassDef):
+            yield child
+
+
+@lru_cache(maxsize=32)
+def _tree(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return ast.Module([], [])

@@ -14,8 +14,7 @@ from typing import Any
 from polyver.apis.checking import RULES, ConversionFinding, Counterexample, guessed, words_of
 from polyver.apis.conversion.paths import show_path
 from polyver.apis.conversion.values import MISSING
-from polyver.apis.trials._generated_objects import Mixer, drawn
-from polyver.apis.trials._shrinking import shrunk
+from polyver.apis.trials._generated_objects import Mixer, drawn, shrunk
 from polyver.apis.trials._subject import CheckedKind
 from polyver.apis.trials._trials import plain_path, shown_value
 from polyver.core.plain import Object

@@ -22,8 +22,7 @@ from polyver.apis.checking.schema_paths import schema_at
 from polyver.apis.conversion.hops import ByFunctions
 from polyver.apis.conversion.paths import pick
 from polyver.apis.conversion.values import MISSING
-from polyver.apis.trials._generated_objects import Mixer, drawn
-from polyver.apis.trials._shrinking import shrunk
+from polyver.apis.trials._generated_objects import Mixer, drawn, shrunk
 from polyver.apis.trials._subject import CheckedKind
 from polyver.apis.trials._trials import (
     ConversionCache,
