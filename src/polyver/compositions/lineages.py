@@ -90,7 +90,13 @@ def _function_release(document: Document) -> tuple[str, Release]:
         fact = f'unknown state "{revision.spec.desired_state}"'
         hint = f"expected {listed(list(_STAGES))}"
         raise document.error(fact, "spec", "desiredState", hint=hint)
-    return function, _release(revision)
+    return function, Release(
+        Serial(revision.spec.revision),
+        digest=revision.spec.digest or content_digest(revision.spec.image),
+        stage=_STAGES[revision.spec.desired_state],
+        labels=revision.metadata.labels,
+        name=revision.metadata.name,
+    )
 
 
 def _composition_release(document: Document) -> tuple[str, Release]:
@@ -102,16 +108,6 @@ def _composition_release(document: Document) -> tuple[str, Release]:
         digest=metadata.labels.get(CONTENT, ""),
         labels=metadata.labels,
         name=metadata.name,
-    )
-
-
-def _release(revision: _Revision) -> Release:
-    return Release(
-        Serial(revision.spec.revision),
-        digest=revision.spec.digest or content_digest(revision.spec.image),
-        stage=_STAGES[revision.spec.desired_state],
-        labels=revision.metadata.labels,
-        name=revision.metadata.name,
     )
 
 

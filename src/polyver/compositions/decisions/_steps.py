@@ -185,22 +185,17 @@ def ask_steps(
     revision: ReadOnlyObject, composite: Composite, installed: FunctionLineages, *, several: bool
 ) -> Iterator[StepResolution]:
     """Yield each step of a CompositionRevision with its resolution, or with a refusal."""
-    used = _used(composite.obj)
+    # The revision that each step called when the composite resource was last composed.
+    used = {
+        (each["step"], each["function"]): Pin(each["revision"], each.get("digest", ""))
+        for each in mapping(composite.obj.get("status")).get("pipeline") or ()
+    }
     for place, step in enumerate(revision["spec"].get("pipeline") or ()):
         at = f"CompositionRevision {revision['metadata']['name']}, spec.pipeline[{place}]"
         pin = used.get((step["step"], named(step.get("functionRef"))))
         selector, wrong = step_selector(step), next(check_step(step, at, several=several), None)
         answer = wrong or _answer(step, at, composite.dependent(at, pin), installed)
         yield StepResolution(step, at, selector, pin, answer)
-
-
-def _used(composite: ReadOnlyObject) -> dict[tuple[str, str], Pin]:
-    """Return the revision that each step called when the composite resource was last composed."""
-    recorded = mapping(composite.get("status")).get("pipeline") or ()
-    return {
-        (each["step"], each["function"]): Pin(each["revision"], each.get("digest", ""))
-        for each in recorded
-    }
 
 
 def _answer(

@@ -94,7 +94,8 @@ def decide(
         return FunctionPlan(refusals=(refusal,))
     there = _distinct(known)
     current = _bring(function, there, digest)
-    _activate(function, there)
+    for name in _wanted(function, there):
+        there[name] = replace(there[name], active=True)
     selected = selected_in(uses or (), lineage_of(function.name, there.values()))
     holding: Selected = selected if function.strict else {}
     if uses is None and function.strict:
@@ -103,9 +104,12 @@ def decide(
     doomed = _surplus(function, there, current)
     postponed += [_late(name, "collected", holding) for name in doomed if name in holding]
     collect = [there.pop(name) for name in doomed if name not in holding]
+    changes = [each for each in there.values() if before.get(each.name, each) != each]
+    # Activations come before deactivations, so that there is always a revision to call.
+    changes.sort(key=lambda each: (not each.active, each.name))
     return FunctionPlan(
         next((each for name, each in there.items() if name not in before), None),
-        _in_order([each for each in there.values() if before.get(each.name, each) != each]),
+        tuple(changes),
         tuple(collect),
         tuple(postponed),
         current,
@@ -175,11 +179,6 @@ def _wanted(function: DesiredFunction, there: Mapping[str, KnownFunctionRevision
     return {each.name for each in releases[-function.active_limit :]}
 
 
-def _activate(function: DesiredFunction, there: dict[str, KnownFunctionRevision]) -> None:
-    for name in _wanted(function, there):
-        there[name] = replace(there[name], active=True)
-
-
 def _deactivate(
     function: DesiredFunction, there: dict[str, KnownFunctionRevision], holding: Selected
 ) -> Iterator[Postponed]:
@@ -209,11 +208,6 @@ def _surplus(
     kept = current or releases[-1].name
     inactive = [each.name for each in releases if not staying[each.name].active]
     return [name for name in inactive if name != kept][:too_many]
-
-
-def _in_order(changes: Sequence[KnownFunctionRevision]) -> tuple[KnownFunctionRevision, ...]:
-    """Order activations before deactivations, so that there is always a revision to call."""
-    return tuple(sorted(changes, key=lambda each: (not each.active, each.name)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from polyver.compositions._function_references import mapping, named, step_selector
 from polyver.compositions._policy import REVISIONS
 from polyver.compositions.names import COMPOSITION
-from polyver.core import Dependent, Index, Lineage, Move, Selector, Serial, Stage, affected
+from polyver.core import Dependent, Index, Lineage, Selector, Serial, Stage, affected
 from polyver.core.plain import ReadOnlyObject
 
 __all__ = [
@@ -54,18 +54,14 @@ def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[st
     without = {_place(loss.dependent) for loss in now.losses}
     instead = affected(index, every, every).moves if without else ()
     moves = [*now.moves, *(move for move in instead if _place(move.dependent) in without)]
-    return _by_release(moves)
-
-
-def _place(dependent: Dependent) -> tuple[str, str]:
-    return dependent.name, dependent.at
-
-
-def _by_release(moves: Iterable[Move]) -> dict[str, tuple[str, ...]]:
     found: dict[str, set[str]] = {}
     for move in moves:
         found.setdefault(move.to.name, set()).add(move.dependent.name)
     return {name: tuple(sorted(dependents)) for name, dependents in found.items()}
+
+
+def _place(dependent: Dependent) -> tuple[str, str]:
+    return dependent.name, dependent.at
 
 
 @dataclass(frozen=True, slots=True)

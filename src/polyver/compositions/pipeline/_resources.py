@@ -164,10 +164,6 @@ def _check(name: str, obj: ReadOnlyObject) -> None:
     metadata = {} if obj.get("metadata") is None else obj["metadata"]
     if not isinstance(metadata, Mapping):
         raise _wrong(name, "it is not a mapping", "metadata")
-    _check_metadata(name, metadata)
-
-
-def _check_metadata(name: str, metadata: ReadOnlyObject) -> None:
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field) or {}, Mapping):
             raise _wrong(name, "it is not a mapping", f"metadata.{field}")

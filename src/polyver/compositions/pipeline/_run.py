@@ -286,7 +286,8 @@ def _telling(run: PipelineRun, response: Response, results: tuple[Result, ...]) 
     ours = [each for each in response.conditions if each.type not in SYSTEM]
     others = [each.type for each in response.conditions if each.type in SYSTEM]
     events = [_event(step, result) for result in results]
-    events += [_taken(step, kind) for kind in others]
+    about = f'pipeline step "{step.name}": functions cannot set the condition'
+    events += [PipelineEvent("Warning", REASON, f"{about} {kind}") for kind in others]
     return replace(
         run,
         events=(*run.events, *events),
@@ -302,11 +303,6 @@ def _event(step: ResolvedStep, result: Result) -> PipelineEvent:
         return PipelineEvent("Warning", reason, f"{about}: {result.message}")
     message = f"{about} (a result of unknown severity): {result.message}"
     return PipelineEvent("Warning", reason, message)
-
-
-def _taken(step: ResolvedStep, kind: str) -> PipelineEvent:
-    message = f'pipeline step "{step.name}": functions cannot set the condition {kind}'
-    return PipelineEvent("Warning", REASON, message)
 
 
 def _fact(condition: Condition) -> DesiredCondition:

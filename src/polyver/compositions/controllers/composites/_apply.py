@@ -261,7 +261,8 @@ async def publish(
     data = {name: base64.b64encode(each).decode() for name, each in sorted(details.items())}
     there = await find(client, SECRETS, secret.name, secret.namespace)
     if there is not None:
-        _check_ours(there, composite, secret)
+        if controller_of(there) != composite["metadata"]["uid"] or there.get("type") != CONNECTION:
+            raise _not_ours(secret)
         if (there.get("data") or {}) == data:
             return False
     owners = [controlling(composite)]
@@ -273,11 +274,6 @@ async def publish(
     except AlreadyOwned:
         raise _not_ours(secret) from None
     return True
-
-
-def _check_ours(there: Object, composite: Object, secret: Secret) -> None:
-    if controller_of(there) != composite["metadata"]["uid"] or there.get("type") != CONNECTION:
-        raise _not_ours(secret)
 
 
 def _not_ours(secret: Secret) -> Refusal:

@@ -150,7 +150,10 @@ class CompositionCache:
         return [each.obj for each in found.values()]
 
     def lineage(self, composition: str) -> Lineage:
-        return _lineage(composition, self._revisions.get(composition, {}))
+        noted = self._revisions.get(composition, {}).values()
+        return composition_lineage(
+            composition, [known_composition_revision(each.obj) for each in noted]
+        )
 
     @property
     def pipelines(self) -> list[CompositionPipeline]:
@@ -257,8 +260,3 @@ class CompositionCache:
 
     def _function(self, name: str) -> Lineage:
         return FunctionLineages(self._functions.get(name, {}).values()).lineage(name)
-
-
-def _lineage(composition: str, noted: dict[str, CachedCompositionRevision]) -> Lineage:
-    known = [known_composition_revision(each.obj) for each in noted.values()]
-    return composition_lineage(composition, known)

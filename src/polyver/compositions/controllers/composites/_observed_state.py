@@ -206,7 +206,9 @@ class CompositeObserver:
     async def data(self, secret: Secret) -> dict[str, bytes] | None:
         """Return the data of a Secret, or None if it does not exist."""
         found = await find(self._client, SECRETS, secret.name, secret.namespace)
-        return decoded(found) if found is not None else None
+        if found is None:
+            return None
+        return {name: base64.b64decode(text) for name, text in (found.get("data") or {}).items()}
 
     async def credentials(self, secrets: Iterable[Secret]) -> dict[Secret, dict[str, bytes]]:
         """Return the Secrets that exist; raise Refusal if reading one is forbidden."""
@@ -221,10 +223,6 @@ class CompositeObserver:
             if data is not None:
                 known[secret] = data
         return known
-
-
-def decoded(secret: Object) -> dict[str, bytes]:
-    return {name: base64.b64decode(text) for name, text in (secret.get("data") or {}).items()}
 
 
 def shown_to_functions(obj: Object) -> Object:

@@ -229,23 +229,16 @@ async def drive(run: PipelineRun, ask: Ask, look: Look) -> PipelineRun:
             case Done():
                 return run
             case CallStep():
-                run = await _called(run, effect, ask)
+                try:
+                    response = await ask(effect.step, effect.request)
+                    run = answered(run, effect.number, response)
+                except FunctionFailed as error:
+                    run = failed(run, effect.number, error.failure, str(error))
             case Fetch():
-                run = await _looked(run, effect, look)
-
-
-async def _called(run: PipelineRun, call: CallStep, ask: Ask) -> PipelineRun:
-    try:
-        return answered(run, call.number, await ask(call.step, call.request))
-    except FunctionFailed as error:
-        return failed(run, call.number, error.failure, str(error))
-
-
-async def _looked(run: PipelineRun, fetch: Fetch, look: Look) -> PipelineRun:
-    try:
-        return fetched(run, fetch.number, await look(fetch.requirements))
-    except Refusal as refusal:
-        return failed(run, fetch.number, refusal.reason, str(refusal))
+                try:
+                    run = fetched(run, effect.number, await look(effect.requirements))
+                except Refusal as refusal:
+                    run = failed(run, effect.number, refusal.reason, str(refusal))
 
 
 def hide_run(masks: Masks, run: PipelineRun) -> None:

@@ -124,7 +124,10 @@ class FunctionController(Controller[str]):
             return None
         if not refusals:
             refusals += await self._perform(obj, plan, known, revisions)
-            await self._allow_deletion(obj, revisions.get(plan.current or ""))
+            current = revisions.get(plan.current or "")
+            if current is not None and allows_deletion(obj) and not allows_deletion(current):
+                allowed = {"metadata": {"annotations": {ALLOW_DELETION: "true"}}}
+                await self._change(current, allowed)
         await self._tell(obj, plan, refusals, _seen(obj, answer, plan, revisions))
         later = [each for each in (answer.again, _LATER if uses is None else None) if each]
         return Requeue(min(later)) if later else None
@@ -207,11 +210,6 @@ class FunctionController(Controller[str]):
         return await self._client.patch(
             FUNCTION_REVISIONS, metadata["name"], change=change, manager=POLYVER
         )
-
-    async def _allow_deletion(self, obj: Object, current: Object | None) -> None:
-        """Copy the annotation of a Function to its current revision."""
-        if current is not None and allows_deletion(obj) and not allows_deletion(current):
-            await self._change(current, {"metadata": {"annotations": {ALLOW_DELETION: "true"}}})
 
     async def _delete(self, obj: Object) -> None:
         metadata = obj["metadata"]
