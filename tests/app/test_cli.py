@@ -622,7 +622,7 @@ def test_an_interruption_has_its_own_code(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("polyver.overview.commands.versions.print_lines", interrupted)
+    monkeypatch.setattr("polyver.app.commands.versions.print_lines", interrupted)
     assert run("versions", "sort", "--order", "kube", "v1").code == 130
 
 
@@ -641,7 +641,7 @@ def test_a_bug_is_called_one_and_shows_no_traceback(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("polyver.overview.commands.versions.print_lines", broken)
+    monkeypatch.setattr("polyver.app.commands.versions.print_lines", broken)
     ran = run("versions", "sort", "--order", "kube", "v1")
     assert ran.code == 70
     assert "this is a bug in polyver: ZeroDivisionError: oops" in ran.err

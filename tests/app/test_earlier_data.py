@@ -20,7 +20,7 @@ from tests.compositions.controllers.installing import MemoryRuntime
 from tests.editing import edited
 from tests.walks.support import eventually
 
-from polyver.app.choices import CAPABILITIES
+from polyver.app.capabilities import NAMES
 from polyver.testing import EmbeddedServer
 
 STORE = Path(__file__).with_name("earlier") / "store.db.xz"
@@ -47,7 +47,7 @@ def stored(data: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def server(stored: dict[str, Any], data: Path) -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(data=data, capabilities=CAPABILITIES, runtime=MemoryRuntime()) as running:
+    with EmbeddedServer(data=data, capabilities=NAMES, runtime=MemoryRuntime()) as running:
         yield running
 
 

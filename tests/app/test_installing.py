@@ -22,8 +22,7 @@ from polyver.apis.admission.conversions import CONVERSIONS_WANTED
 from polyver.apis.admission.kinds import wanted_by
 from polyver.app import _replica
 from polyver.app._replica import ReplicaSettings, replica
-from polyver.app.capabilities import CapabilityOptions
-from polyver.app.choices import Choices
+from polyver.app.capabilities import Choices
 from polyver.app.installing import Installation, Installer, manifests
 from polyver.client import Client, GroupVersionResource, find
 from polyver.client.client import ClientRequest, ClientResponse
@@ -135,15 +134,15 @@ def test_replicas_are_asked_how_they_are_over_https() -> None:
 def test_the_arguments_are_those_that_run_takes() -> None:
     from polyver.app.run import app
 
-    having = CapabilityOptions(
-        capabilities="functions,apis,definitions",
-        functions=["shop/functions.py", "shop.more"],
-        catalogue=["c.yaml"],
-        allow_command=True,
-        function_timeout="90s",
-        semver_gate="warn",
-    )
-    options = (*having.arguments(), "--kinds", "m")
+    given = [
+        *("--capabilities", "apis,functions,definitions"),
+        *("--functions", "shop/functions.py", "--functions", "shop.more"),
+        *("--catalogue", "c.yaml", "--allow-command", "--function-timeout", "90s"),
+        *("--semver-gate", "warn"),
+    ]
+    _, parsed, _ = app.parse_args(given, exit_on_error=False, print_error=False)
+    assert [*parsed.arguments["having"].arguments()] == given
+    options = (*given, "--kinds", "m")
     tls = Installation("a:1", options=options, tls_secret="certs", inject_ca_from="a/b")
     [container] = pod(manifests(tls))["containers"]
     command, *arguments = container["args"]
@@ -151,7 +150,7 @@ def test_the_arguments_are_those_that_run_takes() -> None:
     _, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
     assert bound.arguments["namespace"] == "polyver-system"
     assert bound.arguments["kinds"] == ["m"]
-    assert [*bound.arguments["having"].arguments()] == [*having.arguments()]
+    assert [*bound.arguments["having"].arguments()] == given
     assert bound.arguments["inject_ca_from"] == "a/b"
     assert str(bound.arguments["tls_key"]) == f"{mounted(container, 'tls')}/tls.key"
 

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from polyver import apis, functions, testing
-from polyver.app.choices import CAPABILITIES, Choices
+from polyver.app.capabilities import NAMES, Choices
 from polyver.app.installing import Installation, manifests
 from polyver.app.installing.manifests import rights, rights_inside
+from polyver.capability.capability import Surroundings
 from polyver.compositions.runtimes.metrics import collector
 from polyver.controllers.metrics import collector_of
 from polyver.definitions.kinds import DEFINITIONS
@@ -83,8 +84,9 @@ def test_every_name_of_the_test_kit_is_told_of() -> None:
 def test_every_right_of_an_installation_is_listed_and_no_other() -> None:
     page = (REFERENCE / "installation.md").read_text()
     text = page.partition("## Rights")[2].partition("## Pods")[0]
-    choices = Choices(frozenset(CAPABILITIES))
-    wanted = Installation("a:1", contributions=choices.contributions(namespace="polyver-system"))
+    choices = Choices(frozenset(NAMES))
+    around = Surroundings(namespace="polyver-system")
+    wanted = Installation("a:1", contributions=choices.contributions(around))
     for written, part in (
         ("the four kinds of definitions", ""),
         ("the same, `/status`", "/status"),

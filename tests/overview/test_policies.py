@@ -30,7 +30,7 @@ from polyver.core import (
     Stage,
     resolve,
 )
-from polyver.definitions.lineages import CAPABILITY as DEFINITIONS_CAPABILITY
+from polyver.definitions.lineages import READER as DEFINITIONS_CAPABILITY
 from polyver.definitions.versions import (
     DEFINITIONS,
     DEFINITIONS_EXACT,
@@ -39,7 +39,7 @@ from polyver.definitions.versions import (
     DEFINITIONS_PRERELEASES,
     policy_for,
 )
-from polyver.functions.lineages import CAPABILITY as FUNCTIONS_CAPABILITY
+from polyver.functions.lineages import READER as FUNCTIONS_CAPABILITY
 from polyver.functions.policy import FUNCTIONS
 
 

@@ -21,7 +21,7 @@ from tests.walks.installed import CAPABILITIES, Installed, Process, installed
 from tests.walks.installed_kinds import GROUP, KITES
 from tests.walks.support import eventually
 
-from polyver.app.choices import Choices
+from polyver.app.capabilities import Choices
 from polyver.app.installing import Installation
 from polyver.definitions.resolution import KEPT
 

@@ -8,9 +8,13 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from polyver.capability.capability import Capability, Surroundings
+from polyver.capability.contributions import Contribution
+
 if TYPE_CHECKING:
     from polyver.apis.conversion import Converter
     from polyver.apis.declaring import Kind
+    from polyver.capability import LineageReader
     from polyver.client import Client
     from polyver.controllers import Controller
     from polyver.kube.http.http import HttpResponse
@@ -18,8 +22,9 @@ if TYPE_CHECKING:
     from polyver.kube.server.api import ApiServer
     from polyver.kube.server.conversion import ServedConversions
     from polyver.kube.server.http import HttpRequest
+    from polyver.web.sources import PageSource
 
-__all__ = ["own_webhook", "serve_conversions", "serve_kinds"]
+__all__ = ["CAPABILITY", "own_webhook", "serve_conversions", "serve_kinds"]
 
 _PATH = "/convert"
 _TIMEOUT = 30.0
@@ -112,3 +117,34 @@ class _Reviews:
 
 def _is_over(until: float) -> bool:
     return monotonic() > until
+
+
+def _contribution(settings: None, around: Surroundings) -> Contribution:
+    """Return the contribution that serves the Conversions of users, and its part of the page."""
+    del settings, around
+    return Contribution(serve=serve_conversions, source=_source)
+
+
+def _source() -> PageSource:
+    from polyver.apis.page import ApisSource
+
+    return ApisSource()
+
+
+def _reader() -> LineageReader:
+    from polyver.apis.lineages import READER
+
+    return READER
+
+
+CAPABILITY = Capability(
+    name="apis",
+    contribution=_contribution,
+    commands={
+        "check": "polyver.apis.commands.check:app",
+        "convert": "polyver.apis.commands.convert:app",
+        "create": "polyver.apis.commands.create:app",
+        "crds": "polyver.apis.commands.crds:app",
+    },
+    reader=_reader,
+)

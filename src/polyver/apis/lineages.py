@@ -4,6 +4,6 @@ from polyver.apis.manifests import lineages
 from polyver.apis.policy import APIS, selector
 from polyver.capability import LineageReader
 
-__all__ = ["CAPABILITY"]
+__all__ = ["READER"]
 
-CAPABILITY = LineageReader((APIS,), lineages, selector)
+READER = LineageReader((APIS,), lineages, selector)

@@ -14,7 +14,7 @@ from polyver.kube.http.files import write_file
 if TYPE_CHECKING:
     import socket
 
-    from polyver.app.choices import Choices
+    from polyver.app.capabilities import Choices
     from polyver.kube.http.logs import Log
     from polyver.kube.server.credentials import Credentials
     from polyver.kube.server.http import Handler
@@ -75,10 +75,5 @@ def _keep(file: Path, address: str) -> None:
 
 def _sources(choices: Choices) -> Sequence[PageSource]:
     """Return the sources of the enabled capabilities."""
-    found: list[PageSource] = []
-    if "apis" in choices.capabilities:
-        from polyver.apis.page import ApisSource
-
-        found.append(ApisSource())
-    contributed = (each.source for each in choices.contributions())
-    return [*found, *(source() for source in contributed if source is not None)]
+    sources = (each.source for each in choices.contributions())
+    return [source() for source in sources if source is not None]

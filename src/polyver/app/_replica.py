@@ -23,12 +23,12 @@ from polyver.apis.conversion import Converter
 from polyver.apis.conversion_kind import CONVERSIONS
 from polyver.apis.crds import conversion_data
 from polyver.apis.declaring import Kind
-from polyver.app.choices import Choices
+from polyver.app.capabilities import Choices
+from polyver.capability.capability import Surroundings, WorkerAccess
 from polyver.client import CRDS, Client, find
 from polyver.client.cluster import ClusterAccess, ClusterClient
 from polyver.controllers import Controller, ControllerManager, Leadership, Lease, Terms
 from polyver.controllers.metrics import collector_of
-from polyver.functions.controllers.workers import WorkerAccess
 from polyver.kube.http.addresses import url
 from polyver.kube.http.background import in_background
 from polyver.kube.http.listener import bind, serving
@@ -138,7 +138,7 @@ class _Wired:
         # Worker processes use the credentials of this replica.
         lent = nullcontext(WorkerAccess(settings.access))
         self._contributions = settings.choices.contributions(
-            namespace=settings.namespace, lend=lambda: lent
+            Surroundings(namespace=settings.namespace, lend=lambda: lent)
         )
         own = [kind for each in self._contributions for kind in each.kinds]
         self._kinds = {kind.definition().name: kind for kind in (*own, *settings.kinds)}

@@ -16,9 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polyver.apis.capability import own_webhook, serve_conversions, serve_kinds
+from polyver.apis.capability import own_webhook, serve_kinds
 from polyver.app._page import bind_page, serving_page
-from polyver.app.choices import Choices
+from polyver.app.capabilities import Choices
+from polyver.capability.capability import Surroundings, WorkerAccess
 from polyver.capability.contributions import Contribution
 from polyver.kube.http.addresses import LOOPBACK, url
 from polyver.kube.http.background import in_background, repeated
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from polyver.apis.declaring import Kind
     from polyver.client import Client
     from polyver.controllers import Controller, ControllerManager
-    from polyver.functions.controllers.workers import WorkerAccess
     from polyver.kube.http.http import HttpResponse
     from polyver.kube.objects.webhooks import Webhook
     from polyver.kube.server.api import ApiServer
@@ -180,7 +180,7 @@ async def _pipeline(
     ]
     async with in_background(api.run()):
         lend = partial(_lent, identities, f"https://{address}", credentials)
-        contributions = settings.choices.contributions(folder=folder, lend=lend)
+        contributions = settings.choices.contributions(Surroundings(folder=folder, lend=lend))
         controllers += await _serve(settings, contributions, api, own_webhook(address, ca))
         async with ControllerManager(client, controllers) as behind.engine:
             yield api
@@ -190,7 +190,6 @@ async def _pipeline(
 def _lent(identities: Identities, at: str, credentials: Credentials) -> Iterator[WorkerAccess]:
     """Yield credentials for the worker process of one call."""
     from polyver.client.cluster import ClusterAccess, KubeconfigCluster, KubeconfigUser
-    from polyver.functions.controllers.workers import WorkerAccess
     from polyver.kube.server.identity import FUNCTIONS
 
     with identities.lend(FUNCTIONS) as token:
@@ -215,10 +214,10 @@ async def _serve(
     found: list[Controller[Any]] = []
     own = [kind for each in contributions for kind in each.kinds]
     kinds = [*own, *settings.kinds]
-    has_conversions = "apis" in settings.choices.capabilities
-    if has_conversions:
-        found += await serve_conversions(api, client, webhook)
-    if kinds or has_conversions:
+    for each in contributions:
+        if each.serve is not None:
+            found += await each.serve(api, client, webhook)
+    if kinds or contributions:
         # Kinds with a Conversion need the same admission as kinds in Python.
         found += await serve_kinds(api, client, kinds, webhook)
     for each in contributions:

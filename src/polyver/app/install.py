@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from polyver.app.capabilities import CapabilityOptions
+from polyver.app.capability_options import CapabilityOptions
 from polyver.cli.exit_codes import Misused
 from polyver.cli.output import ManifestFormat, manifests_text, print_lines, warn
 from polyver.core import listed

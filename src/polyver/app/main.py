@@ -10,6 +10,7 @@ from pathlib import Path
 from cyclopts import App, CycloptsError
 
 from polyver import __version__
+from polyver.app.capabilities import CAPABILITIES
 from polyver.cli import exit_codes as _exit
 from polyver.cli.output import CannotPrint, complain, flush
 from polyver.core import PolyverError
@@ -26,15 +27,15 @@ Every command has --help with an example. Exit codes are listed in docs/referenc
 )
 # Names, not imports: a command is loaded when it runs.
 _COMMANDS = {
-    "apis.commands": ("check", "convert", "create", "crds"),
-    "app": ("install", "run", "serve", "uninstall", "up"),
-    "compositions.commands": ("packages", "render"),
-    "definitions.commands": ("app", "lock", "plan", "verify"),
-    "functions.commands": ("blueprint", "catalogue", "functions"),
-    "overview.commands": ("impact", "resolve", "versions", "why"),
+    **{name: f"polyver.app.{name}:app" for name in ("install", "run", "serve", "uninstall", "up")},
+    **{
+        name: f"polyver.app.commands.{name}:app"
+        for name in ("impact", "resolve", "versions", "why")
+    },
+    **{name: at for each in CAPABILITIES for name, at in each.commands.items()},
 }
-for _name, _package in sorted((name, at) for at, names in _COMMANDS.items() for name in names):
-    app.command(f"polyver.{_package}.{_name}:app", name=_name)
+for _name, _at in sorted(_COMMANDS.items()):
+    app.command(_at, name=_name)
 
 
 def load_all() -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from polyver.app.capabilities import CapabilityOptions
+from polyver.app.capability_options import CapabilityOptions
 from polyver.cli.exit_codes import Misused
 from polyver.cli.output import flush, print_lines
 from polyver.cli.signals import signalled

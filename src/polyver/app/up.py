@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from polyver.app.capabilities import CapabilityOptions
+from polyver.app.capabilities import BASE
+from polyver.app.capability_options import CapabilityOptions
 from polyver.app.embedded import Embedded, EmbeddedSettings, embedded
 from polyver.cli.exit_codes import Misused
 from polyver.cli.files import data_folder
@@ -98,8 +99,8 @@ def up(
     import uvloop
 
     choices = having.choices(show_traceback=traceback)
-    if kinds and "apis" not in choices.capabilities:
-        raise Misused("--kinds needs the capability apis", at="--capabilities")
+    if kinds and BASE not in choices.capabilities:
+        raise Misused(f"--kinds needs the capability {BASE}", at="--capabilities")
     own = tuple(_kinds(kinds or [], show_traceback=traceback))
     at = _page_port(page_port, port) if page else None
     settings = EmbeddedSettings(

@@ -1,4 +1,4 @@
-"""The interface of a capability: its lineages, and its contribution to a control plane."""
+"""The interface of a capability: one value, its lineages, and its contribution."""
 
 from polyver.capability.lineages import FoundLineage, LineageReader, Refusal, condition_reason
 

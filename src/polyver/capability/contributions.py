@@ -6,7 +6,7 @@ loaded on demand: kinds take longer to load than everything around them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from polyver.apis.declaring import Kind
     from polyver.client import Client
     from polyver.controllers import Controller
+    from polyver.kube.objects.webhooks import Webhook
     from polyver.kube.server.admission import Admission
+    from polyver.kube.server.api import ApiServer
     from polyver.web.sources import PageSource
     from polyver.webhook.configurations import AdmissionRegistration
 
@@ -44,15 +46,17 @@ class Right:
 class Contribution:
     """The contribution of one capability to a control plane."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[Kind, ...] = ()
     """The kinds of the capability, which are served like those of users."""
-    links: Callable[[Client], list[Admission]]
+    links: Callable[[Client], list[Admission]] = lambda _: []
     """Returns the admission plugins of the capability."""
-    wanted: tuple[AdmissionRegistration, ...]
+    wanted: tuple[AdmissionRegistration, ...] = ()
     """The admission registrations of the plugins, in addition to those of all kinds in Python."""
-    controllers: Callable[[Client], list[Controller[Any]]]
+    controllers: Callable[[Client], list[Controller[Any]]] = lambda _: []
     """Returns the controllers of the capability."""
-    rights: tuple[Right, ...]
+    serve: Callable[[ApiServer, Client, Webhook], Awaitable[list[Controller[Any]]]] | None = None
+    """Extends the embedded server itself, and returns the controllers that this needs."""
+    rights: tuple[Right, ...] = ()
     """The cluster-wide permissions that the controllers and plugins need."""
     rights_inside: tuple[Right, ...] = ()
     """The permissions that controllers and plugins need in the installation's namespace."""

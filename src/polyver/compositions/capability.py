@@ -1,43 +1,31 @@
-"""The contribution of the capability compositions, and the choice of the functions' runtime."""
+"""The contribution of the capability compositions."""
 
 from __future__ import annotations
 
-import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polyver.capability.capability import Capability, Surroundings
 from polyver.capability.contributions import READ, Contribution, Right
+from polyver.compositions.options import CompositionOptions
 from polyver.compositions.settings import PackageSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from polyver.capability import LineageReader
+    from polyver.capability.subjects import Subject
     from polyver.client import Client
-    from polyver.compositions.calls import CertificateFolder
     from polyver.compositions.controllers.packages import Dependents, Users
     from polyver.compositions.runtimes import Runtime
-    from polyver.compositions.runtimes.process import ProcessRuntime
     from polyver.controllers import Controller
-    from polyver.kube.http.logs import Log
     from polyver.kube.server.admission import Admission
     from polyver.web.sources import PageSource
 
-__all__ = [
-    "certificates_in",
-    "logs_folder",
-    "package_controllers",
-    "package_links",
-    "packages",
-    "process_runtime",
-]
-
-_FOLDER = "packages"
+__all__ = ["CAPABILITY", "package_controllers", "package_links"]
 
 
-def packages(
-    settings: PackageSettings, *, folder: Path | None = None, namespace: str = ""
-) -> Contribution:
+def _contribution(settings: PackageSettings | None, around: Surroundings) -> Contribution:
     """Return the contribution that installs functions and runs their revisions.
 
     Functions run as processes with their files in a folder, or as Deployments in a namespace.
@@ -46,9 +34,11 @@ def packages(
     from polyver.compositions.admission.packages import PACKAGES_WANTED
     from polyver.compositions.controllers.packages import Compositions, CompositionsOn
     from polyver.compositions.kinds import COMPOSITION_KINDS, KINDS
+    from polyver.compositions.runtime_choice import runtime_for
 
+    settings = settings or PackageSettings()
     several = settings.several
-    runtime = partial(_runtime, settings, folder=folder, namespace=namespace)
+    runtime = partial(runtime_for, settings, folder=around.folder, namespace=around.namespace)
     return Contribution(
         kinds=(*KINDS, *COMPOSITION_KINDS),
         links=lambda client: package_links(client, CompositionsOn(client), several=several),
@@ -112,71 +102,6 @@ def package_controllers(
     ]
 
 
-def _runtime(
-    settings: PackageSettings, client: Client, *, folder: Path | None, namespace: str
-) -> Runtime:
-    if settings.runtime is not None:
-        return settings.runtime
-    if namespace and not settings.runs_processes:
-        return _deployments(client, namespace)
-    from polyver.cli.files import data_folder
-
-    return _processes(folder or data_folder(), settings)
-
-
-def _processes(folder: Path, settings: PackageSettings) -> Runtime:
-    from polyver.compositions.calls import Trust
-    from polyver.compositions.runtimes.external import ExternalRuntime
-    from polyver.compositions.runtimes.routing import ChosenRuntime
-
-    certificates = certificates_in(folder)
-
-    async def trust(revision: str) -> Trust:
-        return certificates.trust(revision, now=datetime.datetime.now(datetime.UTC))
-
-    return ChosenRuntime(ExternalRuntime(trust), process_runtime(folder, settings))
-
-
-def certificates_in(folder: Path) -> CertificateFolder:
-    """Return the folder with the certificates of polyver and of functions."""
-    from polyver.compositions.calls import CertificateFolder
-
-    return CertificateFolder(folder / _FOLDER / "certificates")
-
-
-def process_runtime(
-    folder: Path, settings: PackageSettings, *, log: Log | None = None
-) -> ProcessRuntime:
-    """Return the runtime that runs functions as child processes; only allowed packages run."""
-    from polyver.compositions.runtimes.process import Packages, ProcessRuntime, read_packages
-
-    named = read_packages(settings.file) if settings.file is not None else {}
-    allowed = Packages(named, settings.allows_others)
-    at, certificates = folder / _FOLDER, certificates_in(folder)
-    return ProcessRuntime(at, allowed, certificates, memory=settings.memory, log=log)
-
-
-def _deployments(client: Client, namespace: str) -> Runtime:
-    from polyver.compositions.calls import Trust
-    from polyver.compositions.runtimes.external import ExternalRuntime
-    from polyver.compositions.runtimes.kubernetes import KubernetesRuntime
-    from polyver.compositions.runtimes.routing import ChosenRuntime
-
-    run = KubernetesRuntime(client, namespace)
-
-    async def trust(revision: str) -> Trust:
-        found = await run.reach(revision, "localhost:443")
-        assert found.trust is not None
-        return found.trust
-
-    return ChosenRuntime(ExternalRuntime(trust), run)
-
-
-def logs_folder(folder: Path) -> Path:
-    """Return the folder in which processes of functions write their output: REVISION.log."""
-    return folder / _FOLDER / "logs"
-
-
 def _rights() -> Iterator[Right]:
     from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP
 
@@ -211,3 +136,30 @@ def _rights_inside() -> Iterator[Right]:
     yield Right("apps", "deployments", (*READ, "create", "patch", "delete"))
     yield Right("", "services", ("get", "create", "patch", "delete"))
     yield Right("", "secrets", ("get", "create", "update", "patch", "delete"))
+
+
+def _reader() -> LineageReader:
+    from polyver.compositions.lineages import READER
+
+    return READER
+
+
+def _subjects() -> tuple[Subject, ...]:
+    from polyver.compositions.commands.subjects import SUBJECTS
+
+    return SUBJECTS
+
+
+CAPABILITY = Capability(
+    name="compositions",
+    contribution=_contribution,
+    earlier_name="revisions",
+    requires=("apis",),
+    options=CompositionOptions,
+    commands={
+        "packages": "polyver.compositions.commands.packages:app",
+        "render": "polyver.compositions.commands.render:app",
+    },
+    reader=_reader,
+    subjects=_subjects,
+)

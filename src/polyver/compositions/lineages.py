@@ -14,7 +14,7 @@ from polyver.core import Lineage, PolyverError, Release, Serial, Stage, listed
 from polyver.kube.objects import Document, Metadata, objects_of
 from polyver.kube.objects.codec import prepare
 
-__all__ = ["CAPABILITY", "content_digest"]
+__all__ = ["READER", "content_digest"]
 
 _STAGES = {"Active": Stage.ACTIVE, "Inactive": Stage.INACTIVE}
 
@@ -117,4 +117,4 @@ def content_digest(image: str) -> str:
     return f"sha256:{hexadecimal}" if found else image
 
 
-CAPABILITY = LineageReader((REVISIONS, COMPOSITIONS, COMPOSITIONS_MANUAL), lineages, selector)
+READER = LineageReader((REVISIONS, COMPOSITIONS, COMPOSITIONS_MANUAL), lineages, selector)

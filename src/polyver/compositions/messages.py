@@ -12,8 +12,8 @@ from enum import IntEnum
 from polyver.core.plain import Object
 
 __all__ = [
-    "Capability",
     "Condition",
+    "ProtocolCapability",
     "Ready",
     "Request",
     "RequestMeta",
@@ -65,7 +65,7 @@ class Status(IntEnum):
     FALSE = 3
 
 
-class Capability(IntEnum):
+class ProtocolCapability(IntEnum):
     """Features that the caller supports."""
 
     UNSPECIFIED = 0
@@ -98,7 +98,7 @@ class RequestMeta:
     """Metadata of a request: the same tag means the same request."""
 
     tag: str = ""
-    capabilities: tuple[Capability, ...] = ()
+    capabilities: tuple[ProtocolCapability, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

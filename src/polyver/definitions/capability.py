@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from polyver.capability.capability import Capability, Surroundings
 from polyver.capability.contributions import READ, Contribution, Right
+from polyver.definitions.options import DefinitionOptions, DefinitionSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from polyver.capability import LineageReader
+    from polyver.capability.subjects import Subject
     from polyver.client import Client
     from polyver.definitions.publishing import GatePolicy
     from polyver.kube.server.admission import Admission
     from polyver.web.sources import PageSource
 
-__all__ = ["definitions"]
+__all__ = ["CAPABILITY"]
 
 
-def definitions(*, gate: GatePolicy) -> Contribution:
+def _contribution(settings: DefinitionSettings | None, around: Surroundings) -> Contribution:
     """Return the contribution that publishes definitions, and resolves and applies applications."""
+    del around
     from polyver.definitions.admission import DEFINITIONS_WANTED
     from polyver.definitions.controllers.applications import ApplicationController
     from polyver.definitions.controllers.definitions import DefinitionController
     from polyver.definitions.kinds import KINDS
     from polyver.definitions.names import SYSTEM_NAMESPACE
 
+    gate = (settings or DefinitionSettings()).gate
     return Contribution(
         kinds=KINDS,
         links=lambda client: _links(client, gate),
@@ -73,3 +79,31 @@ def _rights() -> Iterator[Right]:
     records = APPLICATION_REVISIONS.names.plural
     yield Right(GROUP, records, (*READ, "create", "delete"))
     yield Right("", "events", ("create",))
+
+
+def _reader() -> LineageReader:
+    from polyver.definitions.lineages import READER
+
+    return READER
+
+
+def _subjects() -> tuple[Subject, ...]:
+    from polyver.definitions.commands.subjects import SUBJECTS
+
+    return SUBJECTS
+
+
+CAPABILITY = Capability(
+    name="definitions",
+    contribution=_contribution,
+    requires=("apis",),
+    options=DefinitionOptions,
+    commands={
+        "app": "polyver.definitions.commands.app:app",
+        "lock": "polyver.definitions.commands.lock:app",
+        "plan": "polyver.definitions.commands.plan:app",
+        "verify": "polyver.definitions.commands.verify:app",
+    },
+    reader=_reader,
+    subjects=_subjects,
+)

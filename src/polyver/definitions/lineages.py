@@ -4,6 +4,6 @@ from polyver.capability import LineageReader
 from polyver.definitions._manifests import lineages
 from polyver.definitions.versions import DEFINITIONS_LEGACY, SEMANTIC_POLICIES, selector
 
-__all__ = ["CAPABILITY"]
+__all__ = ["READER"]
 
-CAPABILITY = LineageReader((*SEMANTIC_POLICIES, DEFINITIONS_LEGACY), lineages, selector)
+READER = LineageReader((*SEMANTIC_POLICIES, DEFINITIONS_LEGACY), lineages, selector)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from polyver.capability.capability import Capability, Surroundings
 from polyver.capability.contributions import READ, Contribution, Right
-from polyver.functions.settings import CallSettings
+from polyver.functions.options import FunctionOptions
+from polyver.functions.settings import CallSettings, FunctionSettings
 
 if TYPE_CHECKING:
+    from polyver.capability import LineageReader
+    from polyver.capability.subjects import Subject
     from polyver.client import Client
     from polyver.functions.controllers.actions import CallLimits
     from polyver.functions.controllers.calls import FunctionCaller
@@ -15,20 +19,23 @@ if TYPE_CHECKING:
     from polyver.functions.registering import Functions
     from polyver.web.sources import PageSource
 
-__all__ = ["actions"]
+__all__ = ["CAPABILITY"]
 
 _PATH = "/functions"
 
 
-def actions(functions: Functions, *, calls: CallSettings, lend: Lend | None = None) -> Contribution:
+def _contribution(settings: FunctionSettings | None, around: Surroundings) -> Contribution:
     """Return the contribution that checks blueprints, lists functions and runs actions."""
     from polyver.functions.admission import BLUEPRINTS_WANTED, ActionSetChecks, BlueprintChecks
     from polyver.functions.controllers.actions import ActionSetController, CallLimits
     from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS
+    from polyver.functions.loading import built_in_functions
     from polyver.functions.registering import functions_data
     from polyver.kube.http.logs import Log
     from polyver.kube.objects import encode_json
 
+    settings = settings or FunctionSettings()
+    functions, calls = settings.functions or built_in_functions(), settings.calls
     limits, log = CallLimits(seconds=calls.seconds), Log(verbose=True)
     sets = ACTION_SETS.names.plural
     return Contribution(
@@ -39,7 +46,7 @@ def actions(functions: Functions, *, calls: CallSettings, lend: Lend | None = No
             ActionSetController(
                 client,
                 functions,
-                calls=_calls(client, functions, calls, limits, lend),
+                calls=_calls(client, functions, calls, limits, around.lend),
                 limits=limits,
                 allows=calls.allows,
                 log=log,
@@ -78,3 +85,30 @@ def _source(functions: Functions) -> PageSource:
     from polyver.functions.page import FunctionsSource
 
     return FunctionsSource(functions)
+
+
+def _reader() -> LineageReader:
+    from polyver.functions.lineages import READER
+
+    return READER
+
+
+def _subjects() -> tuple[Subject, ...]:
+    from polyver.functions.commands.subjects import SUBJECTS
+
+    return SUBJECTS
+
+
+CAPABILITY = Capability(
+    name="functions",
+    contribution=_contribution,
+    options=FunctionOptions,
+    enabled_by_options=True,
+    commands={
+        "blueprint": "polyver.functions.commands.blueprint:app",
+        "catalogue": "polyver.functions.commands.catalogue:app",
+        "functions": "polyver.functions.commands.functions:app",
+    },
+    reader=_reader,
+    subjects=_subjects,
+)

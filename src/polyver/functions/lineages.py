@@ -4,6 +4,6 @@ from polyver.capability import LineageReader
 from polyver.functions.catalogue import lineages
 from polyver.functions.policy import FUNCTIONS, selector
 
-__all__ = ["CAPABILITY"]
+__all__ = ["READER"]
 
-CAPABILITY = LineageReader((FUNCTIONS,), lineages, selector)
+READER = LineageReader((FUNCTIONS,), lineages, selector)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-__all__ = ["DEFAULT_SECONDS", "DEFAULT_TIMEOUT", "CallSettings"]
+if TYPE_CHECKING:
+    from polyver.functions.registering import Functions
+
+__all__ = ["DEFAULT_SECONDS", "DEFAULT_TIMEOUT", "CallSettings", "FunctionSettings"]
 
 DEFAULT_TIMEOUT = "1h"
 """Default of `--function-timeout`: the maximum duration of one call."""
@@ -24,3 +28,12 @@ class CallSettings:
     """True if calls are made in threads of this process: only for tests that define functions,
     which no other process can load.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSettings:
+    """Settings of the capability functions."""
+
+    functions: Functions | None = None
+    """The functions that blueprints may call; by default those that come with polyver."""
+    calls: CallSettings = field(default_factory=CallSettings)

@@ -14,10 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from polyver.app.choices import CAPABILITIES, RENAMED, Choices
+from polyver.app.capabilities import Choices, UnknownCapability, current_name
 from polyver.app.embedded import Embedded, EmbeddedSettings, Opens, embedded
 from polyver.compositions.settings import PackageSettings
-from polyver.functions.settings import CallSettings
+from polyver.definitions.options import DefinitionSettings
+from polyver.functions.settings import CallSettings, FunctionSettings
 from polyver.testing._requests import ask
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ __all__ = ["EmbeddedServer"]
 
 def _current(capability: str) -> str:
     """Return the name of a capability; an earlier name is deprecated, an unknown one refused."""
-    if capability in RENAMED:
-        text = f"the capability {capability} is deprecated; it is now {RENAMED[capability]}"
+    try:
+        found = current_name(capability)
+    except UnknownCapability as error:
+        raise ValueError(str(error)) from None
+    if found != capability:
+        text = f"the capability {capability} is deprecated; it is now {found}"
         warnings.warn(text, DeprecationWarning, stacklevel=4)
-    elif capability not in CAPABILITIES:
-        raise ValueError(f"{capability!r} is not a capability; known: {', '.join(CAPABILITIES)}")
-    return RENAMED.get(capability, capability)
+    return found
 
 
 class EmbeddedServer:
@@ -87,10 +90,13 @@ class EmbeddedServer:
             release=release,
             choices=Choices(
                 frozenset(map(_current, capabilities)),
-                functions,
-                CallSettings(in_threads=functions is not None),
-                gate=semver_gate,
-                packages=PackageSettings(packages, runtime=runtime),
+                {
+                    "functions": FunctionSettings(
+                        functions, CallSettings(in_threads=functions is not None)
+                    ),
+                    "definitions": DefinitionSettings(semver_gate),
+                    "compositions": PackageSettings(packages, runtime=runtime),
+                },
             ),
             kinds=tuple(kinds),
             page_port=0 if page else None,

@@ -28,8 +28,8 @@ from polyver.compositions.calls.protocol import (
     encode_response,
 )
 from polyver.compositions.messages import (
-    Capability,
     Condition,
+    ProtocolCapability,
     Ready,
     Request,
     RequestMeta,
@@ -97,7 +97,7 @@ states = st.builds(State, resources, maps(resources))
 several = maps(tuples(resources))
 requests = st.builds(
     Request,
-    st.builds(RequestMeta, texts, tuples(st.sampled_from(Capability))),
+    st.builds(RequestMeta, texts, tuples(st.sampled_from(ProtocolCapability))),
     states,
     states,
     st.none() | small,

@@ -19,9 +19,10 @@ from tests.walks.installed import free_port
 from polyver.apis import Webhook
 from polyver.app import _replica
 from polyver.app._replica import ReplicaSettings, replica
-from polyver.app.choices import Choices
+from polyver.app.capabilities import Choices
 from polyver.app.installing import Installation, Installer, manifests
 from polyver.app.installing.options import CERTIFICATES
+from polyver.capability.capability import Surroundings
 from polyver.client import CRDS, Client, GroupVersionResource
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.compositions.controllers.compositions import (
@@ -36,8 +37,9 @@ from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
+AROUND = Surroundings(namespace="polyver-system")
 CHOICES = Choices(frozenset({"apis", "compositions"}))
-WANTED = Installation("a:1", contributions=CHOICES.contributions(namespace="polyver-system"))
+WANTED = Installation("a:1", contributions=CHOICES.contributions(AROUND))
 BUCKETS = GroupVersionResource(GROUP, "v1beta1", "acmebuckets", namespaced=False)
 DEPLOYMENTS = GroupVersionResource("apps", "v1", "deployments")
 HOOKS = GroupVersionResource(

@@ -10,11 +10,12 @@ from tests.deadlines import HANG
 from tests.definitions.samples import GROUP, SYSTEM, application, definition
 
 from polyver.apis.capability import own_webhook, serve_kinds
+from polyver.capability.capability import Surroundings
 from polyver.client import Client, GroupVersionResource, find
 from polyver.client.in_process import DirectClient
 from polyver.controllers import Controller, ControllerManager, GarbageCollector
 from polyver.core.plain import Object
-from polyver.definitions.capability import definitions
+from polyver.definitions.capability import CAPABILITY
 from polyver.definitions.controllers.applications import ApplicationController
 from polyver.kube.server.api import ApiServer
 from polyver.kube.server.bootstrap import prepare
@@ -82,7 +83,7 @@ async def run(scenario: Callable[[World], Awaitable[None]]) -> None:
     api.catalogue.subscribe(client.kinds_changed)
     serving = asyncio.create_task(api.run())
     around: list[Controller[Any]] = [GarbageCollector(client)]
-    own = definitions(gate="refuse")
+    own = CAPABILITY.contribution(None, Surroundings())
     around += await serve_kinds(api, client, own.kinds, own_webhook("127.0.0.1:6443", ""))
     for link in own.links(client):
         api.admission.add(link)

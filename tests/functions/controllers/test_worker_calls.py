@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from tests.deadlines import HANG
 
+from polyver.capability.capability import WorkerAccess
 from polyver.client.cluster import ClusterAccess, KubeconfigCluster, KubeconfigUser
 from polyver.functions import FunctionLog
 from polyver.functions.controllers import workers
 from polyver.functions.controllers.calls import CallLog, FunctionCall, FunctionCallFailed
-from polyver.functions.controllers.workers import WorkerAccess, WorkerCalls
+from polyver.functions.controllers.workers import WorkerCalls
 from polyver.functions.loading import load_functions
 from polyver.functions.registering import Functions
 from polyver.functions.runtime.context import FunctionContext

@@ -25,8 +25,8 @@ from polyver.compositions.calls.errors import (
     UnwritableMessage,
 )
 from polyver.compositions.messages import (
-    Capability,
     Condition,
+    ProtocolCapability,
     Ready,
     Request,
     RequestMeta,
@@ -91,7 +91,7 @@ _REQUEST = Message(
         Message(
             RequestMeta,
             ImplicitPresenceField(1, "tag", _TEXT),
-            RepeatedEnumField(2, "capabilities", Capability),
+            RepeatedEnumField(2, "capabilities", ProtocolCapability),
         ),
     ),
     ImplicitPresenceField(2, "observed", _STATE),

@@ -16,7 +16,7 @@ from polyver.compositions.controllers.packages import (
     ClientFunctionLookup,
     CompositionsOn,
 )
-from polyver.compositions.lineages import CAPABILITY
+from polyver.compositions.lineages import READER
 from polyver.compositions.packages import (
     KnownFunctionRevision,
     StepFunctionUse,
@@ -191,7 +191,7 @@ def revision_in(installed: InstalledFunction, text: str) -> Release:
 def revision_called(function: str, lineage: Lineage, text: str) -> Release:
     """Find a revision in a lineage, like `revision_in`."""
     try:
-        asked = CAPABILITY.selector(text, lineage)
+        asked = READER.selector(text, lineage)
     except InvalidVersion as error:
         raise Misused(error.fact, hint=error.hint) from None
     wanted = asked.wanted if isinstance(asked, Exact) else ""

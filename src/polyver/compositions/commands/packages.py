@@ -14,7 +14,7 @@ from polyver.cli.exit_codes import Misused, RequestRefused, UnknownName, Unreada
 from polyver.cli.files import data_folder
 from polyver.cli.output import OutputFormat, emit, flush, print_lines, print_table, printing, warn
 from polyver.client.field_managers import POLYVER
-from polyver.compositions.capability import logs_folder
+from polyver.compositions.runtime_choice import logs_folder
 
 if TYPE_CHECKING:
     from polyver.client import Client

@@ -14,8 +14,8 @@ from polyver.capability import Refusal
 from polyver.compositions._function_references import mapping
 from polyver.compositions.decisions import ResolvedStep, Secret
 from polyver.compositions.messages import (
-    Capability,
     Condition,
+    ProtocolCapability,
     Request,
     RequestMeta,
     Requirements,
@@ -58,7 +58,7 @@ MOST_ROUNDS: Final = 5
 """Number of times that a function may change its requirements before the run fails."""
 SYSTEM: Final = frozenset({"Ready", "Synced", "Healthy", "Updated"})
 """Conditions that functions must not set."""
-_CAPABILITIES = tuple(each for each in Capability if each is not Capability.UNSPECIFIED)
+_CAPABILITIES = tuple(each for each in ProtocolCapability if each.value)
 _TRUTH: dict[Status, ConditionStatus] = {Status.TRUE: "True", Status.FALSE: "False"}
 _DEFINITION = "CustomResourceDefinition"
 

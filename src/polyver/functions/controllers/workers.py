@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from polyver.client.cluster import ClusterAccess
+from polyver.capability.capability import WorkerAccess
 from polyver.functions.controllers.calls import (
     CallLog,
     FunctionCall,
@@ -38,7 +38,7 @@ from polyver.functions.runtime.messages import (
     encode_line,
 )
 
-__all__ = ["Lend", "WorkerAccess", "WorkerCalls"]
+__all__ = ["Lend", "WorkerCalls"]
 
 _LARGEST_ANSWER = 4 * 1024 * 1024
 _START = 300.0
@@ -49,14 +49,6 @@ _SLOW = 0.05
 """Seconds between reads from a worker that has exceeded its log limit."""
 _OURS = ("event", "level", "timestamp")
 """Fields that every log line has, which a function cannot set."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerAccess:
-    """Access of one call's worker to the API."""
-
-    access: ClusterAccess
-    runs_pods: bool = True
 
 
 Lend = Callable[[], AbstractContextManager[WorkerAccess]]

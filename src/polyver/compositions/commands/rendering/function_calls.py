@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from polyver.cli.output import printable
 from polyver.compositions.calls import Caller, CallFailure, Endpoint, FunctionFailed
-from polyver.compositions.capability import certificates_in, logs_folder, process_runtime
 from polyver.compositions.commands.rendering.resolution import Package
 from polyver.compositions.decisions import ResolvedStep
 from polyver.compositions.lineages import content_digest
 from polyver.compositions.messages import Request, Response
+from polyver.compositions.runtime_choice import certificates_in, logs_folder, process_runtime
 from polyver.compositions.runtimes import DesiredRevision, ServingStatus
 from polyver.compositions.runtimes.external import InvalidAddress, reached, read_address
 from polyver.compositions.runtimes.process import without_again

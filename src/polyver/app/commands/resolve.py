@@ -8,12 +8,11 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from polyver.apis import lineages as apis
+from polyver.app.capabilities import CAPABILITIES
 from polyver.capability import FoundLineage, LineageReader
 from polyver.cli.exit_codes import Misused, UnknownName, UnreadableInput
 from polyver.cli.files import read_manifests
 from polyver.cli.output import OutputFormat, emit, print_lines, print_table, warn
-from polyver.compositions import lineages as revisions
 from polyver.core import (
     UNSPECIFIED,
     NoMatch,
@@ -24,16 +23,11 @@ from polyver.core import (
     listed,
 )
 from polyver.core import resolve as choose
-from polyver.definitions import lineages as definitions
-from polyver.functions import lineages as functions
 
-CAPABILITIES: tuple[LineageReader, ...] = (
-    apis.CAPABILITY,
-    functions.CAPABILITY,
-    definitions.CAPABILITY,
-    revisions.CAPABILITY,
+_READERS: tuple[LineageReader, ...] = tuple(
+    each.reader() for each in CAPABILITIES if each.reader is not None
 )
-_POLICIES = {policy.name: policy for c in CAPABILITIES for policy in c.policies}
+_POLICIES = {policy.name: policy for reader in _READERS for policy in reader.policies}
 
 _POLICY_HELP = (
     "The policy that chooses the release. definitions-follow and definitions-exact correspond to"
@@ -76,9 +70,9 @@ def resolve(
         Also show why each other release was not chosen.
     """
     name, at, text = name.partition("@")
-    capability, found = _find(name, file)
+    reader, found = _find(name, file)
     chosen_policy = _policy(policy, found)
-    selector = capability.selector(text, found.lineage) if at else UNSPECIFIED
+    selector = reader.selector(text, found.lineage) if at else UNSPECIFIED
     try:
         resolution = choose(found.lineage, selector, chosen_policy)
     except NoMatch as error:
@@ -95,8 +89,10 @@ def resolve(
 
 def _find(name: str, files: Sequence[str]) -> tuple[LineageReader, FoundLineage]:
     documents = read_manifests(files)
-    everything = [(c, found) for c in CAPABILITIES for found in c.lineages(documents)]
-    matching = {found.path: (c, found) for c, found in everything if _is_named(found, name)}
+    everything = [(reader, found) for reader in _READERS for found in reader.lineages(documents)]
+    matching = {
+        found.path: (reader, found) for reader, found in everything if _is_named(found, name)
+    }
     where = listed(files)
     for _, found in everything:
         if found.path in matching and matching[found.path][1].lineage.releases != (

@@ -1,31 +1,39 @@
-"""`polyver why`: print which versions an object on a cluster got, why, and would get now."""
+"""The answers of `polyver why` about ActionSets, and of `polyver impact` about functions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import App, Parameter
-
-from polyver.cli.cluster import object_on
-from polyver.cli.exit_codes import Misused, UnknownName
+from polyver.capability.subjects import ImpactQuestion, Subject, WhyQuestion
+from polyver.cli.cluster import CLUSTER, object_on
+from polyver.cli.exit_codes import UnknownName
 from polyver.cli.output import OutputFormat, emit, print_lines, print_table, warn
-from polyver.compositions.settings import PACKAGE_NAMES
-from polyver.core import PolyverError
+from polyver.core import PolyverError, Resolution
 from polyver.functions.actions import ActionSetRun, read_run, wanted_of
-from polyver.functions.blueprints import Phase, blueprint_of, resolution_of
-from polyver.functions.commands.blueprints import ACTION_SETS, BLUEPRINTS
-from polyver.functions.commands.functions import CatalogueFiles, FunctionFiles, Output, Traceback
+from polyver.functions.blueprints import (
+    Phase,
+    PhaseFunctionUse,
+    blueprint_of,
+    requests_in,
+    resolution_of,
+    uses_in,
+)
+from polyver.functions.commands.blueprints import (
+    ACTION_SETS,
+    BLUEPRINTS,
+    blueprints_among,
+    documents_in,
+)
+from polyver.functions.commands.catalogues import version_of
 from polyver.functions.commands.served_functions import asked_functions
-from polyver.functions.registering import Functions
+from polyver.functions.loading import load_known
+from polyver.functions.registering import Functions, UnknownFunction
 
-_NAMES = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionsets.cr.kanister.io")
+__all__ = ["SUBJECTS"]
 
-APPLICATION_NAMES = ("app", "apps", "application", "applications", "applications.core.oam.dev")
-COMPOSITION_NAMES = ("composition", "compositions", "compositions.apiextensions.crossplane.io")
-
-app = App(name="why")
+_ACTION_SETS = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionsets.cr.kanister.io")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,69 +68,20 @@ class _Row:
         return {name: value for name, value in found.items() if value}
 
 
-@app.default
-def why(
-    name: str,
-    /,
-    *,
-    namespace: Annotated[str, Parameter(name=["--namespace", "-n"])] = "",
-    context: str = "",
-    functions: FunctionFiles = None,
-    catalogue: CatalogueFiles = None,
-    explain: Annotated[bool, Parameter(negative=())] = False,
-    output: Output = OutputFormat.TABLE,
-    traceback: Traceback = False,
-) -> None:
-    """Show which versions an ActionSet, application, package or composite resource uses, and why.
-
-    For an ActionSet, shows the version that each phase used, and the version that it would use now
-    with the functions of the server, or with those of --functions and --catalogue. For an
-    application, shows the version of each definition that it references. For a package, shows the
-    revision that each step of a composition uses. For a composite resource, shows the composition,
-    its revision and the revision of each function that it uses and would use now.
-
-    Example: polyver why actionset/backup-1 -n shop --catalogue catalogue.yaml
-
-    Parameters
-    ----------
-    name
-        An ActionSet (actionset/NAME), an application (app/NAME), a function that compositions call
-        (package/NAME) or a composite resource (xr/NAME or KIND/NAME).
-    namespace
-        The namespace of the object. Default: the namespace of the context.
-    context
-        The context of the kubeconfig. Default: the current context.
-    explain
-        Also show why each other version would not be chosen now.
-    """
-    kind, slash, wanted = name.partition("/")
-    if kind.lower() in APPLICATION_NAMES and wanted:
-        from polyver.definitions.commands.applications import why_application
-
-        why_application(wanted, namespace, context, output, explain=explain)
-        return
-    if kind.lower() in PACKAGE_NAMES and wanted:
-        from polyver.compositions.commands.functions_on_cluster import why_package
-
-        why_package(wanted, context, output, explain=explain)
-        return
-    if not slash or not kind or not wanted or "/" in wanted:
-        fact = f"{name!r} is not an ActionSet, application, package or composite resource"
-        raise Misused(fact, hint="write actionset/NAME, app/NAME, package/NAME or xr/NAME")
-    if kind.lower() not in _NAMES:
-        from polyver.compositions.commands.composites import why_composite
-
-        why_composite(kind, wanted, namespace, context, output, explain=explain)
-        return
-    known = asked_functions(context, functions, catalogue, traceback=traceback)
-    access, found = object_on(context, ACTION_SETS, wanted, namespace)
+def _why_action_set(question: WhyQuestion) -> None:
+    """Print the version that each phase used, why, and the version that it would use now."""
+    context = question.context
+    known = asked_functions(
+        context, question.functions, question.catalogue, traceback=question.traceback
+    )
+    access, found = object_on(context, ACTION_SETS, question.name, question.namespace)
     if found is None:
-        inside = namespace or access.namespace
-        raise UnknownName(f"there is no ActionSet {inside}/{wanted}", at=access.server)
+        inside = question.namespace or access.namespace
+        raise UnknownName(f"there is no ActionSet {inside}/{question.name}", at=access.server)
     run = read_run(found)
     recorded = run is not None and bool(run.actions)
     rows = list(_recorded(run, known) if run and recorded else _asked(found, context, known))
-    _print(rows, run, output, explain=explain)
+    _print_phases(rows, run, question.output, explain=question.explain)
 
 
 def _recorded(run: ActionSetRun, known: Functions) -> Iterator[_Row]:
@@ -173,7 +132,7 @@ def _now(
     return found.release.name, "; ".join([found.reason, *found.warnings]), rejected
 
 
-def _print(
+def _print_phases(
     rows: list[_Row], run: ActionSetRun | None, output: OutputFormat, *, explain: bool
 ) -> None:
     if output is not OutputFormat.TABLE:
@@ -198,3 +157,76 @@ def _print(
             print_table(("NOT CHOSEN", "WHY"), row.rejected)
     if run is not None and run.error:
         print_lines("", f"failed: {run.error}")
+
+
+def _impact_of_function(question: ImpactQuestion) -> None:
+    """List each phase that uses a function, or one version of it."""
+    name, at, text = question.text.partition("@")
+    version = version_of(text, "NAME@VERSION") if at else None
+    known = _functions(question)
+    if name not in known.known:
+        error = UnknownFunction(name, known)
+        raise UnknownName(error.fact, hint=error.hint)
+    documents = documents_in(list(question.files))
+    blueprints = blueprints_among(documents)
+    requests = [request for _, request in requests_in(documents)]
+    uses = [use for use in uses_in(blueprints, known, requests) if use.phase.function == name]
+    if version is not None:
+        uses = [use for use in uses if use.concerns(version)]
+    _print_uses(uses, question.output)
+
+
+def _functions(question: ImpactQuestion) -> Functions:
+    """Return the functions of the first cluster in the files; without a cluster, local ones."""
+    clusters = [name for name in question.files if name.startswith(CLUSTER)]
+    given, traceback = (question.functions, question.catalogue), question.traceback
+    if not clusters:
+        return load_known(*given, traceback=traceback)
+    return asked_functions(clusters[0].removeprefix(CLUSTER), *given, traceback=traceback)
+
+
+def _print_uses(uses: list[PhaseFunctionUse], output: OutputFormat) -> None:
+    if output is not OutputFormat.TABLE:
+        emit({"uses": [_use_data(use) for use in uses]}, output)
+        return
+    if not uses:
+        print_lines("not used")
+        return
+    columns = ("BLUEPRINT", "ACTION", "PHASE", "ACTIONSET", "REQUESTS", "USES", "WHY")
+    rows = [
+        (
+            use.blueprint.label,
+            use.action,
+            use.phase.label,
+            use.asker,
+            use.asked or "default",
+            use.version or "unresolved",
+            _why(use),
+        )
+        for use in uses
+    ]
+    print_table(columns, rows)
+
+
+def _why(use: PhaseFunctionUse) -> str:
+    return use.found.reason if isinstance(use.found, Resolution) else str(use.found.fact)
+
+
+def _use_data(use: PhaseFunctionUse) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "blueprint": use.blueprint.label,
+        "action": use.action,
+        "phase": use.phase.label,
+        "function": use.phase.function,
+        "place": use.blueprint.document.place(*use.phase.path),
+    }
+    found |= {"actionSet": use.asker} if use.asker else {}
+    found |= {"asksFor": use.asked} if use.asked else {}
+    found |= {"gets": use.version} if use.version else {}
+    return found | {"why": _why(use)}
+
+
+SUBJECTS = (
+    Subject(names=_ACTION_SETS, why=_why_action_set),
+    Subject(impact=_impact_of_function),  # a function has no kind: NAME or NAME@VERSION
+)

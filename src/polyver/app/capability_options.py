@@ -1,0 +1,115 @@
+"""The options for the capabilities of a control plane: the same for every command.
+
+`polyver up`, `polyver run` and `polyver install` take them; an installation passes them on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, make_dataclass
+from typing import TYPE_CHECKING
+
+from cyclopts import Parameter
+
+from polyver.app.capabilities import BASE, CAPABILITIES, Choices, UnknownCapability, current_name
+from polyver.capability.capability import Capability, OptionsOfCapability
+from polyver.cli.exit_codes import Misused
+from polyver.cli.output import warn
+from polyver.core import listed
+
+__all__ = ["CapabilityOptions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ChosenCapabilities:
+    """The options that enable and configure the capabilities of a control plane.
+
+    Attributes
+    ----------
+    capabilities
+        The capabilities to enable, separated by commas: apis, functions, definitions,
+        compositions; empty for none. Default: apis, and functions if --functions or --catalogue is
+        given.
+    """
+
+    capabilities: str | None = None
+
+    def choices(self, *, show_traceback: bool = False) -> Choices:
+        """Return the choices, with the functions loaded; raise an error if they are invalid."""
+        chosen = self._chosen()
+        for name in _names(self.capabilities or ""):
+            if (now := current_name(name)) != name:
+                warn(f"--capabilities: {name} is deprecated; the capability is now {now}")
+        settings = {
+            each.name: self._options_of(each).settings(
+                enabled=each.name in chosen, show_traceback=show_traceback
+            )
+            for each in CAPABILITIES
+        }
+        return Choices(chosen, settings)
+
+    def on_a_cluster(self, *, show_traceback: bool = False) -> Choices:
+        """Return the choices for replicas; raise an error without apis, which they need."""
+        choices = self.choices(show_traceback=show_traceback)
+        if BASE not in choices.capabilities:
+            fact = f"the capability {BASE} is required on a cluster"
+            raise Misused(fact, at="--capabilities", hint=f"add {BASE} to --capabilities")
+        return choices
+
+    def arguments(self) -> Iterator[str]:
+        """Yield the options as arguments for another command."""
+        chosen = self._chosen()
+        if chosen != {BASE}:
+            ordered = [each.name for each in CAPABILITIES if each.name in chosen]
+            yield from ("--capabilities", ",".join(ordered))
+        for each in CAPABILITIES:
+            yield from self._options_of(each).arguments()
+
+    def _options_of(self, capability: Capability) -> OptionsOfCapability:
+        found: OptionsOfCapability = getattr(self, f"of_{capability.name}")
+        return found
+
+    def _chosen(self) -> frozenset[str]:
+        given = [(each, text) for each in CAPABILITIES if (text := self._options_of(each).given)]
+        if self.capabilities is None:
+            chosen = frozenset({BASE, *(each.name for each, _ in given if each.enabled_by_options)})
+        else:
+            chosen = _read(self.capabilities)
+        for each, text in given:
+            if each.name not in chosen:
+                raise Misused(f"{text} need the capability {each.name}", at="--capabilities")
+        return chosen
+
+
+def _names(text: str) -> list[str]:
+    return [each for each in text.split(",") if each]
+
+
+def _read(text: str) -> frozenset[str]:
+    try:
+        names = frozenset(map(current_name, _names(text)))
+    except UnknownCapability as error:
+        raise Misused(error.fact, at="--capabilities", hint=error.hint) from None
+    for each in CAPABILITIES:
+        missing = [name for name in each.requires if name not in names]
+        if each.name in names and missing:
+            fact = f"the capability {each.name} needs the capability {listed(missing)}"
+            hint = f"write {','.join([*missing, each.name])}"
+            raise Misused(fact, at="--capabilities", hint=hint)
+    return names
+
+
+if TYPE_CHECKING:
+    CapabilityOptions = _ChosenCapabilities
+else:
+    # One field for each capability, so that a new capability brings its options along.
+    CapabilityOptions = Parameter(name="*")(
+        make_dataclass(
+            "CapabilityOptions",
+            [(f"of_{each.name}", each.options, each.options()) for each in CAPABILITIES],
+            bases=(_ChosenCapabilities,),
+            frozen=True,
+            kw_only=True,
+        )
+    )
+    CapabilityOptions.__module__ = __name__  # cyclopts reads only the fields of users' classes

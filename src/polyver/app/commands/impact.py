@@ -1,0 +1,59 @@
+"""`polyver impact`: list the users of a version, who would notice a change of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from polyver.app.capabilities import CAPABILITIES
+from polyver.capability.subjects import ImpactQuestion
+from polyver.cli.cluster import CLUSTER
+from polyver.cli.output import OutputFormat
+from polyver.functions.commands.functions import CatalogueFiles, FunctionFiles, Output, Traceback
+from polyver.overview.subjects import list_users
+
+app = App(name="impact")
+
+
+@app.default
+def impact(
+    name: str,
+    /,
+    *,
+    file: Annotated[
+        list[str] | None, Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True)
+    ] = None,
+    functions: FunctionFiles = None,
+    catalogue: CatalogueFiles = None,
+    output: Output = OutputFormat.TABLE,
+    traceback: Traceback = False,
+) -> None:
+    """List every blueprint, action and phase that uses a function, or one version of it.
+
+    For a package (package/NAME or package/NAME@REVISION), lists every step of a composition and
+    every composite resource that uses it. For a composition (composition/NAME or
+    composition/NAME@REVISION), lists the composite resources that use it, or would use it now.
+
+    Example: polyver impact KubeExec@v0.1.0 -f blueprints/ --catalogue catalogue.yaml
+
+    Parameters
+    ----------
+    name
+        A function (NAME), or one version of it (NAME@VERSION). A version counts as used by each
+        phase that resolves to it, and by each phase that requests it and cannot be resolved.
+    file
+        A file or folder with blueprints and with ActionSets, which may prefer a version; - for
+        standard input; cluster: for the cluster of the current context; cluster:CONTEXT for
+        another one. Repeatable. Default: cluster:. With a cluster, its functions are used unless
+        --functions or --catalogue name others.
+    """
+    question = ImpactQuestion(
+        text=name,
+        files=file or [CLUSTER],
+        functions=functions,
+        catalogue=catalogue,
+        output=output,
+        traceback=traceback,
+    )
+    list_users(CAPABILITIES, question)

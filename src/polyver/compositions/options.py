@@ -1,0 +1,80 @@
+"""The command-line options of the capability compositions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from polyver.cli.exit_codes import Misused
+from polyver.compositions.settings import PackageSettings, read_memory_limit
+from polyver.core import listed
+
+__all__ = ["CompositionOptions"]
+
+_FEATURES = ("FunctionRevisions",)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CompositionOptions:
+    """The options for compositions and the packages of their functions.
+
+    Attributes
+    ----------
+    packages
+        A file that lists the allowed packages of composition functions: a mapping from references
+        to folders, wheels and requirements such as NAME==1.2.3.
+    allow_packages
+        Also allow packages that the file does not list, if their references begin with file: or
+        pypi:. Everyone who may write Functions can then run code where polyver runs.
+    package_memory
+        The memory limit for the process of one such function: 512Mi, 2Gi, 0 for no limit. Default:
+        half of the memory of the machine.
+    feature
+        A feature to enable or disable; repeatable. FunctionRevisions=false refuses several active
+        revisions of one function.
+    """
+
+    packages: Path | None = None
+    allow_packages: Annotated[bool, Parameter(negative=())] = False
+    package_memory: str | None = None
+    feature: Annotated[list[str] | None, Parameter(negative=())] = None
+
+    @property
+    def given(self) -> str:
+        """The names of the options that need the capability, or "" if none of them is given."""
+        return "--packages and --allow-packages" if self.packages or self.allow_packages else ""
+
+    def settings(self, *, enabled: bool, show_traceback: bool) -> PackageSettings:
+        """Check the options and return the settings."""
+        del enabled, show_traceback
+        several = _features(self.feature or ())["FunctionRevisions"]
+        memory = read_memory_limit(self.package_memory)
+        return PackageSettings(self.packages, self.allow_packages, several, memory)
+
+    def arguments(self) -> Iterator[str]:
+        """Yield the options as arguments for another command."""
+        if self.packages:
+            yield from ("--packages", str(self.packages))
+        if self.allow_packages:
+            yield "--allow-packages"
+        if self.package_memory is not None:
+            yield from ("--package-memory", self.package_memory)
+        for value in self.feature or ():
+            yield from ("--feature", value)
+
+
+def _features(texts: Iterable[str]) -> dict[str, bool]:
+    """Return every feature with True or False; they are on by default."""
+    found = dict.fromkeys(_FEATURES, True)
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in found or value not in ("true", "false"):
+            hint = f"write NAME=true or NAME=false; known: {listed(_FEATURES)}"
+            raise Misused(f"{text!r} is not a feature setting", at="--feature", hint=hint)
+        found[name] = value == "true"
+    return found

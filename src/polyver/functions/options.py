@@ -1,0 +1,65 @@
+"""The command-line options of the capability functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from polyver.cli.options import read_seconds
+from polyver.functions.settings import DEFAULT_TIMEOUT, CallSettings, FunctionSettings
+
+__all__ = ["FunctionOptions"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class FunctionOptions:
+    """The options for functions that blueprints call.
+
+    Attributes
+    ----------
+    functions
+        A .py file or a module that registers functions for blueprints; repeatable. Functions of
+        installed Python packages (entry points polyver.functions) are always loaded.
+    catalogue
+        A catalogue file with the stages of function versions; repeatable.
+    allow_command
+        Allow blueprints to run programs where polyver runs, with the function Command.
+    function_timeout
+        The timeout of one phase of an action: 90s, 1m30s, 2h.
+    """
+
+    functions: Annotated[list[str] | None, Parameter(negative=())] = None
+    catalogue: Annotated[list[str] | None, Parameter(negative=())] = None
+    allow_command: Annotated[bool, Parameter(negative=())] = False
+    function_timeout: str = DEFAULT_TIMEOUT
+
+    @property
+    def given(self) -> str:
+        """The names of the options that need the capability, or "" if none of them is given."""
+        return "--functions and --catalogue" if self.functions or self.catalogue else ""
+
+    def settings(self, *, enabled: bool, show_traceback: bool) -> FunctionSettings:
+        """Check the options and return the settings; load the functions only if enabled."""
+        seconds = read_seconds(self.function_timeout, "--function-timeout")
+        calls = CallSettings(seconds, frozenset({"command"} if self.allow_command else ()))
+        if not enabled:
+            return FunctionSettings(None, calls)
+        from polyver.functions.loading import load_functions
+
+        named, listed_in = self.functions or (), self.catalogue or ()
+        functions = load_functions(named, listed_in, show_traceback=show_traceback)
+        return FunctionSettings(functions, calls)
+
+    def arguments(self) -> Iterator[str]:
+        """Yield the options as arguments for another command."""
+        for option, values in (("--functions", self.functions), ("--catalogue", self.catalogue)):
+            for value in values or ():
+                yield from (option, value)
+        if self.allow_command:
+            yield "--allow-command"
+        if self.function_timeout != DEFAULT_TIMEOUT:
+            yield from ("--function-timeout", self.function_timeout)

@@ -1,0 +1,33 @@
+"""The choice of the capability that explains an object, or lists the users of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from polyver.capability.capability import Capability
+from polyver.capability.subjects import ImpactQuestion, Subject, WhyQuestion
+
+__all__ = ["explain_object", "list_users"]
+
+
+def explain_object(capabilities: Sequence[Capability], question: WhyQuestion) -> None:
+    """Print which versions an object uses and why, by the capability that knows its kind."""
+    for subject in _subjects(capabilities, question.kind):
+        if subject.why is not None:
+            subject.why(question)
+            return
+
+
+def list_users(capabilities: Sequence[Capability], question: ImpactQuestion) -> None:
+    """Print the users of a release, by the capability that knows its kind."""
+    for subject in _subjects(capabilities, question.text.partition("/")[0]):
+        if subject.impact is not None:
+            subject.impact(question)
+            return
+
+
+def _subjects(capabilities: Sequence[Capability], kind: str) -> Iterator[Subject]:
+    """Yield the subjects that name a kind, then those that answer for every other kind."""
+    subjects = [subject for each in capabilities for subject in each.subjects()]
+    yield from (each for each in subjects if kind.lower() in each.names)
+    yield from (each for each in subjects if not each.names)
