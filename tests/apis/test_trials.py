@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,6 +110,20 @@ def test_mixed_objects_are_such_as_the_schema_allows(version: str) -> None:
     for obj in mixed(version, 200):
         assert schema.validate(obj) == []
         assert schema.prune(obj) == []
+
+
+def test_objects_of_a_seed_do_not_depend_on_loaded_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def objects() -> list[Object]:
+        return drawn(SCHEMAS["v1"], count=40, seed=7, head=HEAD)
+
+    before = objects()
+    texts = [f"constant-{number}" for number in range(500)]
+    (tmp_path / "own_constants.py").write_text(f"VALUES = {texts}\nNUMBERS = {[*range(9000)]}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("own_constants")
+    assert objects() == before
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -47,6 +47,7 @@ def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object
         import hypothesis
     except ImportError:
         raise MissingHypothesis from None
+    from polyver.apis.trials._provider import BACKEND
     from polyver.apis.trials.strategies import objects_from_schema
 
     found: list[Object] = []
@@ -54,6 +55,7 @@ def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object
     @hypothesis.seed(seed)
     @hypothesis.settings(
         max_examples=count,
+        backend=BACKEND,
         database=None,
         deadline=None,
         phases=[hypothesis.Phase.generate],
