@@ -66,6 +66,9 @@ class _Written:
 class ApisSource(PageSource):
     """The page's source for the capability apis."""
 
+    capability = _CAPABILITY
+    description = "kinds and their API versions"
+
     def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
         self._following = following

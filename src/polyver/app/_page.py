@@ -74,6 +74,9 @@ def _keep(file: Path, address: str) -> None:
 
 
 def _sources(choices: Choices) -> Sequence[PageSource]:
-    """Return the sources of the enabled capabilities."""
-    sources = (each.source for each in choices.contributions())
-    return [source() for source in sources if source is not None]
+    """Return the sources of the enabled capabilities, in the order of their sections."""
+    from polyver.app.capabilities import BASE
+
+    sources = [each.source() for each in choices.contributions() if each.source is not None]
+    # Every capability declares kinds, so the kinds come last.
+    return sorted(sources, key=lambda each: each.capability == BASE)

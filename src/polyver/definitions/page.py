@@ -72,6 +72,9 @@ class _Named:
 class DefinitionsSource(PageSource):
     """Page source of the capability definitions."""
 
+    capability = _CAPABILITY
+    description = "components, traits, policies and steps that applications use"
+
     def __init__(self) -> None:
         self._named: dict[tuple[str, str], _Named] = {}
         self._applications: dict[Key, _Application] = {}

@@ -58,6 +58,9 @@ class _ActionSet:
 class FunctionsSource(PageSource):
     """Page source of the capability functions; the functions do not change while it runs."""
 
+    capability = _CAPABILITY
+    description = "functions that blueprints call"
+
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
         self._blueprints: dict[Key, _Blueprint] = {}

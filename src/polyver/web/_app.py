@@ -60,6 +60,7 @@ def opened(client: Client, sources: Iterable[PageSource]) -> tuple[PageModel, Pa
     """Return a page model and its informers, with the sources started."""
     book, following = PageModel(), PageInformers(client)
     for source in sources:
+        book.sections[source.capability] = source.description
         source.open(book, following)
     return book, following
 

@@ -50,14 +50,13 @@ LINEAGES = 200
 RELEASES = 200
 """The number of releases of a lineage that are shown: the highest, and all that are in use."""
 _MOST_ATTENTION = 100
-# Every capability declares kinds, so these come last.
-_ORDER = ("definitions", "functions", "compositions", "apis")
 
 
 def overview_data(book: PageModel, *, text: str = "", capability: str = "", page: int = 1) -> Data:
     """Return one page of lineages, optionally those that match a search, and all concerns."""
     known = [each for each in book.lineages() if _fits(each, text, capability)]
-    known.sort(key=_section)
+    order = {name: number for number, name in enumerate(book.sections)}
+    known.sort(key=lambda each: order.get(_shown(each).where.capability, len(order)))
     paged = _paged(known, page, size=LINEAGES)
     told = [_summary(each) for each in paged.pop("items")]
     concerns = [concern for each in known for concern in _concerns(each)]
@@ -67,17 +66,13 @@ def overview_data(book: PageModel, *, text: str = "", capability: str = "", page
     capabilities = sorted({each.shown.where.capability for each in book.lineages() if each.shown})
     return {
         "capabilities": capabilities,
+        "descriptions": book.sections,
         "attention": concerns[:_MOST_ATTENTION],
         "attentionTotal": len(concerns),
         "dependents": len(book.dependents),
         **paged,
         "lineages": told,
     }
-
-
-def _section(known: LineageRecord) -> int:
-    capability = _shown(known).where.capability
-    return _ORDER.index(capability) if capability in _ORDER else len(_ORDER)
 
 
 _LEVELS = ("error", "warning", "note")

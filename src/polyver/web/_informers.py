@@ -7,7 +7,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from polyver.client import Change, Client, GroupVersionResource, Informer, Key
 from polyver.core.plain import Object
@@ -34,6 +34,10 @@ class WatchedCollection(Generic[T]):
 
 class PageSource(ABC):
     """The part of a capability: it watches objects, and writes lineages and dependents."""
+
+    capability: ClassVar[str]
+    description: ClassVar[str]
+    """A few words about the lineages of the capability, for the heading of its section."""
 
     @abstractmethod
     def open(self, book: PageModel, following: PageInformers) -> None:

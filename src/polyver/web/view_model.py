@@ -214,6 +214,8 @@ class PageModel:
     """All data of the page."""
 
     def __init__(self) -> None:
+        self.sections: dict[str, str] = {}
+        """The capabilities in the order of their sections, and their descriptions."""
         self.runs: dict[str, PageRun] = {}
         self.unanswered: dict[DependentKey, UnresolvedRequest] = {}
         self.revision = 0

@@ -78,6 +78,9 @@ class _Revision:
 class RevisionsSource(PageSource):
     """Page source of the capability compositions."""
 
+    capability = _CAPABILITY
+    description = "function packages and compositions"
+
     def __init__(self) -> None:
         self._functions: dict[str, _Function] = {}
         self._revisions: dict[str, dict[str, _Revision]] = {}

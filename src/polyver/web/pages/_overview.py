@@ -21,12 +21,6 @@ __all__ = ["overview_page"]
 
 Data = Mapping[str, Any]
 _MOST_CHIPS = 6
-_WORDS = {
-    "definitions": "components, traits, policies and steps that applications use",
-    "functions": "functions that blueprints call",
-    "compositions": "function packages and compositions",
-    "apis": "kinds and their API versions",
-}
 
 
 def overview_page(data: Data, text: str, capability: str) -> tuple[str, Html]:
@@ -41,7 +35,7 @@ def overview_page(data: Data, text: str, capability: str) -> tuple[str, Html]:
         tag("div", _tabs(data["capabilities"], capability, text), wanted, class_="bar"),
         tag(
             "div",
-            _sections(found, text),
+            _sections(found, text, data["descriptions"]),
             paging(data, "/", q=text, capability=capability),
             id="lineages",
             data_live=True,
@@ -88,17 +82,24 @@ def _tabs(capabilities: Sequence[str], chosen: str, text: str) -> Html:
     return tag("nav", links, class_="tabs", aria_label="capabilities")
 
 
-def _sections(found: Sequence[Data], text: str) -> list[Html]:
+def _sections(found: Sequence[Data], text: str, descriptions: Data) -> list[Html]:
     if not found:
         return [
             empty(f"No lineage has “{text}” in its name." if text else "There are no lineages.")
         ]
     names = dict.fromkeys(each["capability"] for each in found)
-    return [_section(n, [each for each in found if each["capability"] == n]) for n in names]
+    return [
+        _section(
+            name,
+            descriptions.get(name, ""),
+            [each for each in found if each["capability"] == name],
+        )
+        for name in names
+    ]
 
 
-def _section(capability: str, lineages: Sequence[Data]) -> Html:
-    words = tag("small", _WORDS.get(capability, ""))
+def _section(capability: str, description: str, lineages: Sequence[Data]) -> Html:
+    words = tag("small", description)
     rows = [
         (
             _name(each),
