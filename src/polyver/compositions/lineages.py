@@ -8,7 +8,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from polyver.capability import FoundLineage, LineageReader
-from polyver.compositions._policy import COMPOSITIONS, COMPOSITIONS_MANUAL, REVISIONS, selector
+from polyver.compositions._revision_rules import (
+    COMPOSITIONS,
+    COMPOSITIONS_MANUAL,
+    REVISIONS,
+    selector,
+)
 from polyver.compositions.names import COMPOSITION, CONTENT, PACKAGE
 from polyver.core import Lineage, PolyverError, Release, Serial, Stage, listed
 from polyver.kube.objects import Document, Metadata, objects_of

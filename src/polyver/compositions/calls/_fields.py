@@ -241,15 +241,15 @@ class MapField(_Lengthy):
     """A map field: one occurrence per key."""
 
     def write(self, value: Any) -> Iterable[bytes]:
-        return [self._item(key, item) for key, item in value.items()]
-
-    def _item(self, key: str, item: Any) -> bytes:
-        try:
-            name, content = _TEXT.dump(key), self._content.dump(item)
-        except MessageError as error:
-            raise error.inside(f"[{key}]") from None
-        parts = (b"\x0a", varint(len(name)), name, b"\x12", varint(len(content)), content)
-        return self._part(b"".join(parts))
+        items = []
+        for key, item in value.items():
+            try:
+                name, content = _TEXT.dump(key), self._content.dump(item)
+            except MessageError as error:
+                raise error.inside(f"[{key}]") from None
+            parts = (b"\x0a", varint(len(name)), name, b"\x12", varint(len(content)), content)
+            items.append(self._part(b"".join(parts)))
+        return items
 
     def read(self, found: list[WireField]) -> dict[str, Any]:
         items: dict[str, Any] = {}

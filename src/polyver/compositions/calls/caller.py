@@ -93,7 +93,14 @@ class Caller:
         began = now()
         counts.in_flight += 1
         try:
-            response = await self._called(endpoint, request, deadline, resend=resend)
+            await load_grpc()
+            line = self._lines.get(endpoint.revision)
+            if line is None:
+                line = self._lines[endpoint.revision] = _Line(self._limits)
+            async with line.turn(endpoint, deadline):
+                content = self._encoded(endpoint, request)
+                answer = await _answered(line, endpoint, content, deadline, resend=resend)
+            response = await _decoded(endpoint, answer)
         except FunctionFailed as error:
             counts.observe(error.failure, now() - began)
             raise
@@ -120,18 +127,6 @@ class Caller:
     def connections(self) -> int:
         """Number of open connections."""
         return sum(line.open for line in (*self._lines.values(), *self._finishing))
-
-    async def _called(
-        self, endpoint: Endpoint, request: Request, deadline: _Deadline, *, resend: bool
-    ) -> Response:
-        await load_grpc()
-        line = self._lines.get(endpoint.revision)
-        if line is None:
-            line = self._lines[endpoint.revision] = _Line(self._limits)
-        async with line.turn(endpoint, deadline):
-            content = self._encoded(endpoint, request)
-            answer = await _answered(line, endpoint, content, deadline, resend=resend)
-        return await _decoded(endpoint, answer)
 
     def _encoded(self, endpoint: Endpoint, request: Request) -> bytes:
         try:

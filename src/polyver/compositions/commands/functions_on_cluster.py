@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from polyver.cli.exit_codes import Misused, ProblemsFound, UnknownName, UnreadableInput
 from polyver.cli.output import OutputFormat, emit, print_lines, print_table
-from polyver.compositions._policy import REVISIONS
+from polyver.compositions._revision_rules import REVISIONS
 from polyver.compositions.controllers.packages import (
     FUNCTION_REVISIONS,
     FUNCTIONS,

@@ -8,7 +8,7 @@ from typing import Any
 
 from polyver.capability import Refusal
 from polyver.compositions._function_references import labels_in, mapping, named
-from polyver.compositions._policy import COMPOSITIONS, COMPOSITIONS_MANUAL
+from polyver.compositions._revision_rules import COMPOSITIONS, COMPOSITIONS_MANUAL
 from polyver.compositions.decisions._definitions import INSIDE, CompositeKind
 from polyver.compositions.decisions._revisions import (
     composition_lineage,
@@ -236,18 +236,14 @@ def choose_revision(
     if composite.manual and other is not None and composition_of(other) != composition:
         raise _foreign(composite, composition, composition_of(other))
     found = _resolved(composite, lineage)
-    _check_target(composite, known[found.release.name])
-    return found
-
-
-def _check_target(composite: Composite, revision: ReadOnlyObject) -> None:
-    target, obj = revision["spec"]["compositeTypeRef"], composite.obj
+    name, obj = found.release.name, composite.obj
+    target = known[name]["spec"]["compositeTypeRef"]
     if (target["apiVersion"], target["kind"]) != (obj["apiVersion"], obj["kind"]):
         made_for, is_one = f"{target['apiVersion']} {target['kind']}", obj["apiVersion"]
-        name = revision["metadata"]["name"]
         fact = f"revision {name} is for {made_for}, not for {is_one} {obj['kind']}"
         at = f"{composite.at}.compositionRevisionRef"
         raise Refusal("CompositionNotCompatible", fact, at=at)
+    return found
 
 
 def _foreign(composite: Composite, composition: str, other: str) -> Refusal:

@@ -18,7 +18,7 @@ from polyver.compositions._function_references import (
     named,
     switched_off,
 )
-from polyver.compositions._revision_numbers import (
+from polyver.compositions._revision_rules import (
     Numbered,
     check_number,
     distinct,
@@ -42,6 +42,7 @@ from polyver.core import Lineage, Release, Serial
 from polyver.core.plain import ReadOnlyObject
 from polyver.kube.objects import digest
 from polyver.kube.objects.converted_metadata import fresh
+from polyver.kube.objects.owners import controller_of
 from polyver.languages.values.names import label_key_problems, label_value_problems
 
 __all__ = [
@@ -101,7 +102,18 @@ def check_step(step: ReadOnlyObject, at: str, *, several: bool) -> Iterator[Refu
     """Yield the problems of a step; `at` is its path."""
     if not several:
         yield from switched_off(step, at)
-    yield from _check_labels(step, f"{at}.functionRevisionSelector.matchLabels")
+    wanted, function = (
+        labels_in(step.get("functionRevisionSelector")),
+        named(step.get("functionRef")),
+    )
+    place_of = f"{at}.functionRevisionSelector.matchLabels"
+    for key, value in wanted.items():
+        for problem in (*label_key_problems(key), *label_value_problems(value)):
+            fact = f"{key}={value} is not a label: {problem}"
+            yield Refusal("InvalidSelector", fact, at=place_of)
+    if wanted.get(PACKAGE, function) != function:
+        fact = f"{PACKAGE}={wanted[PACKAGE]} selects revisions of another function"
+        yield Refusal("InvalidSelector", fact, at=place_of, hint=f"the step calls {function}")
     for place, each in enumerate(step.get("credentials") or ()):
         if each["source"] == "Secret" and not each.get("secretRef"):
             fact = f'the secret of the credentials "{each["name"]}" is missing'
@@ -113,17 +125,6 @@ def check_step(step: ReadOnlyObject, at: str, *, several: bool) -> Iterator[Refu
             fact = f'"{each["requirementName"]}" needs either a name or labels'
             place_of = f"{at}.requirements.requiredResources[{place}]"
             yield Refusal("InvalidPipeline", fact, at=place_of)
-
-
-def _check_labels(step: ReadOnlyObject, at: str) -> Iterator[Refusal]:
-    wanted = labels_in(step.get("functionRevisionSelector"))
-    for key, value in wanted.items():
-        for problem in (*label_key_problems(key), *label_value_problems(value)):
-            yield Refusal("InvalidSelector", f"{key}={value} is not a label: {problem}", at=at)
-    function = named(step.get("functionRef"))
-    if wanted.get(PACKAGE, function) != function:
-        fact = f"{PACKAGE}={wanted[PACKAGE]} selects revisions of another function"
-        yield Refusal("InvalidSelector", fact, at=at, hint=f"the step calls {function}")
 
 
 def composition_warnings(obj: ReadOnlyObject) -> list[str]:
@@ -191,15 +192,9 @@ def known_composition_revision(obj: ReadOnlyObject) -> KnownCompositionRevision:
         obj["spec"]["revision"],
         labels.get(CONTENT) or content_of(obj),
         labels,
-        _controller(metadata),
+        controller_of(obj),
         "deletionTimestamp" in metadata,
     )
-
-
-def _controller(metadata: ReadOnlyObject) -> str:
-    owners = metadata.get("ownerReferences") or ()
-    found = (each["uid"] for each in owners if mapping(each).get("controller"))
-    return next(found, "")
 
 
 def composition_of(obj: ReadOnlyObject) -> str:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from polyver.capability import Refusal
 from polyver.compositions._function_references import mapping, named, step_selector
-from polyver.compositions._policy import REVISIONS
-from polyver.compositions._revision_numbers import distinct
+from polyver.compositions._revision_rules import REVISIONS, distinct
 from polyver.compositions.decisions._composition_choice import (
     Candidate,
     ChosenComposition,
@@ -115,12 +114,11 @@ class FunctionLineages:
             known.setdefault(function, []).append(known_revision(each))
             self._functions[name] = function
             self._endpoints[name] = mapping(each.get("status")).get("endpoint") or ""
-        self._lineages = {
-            function: gated(
-                lineage_of(function, distinct(sorted(there, key=_by_name)).values()), gates
-            )
-            for function, there in known.items()
-        }
+        self._lineages: dict[str, Lineage] = {}
+        for function, there in known.items():
+            in_order = sorted(there, key=lambda each: (not each.deleting, each.name))
+            lineage = lineage_of(function, distinct(in_order).values())
+            self._lineages[function] = gated(lineage, gates)
 
     def lineage(self, function: str) -> Lineage:
         return self._lineages.get(function) or Lineage(function)
@@ -131,10 +129,6 @@ class FunctionLineages:
 
     def endpoint(self, revision: str) -> str:
         return self._endpoints.get(revision, "")
-
-
-def _by_name(known: KnownFunctionRevision) -> tuple[bool, str]:
-    return not known.deleting, known.name
 
 
 def resolve_steps(
@@ -148,8 +142,38 @@ def resolve_steps(
     for each in ask_steps(revision, composite, installed, several=several):
         if isinstance(each.answer, Refusal):
             raise each.answer
-        found.append(_made(each, each.answer, installed))
+        step, release = each.step, each.answer.release
+        credentials = {
+            one["name"]: Secret(one["secretRef"]["namespace"], one["secretRef"]["name"])
+            for one in step.get("credentials") or ()
+            if one["source"] == "Secret"
+        }
+        required = mapping(step.get("requirements")).get("requiredResources") or ()
+        found.append(
+            ResolvedStep(
+                each.name,
+                each.function,
+                release.name,
+                release.digest,
+                installed.endpoint(release.name),
+                each.answer.reason,
+                each.warnings,
+                step.get("input"),
+                credentials,
+                {one["requirementName"]: _required(one) for one in required},
+            )
+        )
     return tuple(found)
+
+
+def _required(each: ReadOnlyObject) -> ResourceSelector:
+    return ResourceSelector(
+        each["apiVersion"],
+        each["kind"],
+        each.get("name") or None,
+        each.get("matchLabels") or None,
+        each.get("namespace") or None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,52 +216,16 @@ def ask_steps(
     }
     for place, step in enumerate(revision["spec"].get("pipeline") or ()):
         at = f"CompositionRevision {revision['metadata']['name']}, spec.pipeline[{place}]"
-        pin = used.get((step["step"], named(step.get("functionRef"))))
-        selector, wrong = step_selector(step), next(check_step(step, at, several=several), None)
-        answer = wrong or _answer(step, at, composite.dependent(at, pin), installed)
+        function, selector = named(step.get("functionRef")), step_selector(step)
+        pin = used.get((step["step"], function))
+        answer: Resolution | Refusal | None = next(check_step(step, at, several=several), None)
+        if answer is None:
+            try:
+                lineage, dependent = installed.lineage(function), composite.dependent(at, pin)
+                answer = resolve(lineage, selector, REVISIONS, dependent)
+            except NoMatch as error:
+                answer = _refusal(error, installed, at)
         yield StepResolution(step, at, selector, pin, answer)
-
-
-def _answer(
-    step: ReadOnlyObject, at: str, dependent: Dependent, installed: FunctionLineages
-) -> Resolution | Refusal:
-    lineage = installed.lineage(named(step.get("functionRef")))
-    try:
-        return resolve(lineage, step_selector(step), REVISIONS, dependent)
-    except NoMatch as error:
-        return _refusal(error, installed, at)
-
-
-def _made(asked: StepResolution, found: Resolution, installed: FunctionLineages) -> ResolvedStep:
-    step = asked.step
-    required = mapping(step.get("requirements")).get("requiredResources") or ()
-    release = found.release
-    return ResolvedStep(
-        asked.name,
-        asked.function,
-        release.name,
-        release.digest,
-        installed.endpoint(release.name),
-        found.reason,
-        asked.warnings,
-        step.get("input"),
-        {
-            each["name"]: Secret(each["secretRef"]["namespace"], each["secretRef"]["name"])
-            for each in step.get("credentials") or ()
-            if each["source"] == "Secret"
-        },
-        {each["requirementName"]: _required(each) for each in required},
-    )
-
-
-def _required(each: ReadOnlyObject) -> ResourceSelector:
-    return ResourceSelector(
-        each["apiVersion"],
-        each["kind"],
-        each.get("name") or None,
-        each.get("matchLabels") or None,
-        each.get("namespace") or None,
-    )
 
 
 def _refusal(error: NoMatch, installed: FunctionLineages, at: str) -> Refusal:

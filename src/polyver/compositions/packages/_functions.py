@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from polyver.capability import Refusal
-from polyver.compositions._revision_numbers import Numbered, check_number, next_number
+from polyver.compositions._revision_rules import Numbered, check_number, next_number
 from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, STORED
 from polyver.compositions.lineages import content_digest
 from polyver.compositions.names import COPIED, ENDPOINT, LONGEST_NAME, PACKAGE, revision_name

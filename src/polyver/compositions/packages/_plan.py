@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from polyver.capability import Refusal
-from polyver.compositions._revision_numbers import distinct, number_of_now
+from polyver.compositions._revision_rules import distinct, number_of_now
 from polyver.compositions.names import revision_name
 from polyver.compositions.packages._functions import (
     DesiredFunction,
@@ -233,7 +233,16 @@ def function_status(
     now: str,
 ) -> dict[str, Any]:
     """Return the status that a Function should have; unchanged conditions keep their times."""
-    facts = [_installed(refusals, seen), _healthy(seen), _postponed(plan)]
+    said = find_condition(seen.revision, "Healthy") if seen.revision is not None else None
+    healthy = DesiredCondition("Healthy", "Unknown", "UnknownPackageRevisionHealth")
+    if said is not None:
+        message = said.get("message") or ""
+        healthy = DesiredCondition("Healthy", said["status"], said["reason"], message)
+    postponed = DesiredCondition("Postponed", "False", "NothingWaits")
+    if plan.postponed:
+        told = "; ".join(map(str, plan.postponed))
+        postponed = DesiredCondition("Postponed", "True", "InUse", told)
+    facts = [_installed(refusals, seen), healthy, postponed]
     status = _with(obj, facts, now=now)
     if plan.current and not refusals:
         package = obj["spec"]["package"]
@@ -254,19 +263,6 @@ def _installed(refusals: Sequence[Refusal], seen: FunctionPackageState) -> Desir
     if seen.revision["spec"]["desiredState"] == "Active":
         return DesiredCondition("Installed", "True", "ActivePackageRevision", f"{name} is active")
     return DesiredCondition("Installed", "False", "InactivePackageRevision", f"{name} is inactive")
-
-
-def _healthy(seen: FunctionPackageState) -> DesiredCondition:
-    said = find_condition(seen.revision, "Healthy") if seen.revision is not None else None
-    if said is None:
-        return DesiredCondition("Healthy", "Unknown", "UnknownPackageRevisionHealth")
-    return DesiredCondition("Healthy", said["status"], said["reason"], said.get("message") or "")
-
-
-def _postponed(plan: FunctionPlan) -> DesiredCondition:
-    if not plan.postponed:
-        return DesiredCondition("Postponed", "False", "NothingWaits")
-    return DesiredCondition("Postponed", "True", "InUse", "; ".join(map(str, plan.postponed)))
 
 
 def revision_status(

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from polyver.compositions._function_references import mapping, named, step_selector
-from polyver.compositions._policy import REVISIONS
+from polyver.compositions._revision_rules import REVISIONS
 from polyver.compositions.names import COMPOSITION
 from polyver.core import Dependent, Index, Lineage, Selector, Serial, Stage, affected
 from polyver.core.plain import ReadOnlyObject

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from polyver.client import GroupVersionResource, Key
-from polyver.compositions._policy import COMPOSITIONS, REVISIONS
+from polyver.compositions._revision_rules import COMPOSITIONS, REVISIONS
 from polyver.compositions.decisions import (
     Composite,
     CompositeKind,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.client import CRDS, Change, GroupVersionResource, Key
-from polyver.compositions._policy import REVISIONS
+from polyver.compositions._revision_rules import REVISIONS
 from polyver.compositions.decisions import Composite
 from polyver.compositions.kinds import (
     COMPOSITION_GROUP,

@@ -106,12 +106,19 @@ def conclude(run: PipelineRun, *, distinct: bool = True) -> PipelineOutcome:
         return _failed(run, PipelineFailure.of(refusal))
     unready = tuple(each.name for each in composed if not each.ready)
     said = run.desired.composite.ready
-    references = sorted((reference_to(each.obj) for each in composed), key=_order)
+    order = ("apiVersion", "kind", "namespace", "name")
+    references = sorted(
+        (reference_to(each.obj) for each in composed),
+        key=lambda reference: [reference.get(name, "") for name in order],
+    )
+    wanted = mapping(run.desired.composite.resource.get("status"))
+    status = {name: value for name, value in wanted.items() if name not in _OURS}
+    status["pipeline"] = [step.record for step in run.steps]
     return PipelineOutcome(
         removed_of(run.observed.resources, composed),
         tuple(references),
         composed,
-        _status(run),
+        status,
         run.desired.composite.connection_details,
         not unready if said is Ready.UNSPECIFIED else said is Ready.TRUE,
         unready if said is Ready.UNSPECIFIED else (),
@@ -145,17 +152,6 @@ def _failed(run: PipelineRun, failure: PipelineFailure) -> PipelineOutcome:
 
 def _told(failure: PipelineFailure) -> PipelineEvent:
     return PipelineEvent("Warning", failure.reason, failure.message)
-
-
-def _order(reference: Mapping[str, str]) -> tuple[str, ...]:
-    names = ("apiVersion", "kind", "namespace", "name")
-    return tuple(reference.get(name, "") for name in names)
-
-
-def _status(run: PipelineRun) -> dict[str, Any]:
-    wanted = mapping(run.desired.composite.resource.get("status"))
-    kept = {name: value for name, value in wanted.items() if name not in _OURS}
-    return {**kept, "pipeline": [step.record for step in run.steps]}
 
 
 # Conditions of the composite resource.

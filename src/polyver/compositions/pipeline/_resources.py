@@ -126,32 +126,19 @@ def _composed(
     about: ReadOnlyObject = composite["metadata"]
     prefix = mapping(about.get("labels")).get(COMPOSITE) or about["name"]
     metadata.setdefault("name", composed_name(prefix, about.get("uid", ""), name))
-    _place(composite, name, metadata)
-    metadata["labels"] = {**(metadata.get("labels") or {}), COMPOSITE: prefix}
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), RESOURCE: name}
-    metadata["ownerReferences"] = _owners(composite, name, metadata)
-    return ComposedResource(name, {**obj, "metadata": metadata}, wanted.ready is Ready.TRUE, same)
-
-
-def _place(composite: ReadOnlyObject, name: str, metadata: dict[str, Any]) -> None:
-    """Set the namespace of a composed resource to that of its composite resource."""
-    namespace = composite["metadata"].get("namespace")
-    if not namespace:
-        return
-    given = metadata.setdefault("namespace", namespace)
-    if given != namespace:
-        fact = f'"{name}" is in the namespace {given}, the composite resource in {namespace}'
+    namespace = about.get("namespace")
+    if namespace and metadata.setdefault("namespace", namespace) != namespace:
+        there_is = metadata["namespace"]
+        fact = f'"{name}" is in the namespace {there_is}, the composite resource in {namespace}'
         raise Refusal("InvalidDesired", fact, hint="owners are in the same namespace")
-
-
-def _owners(composite: ReadOnlyObject, name: str, metadata: ReadOnlyObject) -> list[dict[str, Any]]:
-    uid = composite["metadata"].get("uid", "")
-    others = [
-        dict(each) for each in metadata.get("ownerReferences") or () if each.get("uid") != uid
-    ]
+    owners = metadata.get("ownerReferences") or ()
+    others = [dict(each) for each in owners if each.get("uid") != about.get("uid", "")]
     if any(each.get("controller") for each in others):
         raise Refusal("InvalidDesired", f'"{name}" has another controller')
-    return [*others, controlling(composite)]
+    metadata["labels"] = {**(metadata.get("labels") or {}), COMPOSITE: prefix}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), RESOURCE: name}
+    metadata["ownerReferences"] = [*others, controlling(composite)]
+    return ComposedResource(name, {**obj, "metadata": metadata}, wanted.ready is Ready.TRUE, same)
 
 
 def _check(name: str, obj: ReadOnlyObject) -> None:

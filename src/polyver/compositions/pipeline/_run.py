@@ -196,10 +196,6 @@ def decide(run: PipelineRun) -> Effect:
     step = run.steps[run.place]
     if run.awaited is not None:
         return Fetch(run.number, step, run.awaited)
-    return CallStep(run.number, step, _request(run, step))
-
-
-def _request(run: PipelineRun, step: ResolvedStep) -> Request:
     request = Request(
         observed=run.observed,
         desired=run.desired,
@@ -211,7 +207,7 @@ def _request(run: PipelineRun, step: ResolvedStep) -> Request:
         required_schemas=run.found.schemas,
     )
     tag = digest(request).removeprefix("sha256:")
-    return replace(request, meta=RequestMeta(tag, _CAPABILITIES))
+    return CallStep(run.number, step, replace(request, meta=RequestMeta(tag, _CAPABILITIES)))
 
 
 def fetched(run: PipelineRun, number: int, found: FoundRequirements) -> PipelineRun:
@@ -246,27 +242,13 @@ def answered(run: PipelineRun, number: int, response: Response) -> PipelineRun:
         told = failed(run, number, "FatalResult", f"fatal: {fatal.message}")
         before = response.results[: response.results.index(fatal)]
         return _telling(told, response, before)
-    if response.requirements == run.asked:
-        return _finished(run, response)
-    if run.rounds == MOST_ROUNDS:
-        message = f"its requirements did not stabilize after {MOST_ROUNDS + 1} calls"
-        return failed(run, number, "UnstableRequirements", message)
-    return replace(
-        run,
-        number=run.number + 1,
-        rounds=run.rounds + 1,
-        asked=response.requirements,
-        awaited=response.requirements,
-        context=response.context,
-    )
-
-
-def _finished(run: PipelineRun, response: Response) -> PipelineRun:
-    told = _telling(run, response, response.results)
+    if response.requirements != run.asked:
+        return _asking(run, response)
+    # The step is done: add its result, and begin the next step.
     ttls = [ttl for ttl in (run.ttl, response.meta.ttl) if ttl]
     following = run.place + 1
     return replace(
-        told,
+        _telling(run, response, response.results),
         number=run.number + 1,
         place=following,
         rounds=0,
@@ -277,6 +259,21 @@ def _finished(run: PipelineRun, response: Response) -> PipelineRun:
         desired=response.desired,
         context=response.context,
         ttl=min(ttls) if ttls else None,
+    )
+
+
+def _asking(run: PipelineRun, response: Response) -> PipelineRun:
+    """Record that the current function requires other resources than in its previous response."""
+    if run.rounds == MOST_ROUNDS:
+        message = f"its requirements did not stabilize after {MOST_ROUNDS + 1} calls"
+        return failed(run, run.number, "UnstableRequirements", message)
+    return replace(
+        run,
+        number=run.number + 1,
+        rounds=run.rounds + 1,
+        asked=response.requirements,
+        awaited=response.requirements,
+        context=response.context,
     )
 
 

@@ -165,7 +165,8 @@ class CompositeApplier:
                 )
             except AlreadyOwned as taken:
                 self._outputs.await_release(part, key)
-                found.problems.append(_taken(each, taken))
+                fact = f"{shown(each.obj)}: {taken}"
+                found.problems.append(CompositeApplyProblem(each.name, "Taken", fact, taken=True))
                 continue
             except ApiError as error:
                 found.problems.append(_refused(each.name, each.obj, error))
@@ -192,32 +193,21 @@ class CompositeApplier:
                 found.later = min(left, found.later or left)
                 return last
             self._patience.spend(part)
-        await self._check_free(each, kind)
+        resource, owner = GroupVersionResource.of(kind), controller_of(each.obj)
+        seen = self._outputs.of(part)
+        if seen is not None and seen.owner not in ("", owner):
+            # A watch has reported another controller. If it still owns the object, the apply fails.
+            now = await find(self._client, resource, part.name, part.namespace)
+            if now is not None and (stranger := stranger_in(now, owner)):
+                raise AlreadyOwned(stranger)
         with self._outputs.expected(part):
             made = await apply_owned(
-                self._client,
-                GroupVersionResource.of(kind),
-                each.obj,
-                family=MANAGER,
-                manager=manager,
+                self._client, resource, each.obj, family=MANAGER, manager=manager
             )
             self._outputs.keep(part, made)
         self.count += 1
         found.changed |= there is None or number_of(there) != number_of(made)
         return _last(wanted, made, manager)
-
-    async def _check_free(self, each: ComposedResource, kind: ResourceKind) -> None:
-        """Raise AlreadyOwned if another controller owns the object: the apply would fail.
-
-        The object is read only if a watch has reported another owner.
-        """
-        part, owner = part_of(each.obj), controller_of(each.obj)
-        seen = self._outputs.of(part)
-        if seen is None or seen.owner in ("", owner):
-            return
-        there = await find(self._client, GroupVersionResource.of(kind), part.name, part.namespace)
-        if there is not None and (stranger := stranger_in(there, owner)):
-            raise AlreadyOwned(stranger)
 
 
 def _last(wanted: str, obj: Object, manager: str) -> _Last:
@@ -243,12 +233,6 @@ def _unfit(composed: ComposedResource, kind: ResourceKind | None) -> CompositeAp
 
 def _refused(name: str, obj: Mapping[str, Any], error: ApiError) -> CompositeApplyProblem:
     return CompositeApplyProblem(name, error.reason or "Refused", f"{shown(obj)}: {error.message}")
-
-
-def _taken(composed: ComposedResource, taken: AlreadyOwned) -> CompositeApplyProblem:
-    return CompositeApplyProblem(
-        composed.name, "Taken", f"{shown(composed.obj)}: {taken}", taken=True
-    )
 
 
 async def publish(

@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from msgspec import Struct
 
 from polyver.client import Clock, Key
-from polyver.compositions._policy import COMPOSITIONS_MANUAL, REVISIONS
+from polyver.compositions._revision_rules import COMPOSITIONS_MANUAL, REVISIONS
 from polyver.compositions.controllers.composites._candidates import CompositionCache
 from polyver.compositions.decisions import (
     Candidate,
@@ -99,35 +99,29 @@ class CompositeState(Struct, frozen=True, gc=False):
 
 def state_of(composite: Composite, revision: int) -> CompositeState:
     """Return the indexed fields of a composite resource."""
-    entry = composite_entry(composite, Lineage(composite.composition))
-    dependent, _, selector, policy = entry
+    lineage = Lineage(composite.composition)
+    dependent, _, selector, policy = composite_entry(composite, lineage)
     kinds = {(each["apiVersion"].rpartition("/")[0], each["kind"]) for each in composite.resources}
-    uid = composite.obj["metadata"].get("uid", "")
-    used = composite.revision
-    who = replace(dependent, pin=None)
-    parts = tuple(sorted(kinds))
     status = composite.obj.get("status") or {}
     calls = tuple((each["function"], each["revision"]) for each in status.get("pipeline") or ())
     said = {each["type"]: each for each in status.get("conditions") or ()}
+    updated = said.get("Updated") or {}
+    trouble: Follower = ""
+    if updated.get("status") == "False":
+        trouble = "held" if updated.get("reason") == WOULD_DELETE else "failing"
     return CompositeState(
-        uid,
+        composite.obj["metadata"].get("uid", ""),
         revision,
         composite.composition,
-        used,
-        who,
+        composite.revision,
+        replace(dependent, pin=None),
         selector,
         policy,
-        parts,
+        tuple(sorted(kinds)),
         calls,
-        _trouble(said.get("Updated") or {}),
+        trouble,
         (said.get("Synced") or {}).get("status", ""),
     )
-
-
-def _trouble(updated: Mapping[str, Any]) -> Follower:
-    if updated.get("status") != "False":
-        return ""
-    return "held" if updated.get("reason") == WOULD_DELETE else "failing"
 
 
 class CompositeIndex:

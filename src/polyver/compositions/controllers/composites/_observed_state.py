@@ -170,9 +170,13 @@ class CompositeObserver:
             part, obj = await self._referenced(reference, composite)
             if obj is not None:
                 objects[part] = obj
-        found = [(shown_to_functions(obj), await self._details(obj)) for obj in objects.values()]
-        details = await self.data(published) if published is not None else None
-        own = Resource(shown_to_functions(dict(composite.obj)), details or {})
+        found = []
+        for obj in objects.values():
+            secret = connection_secret(obj)
+            details = await self.data(secret) if secret is not None else None
+            found.append((shown_to_functions(obj), details or {}))
+        own_details = await self.data(published) if published is not None else None
+        own = Resource(shown_to_functions(dict(composite.obj)), own_details or {})
         return Observation(State(own, observe(composite.obj, found)), objects)
 
     async def _referenced(
@@ -198,10 +202,6 @@ class CompositeObserver:
         else:
             self._outputs.keep(part, obj)
         return part, obj
-
-    async def _details(self, obj: Object) -> Mapping[str, bytes]:
-        secret = connection_secret(obj)
-        return (await self.data(secret) or {}) if secret is not None else {}
 
     async def data(self, secret: Secret) -> dict[str, bytes] | None:
         """Return the data of a Secret, or None if it does not exist."""

@@ -223,16 +223,23 @@ class Composer:
             await self._release(work)
             return None
         try:
-            return await self._bring(work)
-        except Refusal as refusal:
-            if refusal.reason == _NOT_SERVED and self._may_be_starting(work):
-                return self._retry(work.key)
-            return await self._failed(work, refused(refusal))
+            composition, target = self._choose(work)
+            pinned = self._pinned(work, composition)
+            if pinned:
+                return await self._move(work, composition, target, pinned)
+            await self._refer(work, composition, target)
+            resolved = await self._resolved(work, target, self._known.installed)
+            self._check_served(work, resolved.steps)
+            return await self._compose(work, resolved, None)
+        except Refusal as error:
+            refusal = error
         except ApiError as error:
             if error.code >= 500 or error.code in _PASSING:
                 raise masked_error(error, work.masks) from None
-            told = Refusal(error.reason or "Refused", error.message)
-            return await self._failed(work, refused(told))
+            refusal = Refusal(error.reason or "Refused", error.message)
+        if refusal.reason == _NOT_SERVED and self._may_be_starting(work):
+            return self._retry(work.key)
+        return await self._failed(work, refused(refusal))
 
     async def _release(self, work: Work) -> None:
         """Remove the finalizers; garbage collection deletes the composed resources."""
@@ -240,16 +247,6 @@ class Composer:
             return
         work.wrote(await self._telling.deleting(work.resource, work.found))
         await remove_finalizer(self._client, work.resource, work.found, CROSSPLANE_HOLDS)
-
-    async def _bring(self, work: Work) -> Requeue | None:
-        composition, target = self._choose(work)
-        pinned = self._pinned(work, composition)
-        if not pinned:
-            await self._refer(work, composition, target)
-            resolved = await self._resolved(work, target, self._known.installed)
-            self._check_served(work, resolved.steps)
-            return await self._compose(work, resolved, None)
-        return await self._move(work, composition, target, pinned)
 
     async def _compose(
         self, work: Work, resolved: _Resolved, failed: FailedCompositeMove | None

@@ -132,7 +132,8 @@ class CompositeStatusWriter:
     ) -> Object:
         """Apply a status; its conditions are those of the types `told`, and those that we own."""
         fields = _owned(found)
-        ours = told | _types(fields)
+        owned = fields.get("f:conditions") or {}
+        ours = told | {_key(name)["type"] for name in owned if name.startswith("k:")}
         status = {**status, "conditions": [each for each in conditions if each["type"] in ours]}
         if _says(found.get("status"), status) and _covers(status, fields):
             return found
@@ -189,12 +190,6 @@ def _projected(value: object, fields: Fields) -> object:
         return value
     there = ((name[2:], of) for name, of in inside.items())
     return {name: _projected(value[name], of) for name, of in there if name in value}
-
-
-def _types(fields: Fields) -> set[str]:
-    """Return the types of the conditions that we own."""
-    items = fields.get("f:conditions") or {}
-    return {_key(name)["type"] for name in items if name.startswith("k:")}
 
 
 def _key(name: str) -> Mapping[str, Any]:

@@ -128,7 +128,12 @@ class FunctionController(Controller[str]):
             if current is not None and allows_deletion(obj) and not allows_deletion(current):
                 allowed = {"metadata": {"annotations": {ALLOW_DELETION: "true"}}}
                 await self._change(current, allowed)
-        await self._tell(obj, plan, refusals, _seen(obj, answer, plan, revisions))
+        # While the current revision is unknown, report the state of the last known one.
+        shown = plan.current or (obj.get("status") or {}).get("currentRevision", "")
+        asking = answer.digest is None and not answer.problem
+        reason = answer.reason or UNPACKING
+        seen = FunctionPackageState(answer.problem, reason, asking, revisions.get(shown))
+        await self._tell(obj, plan, refusals, seen)
         later = [each for each in (answer.again, _LATER if uses is None else None) if each]
         return Requeue(min(later)) if later else None
 
@@ -246,16 +251,6 @@ def _troubles(
         yield seen.reason, seen.problem
     for postponed in plan.postponed:
         yield "InUse", str(postponed)
-
-
-def _seen(
-    obj: Object, answer: DigestLookup, plan: FunctionPlan, revisions: Mapping[str, Object]
-) -> FunctionPackageState:
-    """Return the state of the package, with the current revision, or the last known one."""
-    current = plan.current or (obj.get("status") or {}).get("currentRevision", "")
-    asking = answer.digest is None and not answer.problem
-    reason = answer.reason or UNPACKING
-    return FunctionPackageState(answer.problem, reason, asking, revisions.get(current))
 
 
 def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:

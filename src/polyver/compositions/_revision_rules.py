@@ -1,6 +1,8 @@
-"""Numbers of revisions: distinct, and highest for the current content.
+"""Numbers and selection policies that composition revisions and function revisions share.
 
-Packages and compositions number their revisions in the same way.
+Numbers: each revision of a lineage has its own number, and the revision with the current content
+has the highest. Policies: pipeline steps select function revisions, and composite resources select
+composition revisions.
 """
 
 from __future__ import annotations
@@ -10,9 +12,30 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from polyver.capability import Refusal
-from polyver.core import Serial
+from polyver.core import (
+    Exact,
+    InvalidVersion,
+    Labels,
+    Lineage,
+    Policy,
+    Selector,
+    Serial,
+    Stage,
+    Unspecified,
+)
+from polyver.kube.objects import InvalidSelector, parse_label_selector
 
-__all__ = ["Numbered", "check_number", "distinct", "next_number", "number_of_now"]
+__all__ = [
+    "COMPOSITIONS",
+    "COMPOSITIONS_MANUAL",
+    "REVISIONS",
+    "Numbered",
+    "check_number",
+    "distinct",
+    "next_number",
+    "number_of_now",
+    "selector",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +96,46 @@ def check_number(number: int, others: Iterable[Numbered]) -> Iterator[Refusal]:
     taken = next((each.name for each in others if each.number == number), "")
     if taken:
         yield Refusal("VersionTaken", f"{taken} has the number {number}", at="spec.revision")
+
+
+# Policies.
+
+REVISIONS = Policy(
+    "revisions",
+    usable=frozenset({Stage.ACTIVE}),
+    best="highest-numbered active revision",
+    noun="revision",
+)
+"""Policy of pipeline steps: `functionRevisionRef` and `functionRevisionSelector`."""
+
+COMPOSITIONS = Policy(
+    "compositions",
+    usable=frozenset({Stage.PUBLISHED}),
+    best="newest revision",
+    noun="revision",
+)
+"""Policy of composite resources with `compositionUpdatePolicy: Automatic`."""
+
+COMPOSITIONS_MANUAL = replace(
+    COMPOSITIONS,
+    name="compositions-manual",
+    keeps=frozenset({Unspecified, Labels}),
+    moves_when_unmatched=True,
+)
+"""Policy with `Manual`: the revision in use is kept until the selector no longer matches it."""
+
+
+def selector(text: str, _: Lineage) -> Selector:
+    """Parse a revision's name, its number, or labels such as `channel=alpha,tier=gold`."""
+    if not text:
+        raise InvalidVersion(text, "a revision: expected its name, its number, or key=value,…")
+    if "=" not in text:
+        return Exact(Serial.parse(text) if text.isdecimal() else text)
+    try:
+        wanted = parse_label_selector(text)
+    except InvalidSelector as error:
+        raise InvalidVersion(text, f"a label selector: {error}") from None
+    labels = {one.key: value for one in wanted for value in one.values}
+    if len(labels) < len(wanted) or any(one.operator not in ("=", "==") for one in wanted):
+        raise InvalidVersion(text, "a label selector: expected key=value,… with each key once")
+    return Labels.of(labels)
