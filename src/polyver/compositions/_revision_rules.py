@@ -1,8 +1,7 @@
 """Numbers and selection policies that composition revisions and function revisions share.
 
-Numbers: each revision of a lineage has its own number, and the revision with the current content
-has the highest. Policies: pipeline steps select function revisions, and composite resources select
-composition revisions.
+Each revision of a Composition or a Function has its own number, and the revision with the current
+content has the highest one. A policy states how a selector chooses among these revisions.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A revision's name and number."""
+    """The name and the number of a revision."""
 
     name: str
     number: int
@@ -50,16 +49,16 @@ T = TypeVar("T", bound=Numbered)
 
 
 def next_number(known: Iterable[Numbered]) -> int:
-    """Return the number after the highest number in use; 1 if there is none."""
+    """Return the number after the highest one in use; 1 if there are no revisions."""
     highest = max((Serial(each.number) for each in known), default=None)
     return highest.number + 1 if highest is not None else 1
 
 
 def distinct(known: Iterable[T]) -> dict[str, T]:
-    """Return revisions by name, with distinct numbers.
+    """Return revisions by name, and give new numbers to those whose number is taken already.
 
     Two revisions can have the same number if two controllers ran at the same time for a moment. The
-    first revision keeps the number; the others get new numbers.
+    first revision keeps the number.
     """
     found: dict[str, T] = {}
     numbers: set[int] = set()
@@ -76,9 +75,10 @@ def distinct(known: Iterable[T]) -> dict[str, T]:
 
 
 def number_of_now(there: Mapping[str, Numbered], name: str) -> int:
-    """Return the number of the revision with the current content.
+    """Return the number that the revision with the current content should have.
 
-    It keeps its number if no other revision has a higher one; otherwise it gets the next number.
+    The revision keeps its number if no other revision has a higher one. Otherwise it gets the next
+    number. `there` are all revisions, and `name` is that of the revision with the current content.
 
     >>> there = {"a": Numbered("a", 1), "b": Numbered("b", 2)}
     >>> number_of_now(there, "b"), number_of_now(there, "a"), number_of_now(there, "c")
@@ -106,7 +106,9 @@ REVISIONS = Policy(
     best="highest-numbered active revision",
     noun="revision",
 )
-"""Policy of pipeline steps: `functionRevisionRef` and `functionRevisionSelector`."""
+"""Policy by which pipeline steps select function revisions, with `functionRevisionRef` or
+`functionRevisionSelector`.
+"""
 
 COMPOSITIONS = Policy(
     "compositions",
@@ -114,7 +116,9 @@ COMPOSITIONS = Policy(
     best="newest revision",
     noun="revision",
 )
-"""Policy of composite resources with `compositionUpdatePolicy: Automatic`."""
+"""Policy by which composite resources with `compositionUpdatePolicy: Automatic` select composition
+revisions.
+"""
 
 COMPOSITIONS_MANUAL = replace(
     COMPOSITIONS,
@@ -122,7 +126,9 @@ COMPOSITIONS_MANUAL = replace(
     keeps=frozenset({Unspecified, Labels}),
     moves_when_unmatched=True,
 )
-"""Policy with `Manual`: the revision in use is kept until the selector no longer matches it."""
+"""Policy with `compositionUpdatePolicy: Manual`: the revision in use is kept until the selector no
+longer matches it.
+"""
 
 
 def selector(text: str, _: Lineage) -> Selector:

@@ -1,6 +1,6 @@
-"""Controller of Functions: creates, numbers, activates and collects their revisions.
+"""Controller of Functions: creates, numbers, activates, deactivates and deletes their revisions.
 
-`packages` decides; admission checks the same rules before a write.
+`polyver.compositions.packages` makes the decisions. Admission checks the same rules before a write.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["FunctionController"]
 
 _LATER = 1.0
-"""Seconds until the next reconcile while the users of functions are unknown."""
+"""Seconds until the next reconcile while the users of functions are not known."""
 
 
 class FunctionController(Controller[str]):
-    """Reconciles Functions, one key each; their revisions and users wake it."""
+    """Reconciles Functions; the key is the name, and changes of revisions and users wake it."""
 
     name = "functions"
 
@@ -101,7 +101,7 @@ class FunctionController(Controller[str]):
         await self._digests.close()
 
     def _wake(self, key: str) -> None:
-        self.wake(key)  # looked up now: the controller's loop may have replaced `wake`
+        self.wake(key)  # read the attribute at each call: the controller's loop replaces `wake`
 
     async def reconcile(self, key: str) -> Requeue | None:
         obj = await self._installed.function(key)
@@ -114,7 +114,7 @@ class FunctionController(Controller[str]):
         function, known = read_function(obj), [*map(known_revision, revisions.values())]
         refusals = check_package(obj, several=self._several)
         answer = DigestLookup() if refusals else self._answer(function, obj, known)
-        # Users that are not known yet would look as if they used nothing.
+        # Before the watches are synced, a function in use may look as if it were unused.
         uses = await self._installed.uses(key) if self.synced else None
         plan = decide(function, known, answer.digest, uses)
         refusals += plan.refusals
@@ -140,7 +140,11 @@ class FunctionController(Controller[str]):
     def _answer(
         self, function: DesiredFunction, obj: Object, known: Sequence[KnownFunctionRevision]
     ) -> DigestLookup:
-        """Return the digest that is recorded for this reference, else the one that is looked up."""
+        """Return the digest of the package.
+
+        If the status records a digest for the same package reference, that digest is returned.
+        Otherwise the digest is looked up.
+        """
         status = obj.get("status") or {}
         if function.pull != "Always" and status.get("currentIdentifier") == function.package:
             for each in known:
@@ -154,7 +158,7 @@ class FunctionController(Controller[str]):
     async def _hold(
         self, obj: Object, revisions: dict[str, Object], used: Mapping[str, object]
     ) -> Object:
-        """Add finalizers to objects in use; remove them from the others."""
+        """Add the finalizer to objects in use, and remove the finalizer from unused objects."""
         for name, each in revisions.items():
             if name not in used:
                 await remove_finalizer(self._client, FUNCTION_REVISIONS, each, IN_USE)
@@ -201,7 +205,7 @@ class FunctionController(Controller[str]):
                 raise
             there = await find(self._client, FUNCTION_REVISIONS, known.name)
             if there is None or function_of(there) == obj["metadata"]["name"]:
-                raise  # created or deleted meanwhile: reconcile again
+                raise  # it was created or deleted meanwhile: reconcile again
             fact = f"its revision would be named {known.name}, which has another owner"
             return [Refusal("NameTaken", fact, at="metadata.name", hint="delete that revision")]
         message = f"{known.name} is revision {known.number}: {obj['spec']['package']}"
@@ -210,7 +214,7 @@ class FunctionController(Controller[str]):
 
     async def _change(self, obj: Object, change: Object) -> Object:
         metadata = obj["metadata"]
-        # With the resourceVersion: a decision on an old state is made again.
+        # Send the resourceVersion: if the object has changed, the decision must be made again.
         change = {**change, "metadata": {**change.get("metadata", {}), **precondition(obj)}}
         return await self._client.patch(
             FUNCTION_REVISIONS, metadata["name"], change=change, manager=POLYVER
