@@ -127,9 +127,10 @@ class PackageChecks:
 
 
 class FunctionRevisionChecks:
-    """Refuses changes of a FunctionRevision, except of its state, its number and its metadata.
+    """Refuses changes of a FunctionRevision, except of its state and its number.
 
-    It also refuses to deactivate or delete a revision in use.
+    It also refuses to deactivate or delete a revision in use. Metadata may change, except the label
+    with the name of the Function.
     """
 
     def __init__(self, installed: FunctionLookup) -> None:

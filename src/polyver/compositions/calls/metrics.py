@@ -70,7 +70,7 @@ class CallMetrics:
         yield from self._revisions.items()
 
     def collector(self) -> Collector:
-        """Return a collector for a Prometheus registry."""
+        """Build a collector for a Prometheus registry."""
         return _collector(self)
 
 

@@ -148,7 +148,7 @@ class DefinedKindVersion:
 
 @part
 class KindMetadata:
-    """Metadata for the CustomResourceDefinition."""
+    """Metadata for the CustomResourceDefinition of the kind."""
 
     labels: dict[str, str] | None
     annotations: dict[str, str] | None
@@ -178,7 +178,7 @@ class _Defining:
     conversion: KindConversion | None
     """The conversion between versions."""
     metadata: KindMetadata | None
-    """Labels and annotations of the CustomResourceDefinition."""
+    """Labels and annotations for the CustomResourceDefinition of the kind."""
 
 
 Scope = Literal["LegacyCluster", "Namespaced", "Cluster"]
@@ -294,7 +294,7 @@ class _Composed:
     mode: Literal["Pipeline"] = "Pipeline"
     """The mode; only Pipeline is supported."""
     pipeline: Annotated[list[PipelineStep], ListMap("step"), MaxLength(99)]
-    """The functions, in the order in which they are called."""
+    """The steps, in the order in which their functions are called."""
     writeConnectionSecretsToNamespace: str | None
     """The namespace for connection details of composite resources that name no Secret."""
 
@@ -364,7 +364,7 @@ _DEFINED = (
 
 @DEFINITIONS.version(COMPOSITION_STORED, storage=True, columns=_DEFINED)
 class CompositeResourceDefinition:
-    """Defines a kind of composite resource."""
+    """The definition of a kind of composite resources."""
 
     spec: CompositeDefinitionSpec
     status: CompositeDefinitionStatus | None
@@ -372,7 +372,7 @@ class CompositeResourceDefinition:
 
 @DEFINITIONS.version("v2", columns=_DEFINED)
 class CompositeResourceDefinitionV2:
-    """Defines a kind of composite resource."""
+    """The definition of a kind of composite resources."""
 
     spec: CompositeDefinitionSpecV2
     status: CompositeDefinitionStatus | None

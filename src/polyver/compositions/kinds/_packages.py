@@ -78,24 +78,24 @@ class _Pulled:
     """Fields that packages and their revisions have in common."""
 
     packagePullPolicy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
-    """When to check the content of the package for changes."""
+    """When to check the package content for changes; Never is treated as IfNotPresent."""
     packagePullSecrets: list[PullSecret] | None
-    """Secrets for private registries."""
+    """Secrets for private registries; not used."""
     ignoreCrossplaneConstraints: bool = False
-    """Ignore the version constraints for Crossplane."""
+    """Ignore the version constraints for Crossplane; not used."""
     skipDependencyResolution: bool = False
-    """Do not install dependencies."""
+    """Do not install dependencies; not used, because polyver never installs dependencies."""
     commonLabels: dict[str, str] | None
-    """Labels for all objects of the package."""
+    """Labels for all objects of the package; not used."""
 
 
 class _Run:
     """Fields of packages that are run."""
 
     runtimeConfigRef: RuntimeConfigReference | None
-    """The runtime configuration."""
+    """The runtime configuration; not used."""
     controllerConfigRef: ControllerConfigReference | None
-    """The runtime configuration, in the old format."""
+    """The runtime configuration in the old format; not used."""
 
 
 class _Package(_Pulled):

@@ -61,9 +61,9 @@ class _Suspect:
     since: float
     """Time at which the last call was lost."""
     times: int
-    """Number of lost calls in a row."""
+    """Number of calls in a row that were lost."""
     strikes: int
-    """Number of those lost calls that the key itself caused."""
+    """Number of these lost calls that the input of the key itself caused."""
     due: float
     """Time of the next try, if the key is quarantined; else 0."""
     alone: bool
