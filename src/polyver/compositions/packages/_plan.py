@@ -172,7 +172,11 @@ def _bring(
 
 
 def _wanted(function: DesiredFunction, there: Mapping[str, KnownFunctionRevision]) -> set[str]:
-    """Return the revisions that must be active: the highest, or the active ones if users decide."""
+    """Return the names of the revisions that must be active.
+
+    With automatic activation, these are the highest-numbered ones; otherwise, those that users have
+    activated.
+    """
     if not function.automatic:
         return {name for name, each in there.items() if each.active}
     staying = [each for each in there.values() if not each.deleting]

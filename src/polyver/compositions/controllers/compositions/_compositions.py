@@ -29,7 +29,7 @@ from polyver.compositions.controllers.compositions._snapshot import (
     shown,
     state_of,
 )
-from polyver.compositions.controllers.packages import composites, keep_revision
+from polyver.compositions.controllers.packages import composites, keep_revision, observe_name
 from polyver.compositions.decisions import (
     Changes,
     KnownCompositionRevision,
@@ -134,7 +134,7 @@ class CompositionController(Controller[str]):
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
         return [
-            Watch(kinds=exactly(COMPOSITIONS), observe=_observe, keep=state_of, metadata=True),
+            Watch(kinds=exactly(COMPOSITIONS), observe=observe_name, keep=state_of, metadata=True),
             Watch(
                 kinds=exactly(COMPOSITION_REVISIONS),
                 observe=self._observe_revision,
@@ -273,11 +273,6 @@ class CompositionController(Controller[str]):
     def _touched(self, revisions: Iterable[str]) -> set[str]:
         found = {self._compositions.get(each, "") for each in revisions}
         return found - {""}
-
-
-def _observe(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
-    del kind
-    return (change.key.name,) if change.before != change.after else ()
 
 
 def _revision(kind: ResourceKind, obj: Object) -> tuple[str, Any]:

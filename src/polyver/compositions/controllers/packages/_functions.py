@@ -23,6 +23,7 @@ from polyver.compositions.controllers.packages._lookup import (
     ClientFunctionLookup,
     Dependents,
     NoDependents,
+    observe_name,
 )
 from polyver.compositions.names import ALLOW_DELETION, COPIED, ENDPOINT, IN_USE
 from polyver.compositions.packages import (
@@ -92,7 +93,7 @@ class FunctionController(Controller[str]):
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
         return [
-            Watch(kinds=exactly(FUNCTIONS), observe=_observe, keep=_state),
+            Watch(kinds=exactly(FUNCTIONS), observe=observe_name, keep=_state),
             Watch(kinds=exactly(FUNCTION_REVISIONS), observe=_observe_revision, keep=_revision),
             *self._dependents.watches,
         ]
@@ -263,11 +264,6 @@ def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
     texts = (str(metadata.get(name)) for name in ("labels", "annotations", "finalizers"))
     return (*seen, *texts, status.get("currentIdentifier"), status.get("currentRevision"))
-
-
-def _observe(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
-    del kind
-    return (change.key.name,) if change.before != change.after else ()
 
 
 def _revision(kind: ResourceKind, obj: Object) -> tuple[str, Any]:

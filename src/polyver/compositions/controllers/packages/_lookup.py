@@ -37,6 +37,7 @@ __all__ = [
     "Users",
     "composites",
     "keep_revision",
+    "observe_name",
 ]
 
 _REVISIONS = GroupVersionResource(
@@ -185,6 +186,12 @@ def keep_revision(kind: ResourceKind, obj: Object) -> str:
     """Return the CompositionRevision that a composite resource uses; empty if it uses none."""
     del kind
     return revision_used(obj)
+
+
+def observe_name(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
+    """Return the name of an object as the key to reconcile, if its observed fields changed."""
+    del kind
+    return (change.key.name,) if change.before != change.after else ()
 
 
 class ClientFunctionLookup:

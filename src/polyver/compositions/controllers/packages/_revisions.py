@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from polyver.client import Change, Client, Clock, SystemClock, find, timestamp
+from polyver.client import Client, Clock, SystemClock, find, timestamp
 from polyver.client.field_managers import POLYVER
-from polyver.compositions.controllers.packages._lookup import FUNCTION_REVISIONS
+from polyver.compositions.controllers.packages._lookup import FUNCTION_REVISIONS, observe_name
 from polyver.compositions.names import ENDPOINT, IN_USE, SERVED
 from polyver.compositions.packages import known_revision, revision_status
 from polyver.compositions.runtimes import DesiredRevision, Runtime, ServingStatus
@@ -43,7 +43,9 @@ class FunctionRevisionController(Controller[str]):
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
         return [
-            Watch(kinds=exactly(FUNCTION_REVISIONS), observe=_observe, keep=_state, metadata=True)
+            Watch(
+                kinds=exactly(FUNCTION_REVISIONS), observe=observe_name, keep=_state, metadata=True
+            )
         ]
 
     @property
@@ -129,8 +131,3 @@ def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
     address = (metadata.get("annotations") or {}).get(ENDPOINT)
     return (*seen, address, str(metadata.get("finalizers")))
-
-
-def _observe(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
-    del kind
-    return (change.key.name,) if change.before != change.after else ()
