@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from polyver.apis.policy import APIS
-from polyver.compositions._policy import COMPOSITIONS, COMPOSITIONS_MANUAL, REVISIONS
+from polyver.compositions._revision_rules import COMPOSITIONS, COMPOSITIONS_MANUAL, REVISIONS
 from polyver.core import (
     UNSPECIFIED,
     Dependent,

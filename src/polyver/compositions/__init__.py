@@ -1,6 +1,6 @@
-"""Composition functions in Python: the messages of the protocol, and their encoding.
+"""Library for composition functions in Python: the messages of the protocol, and their encoding.
 
-Crossplane's SDK for Python works as well; this package needs only polyver and gRPC.
+Functions can use Crossplane's SDK for Python instead. This library needs only polyver and gRPC.
 """
 
 from typing import TYPE_CHECKING

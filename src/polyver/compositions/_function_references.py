@@ -1,6 +1,7 @@
-"""The function reference of a pipeline step, read leniently from any stored value.
+"""The function reference of a pipeline step, read from any stored value without an error.
 
-The search for the users of a revision and the choice of a step's revision use the same selector.
+An invalid value counts as missing. Both the search for the users of a revision and the choice of a
+step's revision use the selectors that this module returns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ REVISION_FIELDS: Final = ("functionRevisionRef", "functionRevisionSelector")
 
 
 def step_selector(step: object) -> Selector:
-    """Return the selector of a step; a revision's name takes precedence over labels.
+    """Return the selector of a step; the name of a revision takes precedence over labels.
 
     >>> print(step_selector({"functionRevisionSelector": {"matchLabels": {"channel": "alpha"}}}))
     channel=alpha

@@ -1,4 +1,4 @@
-"""Lineages read from manifests of revisions: one for each function and each composition."""
+"""Reads lineages from manifests of revisions: one for each function and each composition."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from polyver.capability import FoundLineage, LineageReader
-from polyver.compositions._policy import COMPOSITIONS, COMPOSITIONS_MANUAL, REVISIONS, selector
+from polyver.compositions._revision_rules import (
+    COMPOSITIONS,
+    COMPOSITIONS_MANUAL,
+    REVISIONS,
+    selector,
+)
 from polyver.compositions.names import COMPOSITION, CONTENT, PACKAGE
 from polyver.core import Lineage, PolyverError, Release, Serial, Stage, listed
 from polyver.kube.objects import Document, Metadata, objects_of
@@ -44,9 +49,9 @@ prepare(_CompositionRevision, _Revision)
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
-    """Yield the lineage of each function and composition whose revisions the manifests hold."""
-    # Groups and kinds are literals here: importing the declared kinds takes too long for a command
-    # that resolves one revision.
+    """Yield the lineage of each function and composition that has revisions in the manifests."""
+    # Groups and kinds are strings here, because importing the declared kinds takes too long for a
+    # command that resolves one revision.
     functions = _collected(documents, "pkg.crossplane.io", "FunctionRevision", _function_release)
     for name, lineage in functions.items():
         yield FoundLineage(lineage, (REVISIONS,), f"package/{name}")
@@ -112,7 +117,7 @@ def _composition_release(document: Document) -> tuple[str, Release]:
 
 
 def content_digest(image: str) -> str:
-    """Return an image's digest if its reference has one, else the reference."""
+    """Return the digest in the reference of an image; if it has none, return the reference."""
     _, found, hexadecimal = image.partition("@sha256:")
     return f"sha256:{hexadecimal}" if found else image
 

@@ -1,6 +1,6 @@
-"""Messages between a pipeline and a function, as Crossplane's protocol names them.
+"""The messages between a pipeline and a function, with the names of Crossplane's protocol.
 
-Objects are plain data here; `calls` encodes the messages.
+Kubernetes objects in messages are plain data. `polyver.compositions.calls` encodes the messages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Ready(IntEnum):
-    """Readiness of a resource according to a function; unspecified if it has no opinion."""
+    """Readiness of a resource, as a function reports it; UNSPECIFIED if it reports none."""
 
     UNSPECIFIED = 0
     TRUE = 1
@@ -40,7 +40,7 @@ class Ready(IntEnum):
 
 
 class Severity(IntEnum):
-    """Severity of a result: a fatal one fails the pipeline."""
+    """Severity of a result. A fatal result makes the pipeline fail."""
 
     UNSPECIFIED = 0
     FATAL = 1
@@ -49,7 +49,7 @@ class Severity(IntEnum):
 
 
 class Target(IntEnum):
-    """Target of a result or a condition; the composite resource if unspecified."""
+    """Target of a result or a condition; UNSPECIFIED means the composite resource."""
 
     UNSPECIFIED = 0
     COMPOSITE = 1
@@ -66,7 +66,7 @@ class Status(IntEnum):
 
 
 class ProtocolCapability(IntEnum):
-    """Features that the caller supports."""
+    """Features that the caller of a function supports."""
 
     UNSPECIFIED = 0
     CAPABILITIES = 1
@@ -78,7 +78,7 @@ class ProtocolCapability(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """An object, observed or desired."""
+    """An observed or desired object, with its connection details."""
 
     resource: Object = field(default_factory=dict)
     connection_details: Mapping[str, bytes] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A composite resource and its composed resources, by their names in the pipeline."""
+    """A composite resource, and its composed resources by their names in the pipeline."""
 
     composite: Resource = field(default_factory=Resource)
     resources: Mapping[str, Resource] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class RequestMeta:
-    """Metadata of a request: the same tag means the same request."""
+    """Metadata of a request. Requests with equal content have the same tag."""
 
     tag: str = ""
     capabilities: tuple[ProtocolCapability, ...] = ()
@@ -103,7 +103,7 @@ class RequestMeta:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A call of a function."""
+    """A request to a function."""
 
     meta: RequestMeta = field(default_factory=RequestMeta)
     observed: State = field(default_factory=State)
@@ -111,17 +111,17 @@ class Request:
     input: Object | None = None
     context: Object | None = None
     extra_resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
-    """Results for `requirements.extra_resources`, the older name."""
+    """Results for `requirements.extra_resources`, the former name of `requirements.resources`."""
     credentials: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     required_resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
-    """Results for `requirements.resources`; an empty list if nothing was found."""
+    """Results for `requirements.resources`; empty for a requirement that no object matches."""
     required_schemas: Mapping[str, Object] = field(default_factory=dict)
-    """OpenAPI schemas for `requirements.schemas`; an empty one if there is none."""
+    """OpenAPI schemas for `requirements.schemas`; empty for a schema that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseMeta:
-    """Metadata of a response: `ttl` is the number of seconds for which it is valid."""
+    """Metadata of a response; `ttl` is the number of seconds for which the response is valid."""
 
     tag: str = ""
     ttl: float | None = None
@@ -129,7 +129,7 @@ class ResponseMeta:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A message of a function about its run."""
+    """A message of a function to users, which becomes an event."""
 
     severity: Severity = Severity.UNSPECIFIED
     message: str = ""
@@ -150,7 +150,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSelector:
-    """Resources that a function requires: one by its name, or all with some labels."""
+    """The resources that a function requires: one by its name, or all with some labels."""
 
     api_version: str = ""
     kind: str = ""
@@ -169,7 +169,7 @@ class SchemaSelector:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """Resources and schemas that a function requires before it can complete, by its own names."""
+    """Resources and schemas that a function needs, by names that the function chooses."""
 
     extra_resources: Mapping[str, ResourceSelector] = field(default_factory=dict)
     resources: Mapping[str, ResourceSelector] = field(default_factory=dict)
@@ -187,4 +187,4 @@ class Response:
     requirements: Requirements = field(default_factory=Requirements)
     conditions: tuple[Condition, ...] = ()
     output: Object | None = None
-    """Not used by compositions; kept for other readers."""
+    """Not used by compositions; other users of the protocol read it."""

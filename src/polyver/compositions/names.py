@@ -1,4 +1,4 @@
-"""Labels, annotations and finalizers, and names of revisions and composed resources."""
+"""Names: labels, annotations, finalizers, revisions and composed resources."""
 
 from __future__ import annotations
 
@@ -32,41 +32,43 @@ __all__ = [
 ]
 
 PACKAGE: Final = "pkg.crossplane.io/package"
-"""Label with the name of a revision's package."""
+"""Label with the name of the package (Function) that a revision belongs to."""
 ENDPOINT: Final = "polyver.dev/endpoint"
-"""Annotation of a Function or a FunctionRevision that an external server serves: HOST:PORT, or
-http://HOST:PORT without TLS, as in development.
+"""Annotation with the address of an external server that serves a Function or a FunctionRevision:
+HOST:PORT, or http://HOST:PORT without TLS, for development.
 """
 COPIED: Final = "package.polyver.dev/copied-labels"
-"""Annotation that lists the labels that a revision copied from its function, and
+"""Annotation that lists the labels which a revision has copied from its Function. The list includes
 `polyver.dev/endpoint` if the address was copied.
 """
 FORCED: Final = "package.polyver.dev/forced"
-"""Annotation of a write that deactivates a revision although it is in use."""
+"""Annotation that a client sets when it deactivates a revision in use."""
 IN_USE: Final = "package.polyver.dev/in-use"
-"""Finalizer of functions and revisions that compositions use."""
+"""Finalizer of Functions and FunctionRevisions that compositions use."""
 SERVED: Final = "package.polyver.dev/served"
-"""Finalizer of a revision that is served, or may be."""
+"""Finalizer of a FunctionRevision that is served, or may be."""
 USED: Final = "composition.polyver.dev/in-use"
-"""Finalizer of compositions and revisions that composite resources use."""
+"""Finalizer of Compositions and CompositionRevisions that composite resources use."""
 DEFINED: Final = "composition.polyver.dev/defined"
-"""Finalizer of a definition whose kind is served, or may be."""
+"""Finalizer of a CompositeResourceDefinition whose kind is served, or may be."""
 DELETED_BY_FORCE: Final = "composition.polyver.dev/delete-by-force"
-"""Annotation, `true`, that allows a deletion although composite resources need the object."""
+"""Annotation (`true`) that allows the deletion of an object although composite resources use it."""
 ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
-"""Annotation, `true`, of a revision that may delete composed resources; a Composition or a Function
-may have it for its revisions.
+"""Annotation (`true`) that allows a revision to delete composed resources. On a Composition or a
+Function, it applies to the current revision.
 """
 COMPOSITION: Final = "crossplane.io/composition-name"
-"""Label with the name of a revision's composition."""
+"""Label with the name of the Composition that a revision belongs to."""
 CONTENT: Final = "crossplane.io/composition-hash"
-"""Label with the content digest of a composition's revision."""
+"""Label with the digest of the content of a CompositionRevision."""
 COMPOSITE: Final = "crossplane.io/composite"
-"""Label of composed resources with the name of the composite resource that names them."""
+"""Label of composed resources: the prefix of their names, by default the name of the composite
+resource.
+"""
 RESOURCE: Final = "crossplane.io/composition-resource-name"
 """Annotation of a composed resource with its name in the pipeline."""
 PAUSED: Final = "crossplane.io/paused"
-"""Annotation, `true`, of a composite resource that must not be reconciled."""
+"""Annotation (`true`) of a composite resource that must not be reconciled."""
 CROSSPLANE_HOLDS: Final = "composite.apiextensions.crossplane.io"
 """Finalizer that Crossplane adds to composite resources; polyver only removes it."""
 CONNECTION: Final = "connection.crossplane.io/v1alpha1"
@@ -74,15 +76,15 @@ CONNECTION: Final = "connection.crossplane.io/v1alpha1"
 LONGEST_LABEL: Final = 63
 """Maximum length of a label value."""
 LONGEST_NAME: Final = 50
-"""Maximum length of a function's name: Services are named after revisions, and their names have at
-most 63 characters.
+"""Maximum length of a function's name. Services are named after revisions, and the name of a
+Service has at most 63 characters.
 """
 _DIGITS = 12
 _HEXADECIMAL = re.compile(r"(?:[a-z0-9]+:)?([0-9a-f]{12,})")
 
 
 def revision_name(function: str, digest: str) -> str:
-    """Return the name of the revision with some content; the digest may be a plain reference.
+    """Return the name of the function revision with this digest, which may be a package reference.
 
     >>> revision_name("function-a", "sha256:0123456789abcdef")
     'function-a-0123456789ab'
@@ -93,7 +95,7 @@ def revision_name(function: str, digest: str) -> str:
 
 
 def composition_revision_name(composition: str, content: str) -> str:
-    """Return the name of a composition's revision, from its content digest.
+    """Return the name of a CompositionRevision, from the digest of its content.
 
     >>> composition_revision_name("example", "0123456789abcdef")
     'example-0123456'
@@ -102,7 +104,7 @@ def composition_revision_name(composition: str, content: str) -> str:
 
 
 def composed_name(prefix: str, uid: str, resource: str) -> str:
-    """Return the default name of a composed resource, which is the same each time.
+    """Return the default name of a composed resource. It is the same in each reconcile.
 
     >>> composed_name("my-bucket", "7d3a", "bucket")
     'my-bucket-0e320350cff2'

@@ -97,7 +97,7 @@ def test_other_names_are_a_reason_to_replace_a_certificate() -> None:
     issued = authorities.server(server_names("fn-1"), START)
     assert renewal(issued, authorities, server_names("fn-1"), START) == ""
     wanted = server_names("fn-1", namespace="apps")
-    assert renewal(issued, authorities, wanted, START) == "there are other names"
+    assert renewal(issued, authorities, wanted, START) == "it does not contain all names"
     broken = IssuedCertificate(issued.pair, b"no bundle")
     assert renewal(broken, authorities, wanted, START) == "it cannot be read"
 

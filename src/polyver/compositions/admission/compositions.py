@@ -1,7 +1,8 @@
-"""Admission checks of definitions, Compositions and CompositionRevisions.
+"""Admission checks of CompositeResourceDefinitions, Compositions and CompositionRevisions.
 
-Writes that change only metadata are not refused (for a revision: metadata except labels). The
-controllers check the same rules again, because a write can bypass admission.
+A write that changes only metadata is not refused. For a CompositionRevision, a change of labels is
+checked. The controllers check the same rules again, because clients can write while the admission
+webhook is not called.
 """
 
 from __future__ import annotations
@@ -65,18 +66,18 @@ COMPOSITIONS_WANTED: Final = tuple(
     )
     for kind in COMPOSITION_KINDS
 )
-"""Resources and operations that API servers send to these checks."""
+"""The resources and operations for which API servers call these checks."""
 
 
 class CompositionLookup(Protocol):
-    """Reads the stored objects that the checks depend on."""
+    """Reads those stored objects that the checks need."""
 
     async def crd(self, definition: str) -> Object | None:
-        """Return the CustomResourceDefinition of a definition, with any owner, or None."""
+        """Return the CRD with the name of a CompositeResourceDefinition; None if there is none."""
         ...
 
     async def composites(self, crd: Object) -> Sequence[str]:
-        """Return the names of some objects of a kind; empty if there are none."""
+        """Return the names of some objects of a CRD's kind; empty if there are none."""
         ...
 
     async def revisions(self, composition: str) -> Sequence[Object]:
@@ -84,12 +85,12 @@ class CompositionLookup(Protocol):
         ...
 
     async def users(self, revisions: Iterable[Object]) -> Mapping[str, Sequence[str]]:
-        """Return the composite resources that use these revisions, by the revisions' names."""
+        """Return the composite resources that use each of these revisions, by revision name."""
         ...
 
 
 class _Checks:
-    """Admission of one kind: validates writes that change it, and deletions."""
+    """Admission checks of one kind: for writes that change the object, and for deletions."""
 
     plural: str
 
@@ -122,7 +123,11 @@ class _Checks:
 
 
 class CompositeDefinitionChecks(_Checks):
-    """Refuses invalid definitions, and removing a kind or a version that still has objects."""
+    """Refuses invalid CompositeResourceDefinitions.
+
+    It also refuses to remove a kind that still has objects, or a version in which they may be
+    stored.
+    """
 
     plural = DEFINITIONS.names.plural
 
@@ -148,7 +153,7 @@ class CompositeDefinitionChecks(_Checks):
 
 
 class CompositionChecks(_Checks):
-    """Refuses invalid Compositions, and deleting one that composite resources use."""
+    """Refuses invalid Compositions, and the deletion of one that composite resources use."""
 
     plural = COMPOSITIONS.names.plural
 
@@ -167,7 +172,7 @@ class CompositionChecks(_Checks):
 
 
 class CompositionRevisionChecks(_Checks):
-    """Refuses changes of a revision except of its number, and deleting a revision in use."""
+    """Refuses changes of a revision except its number, and the deletion of a revision in use."""
 
     plural = COMPOSITION_REVISIONS.names.plural
 

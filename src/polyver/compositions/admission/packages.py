@@ -1,7 +1,7 @@
-"""Admission checks of packages and their revisions.
+"""Admission checks of packages and FunctionRevisions.
 
-Writes that change only a package's metadata are not refused. The controller checks the same rules
-again, because a write can bypass admission.
+A write that changes only the metadata of a package is not refused. The controller checks the same
+rules again, because clients can write while the admission webhook is not called.
 """
 
 from __future__ import annotations
@@ -57,27 +57,30 @@ PACKAGES_WANTED: Final = (
     *(_wanted(plural, *_WRITES, "DELETE") for plural in sorted(_PLURALS)),
     _wanted(FUNCTION_REVISIONS.names.plural, *_WRITES, "DELETE"),
 )
-"""Resources and operations that API servers send to these checks."""
+"""The resources and operations for which API servers call these checks."""
 
 
 class FunctionLookup(Protocol):
-    """Reads the stored objects that the checks depend on."""
+    """Reads those stored objects that the checks need."""
 
     async def function(self, name: str) -> Object | None:
-        """Return a Function, or None if there is none of that name."""
+        """Return a Function; None if it does not exist."""
         ...
 
     async def revisions(self, function: str) -> Sequence[Object]:
-        """Return the FunctionRevisions of a function."""
+        """Return the FunctionRevisions of a Function."""
         ...
 
     async def uses(self, function: str) -> Sequence[StepFunctionUse]:
-        """Return the steps of compositions that call a function."""
+        """Return the steps of compositions that call a Function."""
         ...
 
 
 async def _users(installed: FunctionLookup, function: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the users of each revision; empty unless the function protects revisions in use."""
+    """Return the steps that select each revision of a Function.
+
+    The result is empty if `strictReferences` of the Function is false.
+    """
     found = await installed.function(function)
     if found is None or not read_function(found).strict:
         return {}
@@ -86,7 +89,7 @@ async def _users(installed: FunctionLookup, function: str) -> Mapping[str, tuple
 
 
 class PackageChecks:
-    """Refuses packages that break a rule, and deleting functions that compositions use."""
+    """Refuses invalid packages, and the deletion of a Function that compositions use."""
 
     def __init__(self, installed: FunctionLookup, *, several: bool = True) -> None:
         self._installed = installed
@@ -124,7 +127,11 @@ class PackageChecks:
 
 
 class FunctionRevisionChecks:
-    """Refuses changes of a revision except of its state and number, and removing one in use."""
+    """Refuses changes of a FunctionRevision, except of its state and its number.
+
+    It also refuses to deactivate or delete a revision in use. Metadata may change, except the label
+    with the name of the Function.
+    """
 
     def __init__(self, installed: FunctionLookup) -> None:
         self._installed = installed
@@ -169,7 +176,7 @@ def _is_deactivated(new: Object, old: Object) -> bool:
 
 
 def _is_forced(new: Object, old: Object) -> bool:
-    """Report whether a write adds or changes the annotation that allows it by force."""
+    """Report whether a write sets or changes the annotation that forces a deactivation."""
     said, before = ((each["metadata"].get("annotations") or {}).get(FORCED) for each in (new, old))
     return bool(said) and said != before
 

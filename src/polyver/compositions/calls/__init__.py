@@ -1,4 +1,4 @@
-"""Calls of composition functions: Crossplane's gRPC protocol over persistent connections."""
+"""Calls of composition functions with Crossplane's gRPC protocol, over persistent connections."""
 
 from polyver.compositions.calls.authorities import (
     Authorities,

@@ -1,8 +1,8 @@
-"""gRPC channels and connections, and the meaning of gRPC statuses and error messages.
+"""gRPC channels and connections, and the translation of gRPC errors into failures of calls.
 
-Only this module imports gRPC, which takes a tenth of a second: `load_grpc` imports this module with
-the first call. gRPC uses one status for all connection problems; only its message says which one it
-was.
+This module is the only one that imports gRPC. The import takes a tenth of a second, so `load_grpc`
+imports this module when the first function is called. gRPC uses one status code for all connection
+problems, so the problem is read from the error message.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _CLOSED = {
     False: "closes each connection at once: it accepts only TLS, or is shutting down",
 }
 _ENDED_AT_ONCE = (": Socket closed", ": Unwrap failed (TSI_DATA_CORRUPTED)")
-"""Endings of messages after the server ended the connection during or after the TLS handshake: the
-first from servers in Python and C, the second from Go.
+"""Ends of gRPC error messages if the server closed the connection during or after the TLS
+handshake. The first end is caused by servers in Python and C, the second by servers in Go.
 """
 _MOST_TOLD = 300
 _OPTIONS = (
@@ -50,8 +50,8 @@ _OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 2000),
-    # Detect a host that vanished without closing the connection: an unanswered ping ends it.
-    # Servers reject clients that ping more often than every five minutes.
+    # Detect a host that disappeared without closing the connection: gRPC closes a connection if a
+    # ping is not answered. Servers reject clients that ping more often than every five minutes.
     ("grpc.keepalive_time_ms", 310_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     # The caller decides about retries; HTTP proxies are for addresses outside the cluster.
@@ -62,17 +62,17 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A kind of failure, a sentence about the function, and the number of tries for such calls."""
+    """The meaning of a gRPC error: a kind of failure, a message, and the number of tries."""
 
     failure: CallFailure
     fact: str
     tries: int = 1
     sent: bool = False
-    """True if the function may have received the request, and have failed because of it."""
+    """True if the function may have received the request, and may have failed because of it."""
 
 
 def unavailable(details: str, *, secure: bool) -> Meaning:
-    """Return the reason why there is no connection, or why it broke.
+    """Translate the message of UNAVAILABLE: why there is no connection, or why it broke.
 
     >>> meaning = unavailable("… CERTIFICATE_VERIFY_FAILED: expired: OK", secure=True)
     >>> print(meaning.failure, "|", meaning.fact)
@@ -92,7 +92,7 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
 
 
 def _refused(details: str) -> str:
-    """Return the reason why the TLS handshake failed; empty if the cause is another one."""
+    """Return the reason why the TLS handshake failed; empty if the message names none."""
     if found := _VERIFY.search(details):
         return f"has an untrusted certificate: {found[1]}"
     if "Hostname Verification Check failed" in details:
@@ -101,7 +101,7 @@ def _refused(details: str) -> str:
 
 
 def exhausted(details: str) -> Meaning:
-    """Return the meaning of RESOURCE_EXHAUSTED, which gRPC uses for both sides' size limits."""
+    """Translate the message of RESOURCE_EXHAUSTED, which either side sends at its size limit."""
     if found := _LARGER.search(details):
         what = "the response" if "CLIENT: Received" in details else "the request"
         size, most = f"{int(found[1]):,}", f"{int(found[2]):,}"
@@ -111,12 +111,12 @@ def exhausted(details: str) -> Meaning:
 
 
 def is_other_protocol(details: str) -> bool:
-    """Report whether the server speaks another protocol, such as HTTP/1."""
+    """Report whether the server speaks another protocol than gRPC, such as HTTP/1."""
     return "Failed parsing HTTP/2" in details or "missing selected ALPN" in details
 
 
 def short(details: str) -> str:
-    """Return a message of another program as one line of limited length."""
+    """Return a message from gRPC or a function as one line of limited length."""
     line = " ".join(details.split())
     return line if len(line) <= _MOST_TOLD else f"{line[:_MOST_TOLD]}…"
 
@@ -127,13 +127,13 @@ RpcError = grpc.aio.AioRpcError
 
 
 class ConnectionClosed(Exception):
-    """The connection was closed during a call."""
+    """This process closed the connection during a call."""
 
 
 def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> Channel:
-    """Open a channel that connects with the first call, and again after the connection is lost.
+    """Open a channel, which connects with its first call, and again after a lost connection.
 
-    Raise FunctionFailed if the endpoint's address is not HOST:PORT.
+    Raise FunctionFailed if the address of the endpoint is not HOST:PORT.
     """
     if not is_address(endpoint.address):
         fact = f"has no address: {endpoint.address!r} is not HOST:PORT"
@@ -147,7 +147,7 @@ def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> C
     if trust is None:
         return grpc.aio.insecure_channel(endpoint.address, options)
     if trust.name:
-        # One authority signs the certificates of all functions: only the name distinguishes them.
+        # The same authority signs the certificates of all functions, so check the name.
         options.append(("grpc.ssl_target_name_override", trust.name))
     credentials = grpc.ssl_channel_credentials(
         trust.bundle, private_key=trust.pair.key, certificate_chain=trust.pair.certificate
@@ -156,15 +156,15 @@ def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> C
 
 
 async def answered(channel: Channel, method: str, request: bytes, *, within: float) -> bytes:
-    """Return the bytes of a method's response; raise RpcError or ConnectionClosed otherwise."""
-    # Without serializer functions, gRPC passes bytes on as they are.
+    """Call a method; return the bytes of its response, or raise RpcError or ConnectionClosed."""
+    # Without serializers (None, None), gRPC sends and returns bytes.
     try:
         return bytes(await channel.unary_unary(method, None, None)(request, timeout=within))
     except grpc.aio.UsageError as error:
         raise ConnectionClosed from error
     except asyncio.CancelledError:
-        # gRPC raises CancelledError for calls on a channel that gets closed, too; only `cancelling`
-        # distinguishes that from a cancelled task.
+        # gRPC raises CancelledError as well if the channel is closed during the call. Only
+        # `cancelling` shows whether the task was cancelled.
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
@@ -172,13 +172,13 @@ async def answered(channel: Channel, method: str, request: bytes, *, within: flo
 
 
 def failed(found: Meaning, endpoint: Endpoint, *, sent: bool) -> FunctionFailed:
-    """Return the error to raise; `sent` means that the function may have got the request."""
+    """Build the error to raise; `sent` is true if the function may have received the request."""
     about = {"revision": endpoint.revision, "address": endpoint.address}
     return FunctionFailed(found.failure, found.fact, **about, sent=sent)
 
 
 def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
-    """Translate a gRPC status into a kind of failure and a sentence."""
+    """Translate a gRPC error into a kind of failure and a message."""
     code, details = error.code(), error.details() or ""
     if is_other_protocol(details):
         return Meaning(CallFailure.BROKEN, "does not speak gRPC")
@@ -198,19 +198,19 @@ def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
 
 
 class FunctionConnection:
-    """A connection that is opened with the first call, and again after it is lost."""
+    """A connection to a function, opened by the first call, and again after it is lost."""
 
     def __init__(self, endpoint: Endpoint, *, most_sent: int, most_received: int) -> None:
         self.endpoint = endpoint
         self.calls = 0
-        """Calls in flight, including those that wait for their next try."""
+        """Number of calls in progress, including those that wait for their next try."""
         self._channel = open_channel(endpoint, most_sent=most_sent, most_received=most_received)
         self._methods = METHODS
 
     async def ask(self, request: bytes, *, within: float) -> bytes:
-        """Return the bytes of a response; raise RpcError if there is none.
+        """Send a request; return the bytes of the response, or raise RpcError if there is none.
 
-        If the function implements only the other version of the protocol, this call and all later
+        If the function supports only the other version of the protocol, this call and all later
         calls use that version.
         """
         known, other = self._methods
@@ -224,5 +224,5 @@ class FunctionConnection:
         return answer
 
     async def close(self) -> None:
-        """Close the connection; calls in flight fail."""
+        """Close the connection; calls in progress fail."""
         await self._channel.close(None)

@@ -1,4 +1,4 @@
-"""Protobuf messages as lists of fields, each with its number, attribute name and encoding.
+"""Encoding of protobuf messages, each described by its fields: number, attribute name, encoding.
 
 As proto3 requires, a field with its default value is not written, and a missing field gets its
 default value.
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Content(Protocol):
-    """Encoding of a value as bytes, independent of its field."""
+    """The encoding of a field's value as bytes, independent of the field."""
 
     def dump(self, value: Any) -> bytes: ...
 
@@ -47,27 +47,31 @@ class Content(Protocol):
 
 
 class MessageField(Protocol):
-    """A field of a message."""
+    """A field of a protobuf message."""
 
     number: int
     name: str
     wires: tuple[int, ...]
-    """Wire types that the field may have."""
+    """Wire types with which the field may be encoded."""
 
     def write(self, value: Any) -> Iterable[bytes]:
-        """Return the encoded parts of the field; none if the value is the default."""
+        """Encode the field as a list of byte strings; empty if the value is the default."""
 
     def read(self, found: list[WireField]) -> Any:
-        """Return the value from all occurrences of the field; there is at least one."""
+        """Decode the value from all occurrences of the field, of which there is at least one."""
 
 
 class Message(Generic[T]):
-    """A message that is decoded into a value of type T."""
+    """A protobuf message type, whose messages are decoded into values of type T."""
 
     def __init__(
         self, made: Callable[..., T], *slots: MessageField, either: Collection[int] = ()
     ) -> None:
-        """Create a message; `either` are the fields of a oneof: the last one in the data counts."""
+        """Create a message type from its fields.
+
+        `made` creates a decoded value. `either` contains the numbers of the fields of a oneof, of
+        which the last one in the data is used.
+        """
         self._made = made
         self._slots = slots
         self._either = frozenset(either)
@@ -136,7 +140,7 @@ class StructContent:
 
 
 class DurationContent:
-    """Seconds as a float; protobuf's Duration has integer seconds and nanoseconds."""
+    """A number of seconds as a float; protobuf's Duration has integer seconds and nanoseconds."""
 
     _WIRES: Mapping[int, tuple[int, ...]] = {1: (VARINT,), 2: (VARINT,)}
 
@@ -158,7 +162,7 @@ _ALL = (1 << 64) - 1
 
 
 class SingleFieldContent:
-    """A message with one relevant field: its value represents the message."""
+    """A message in which only one field is used; the value of that field is used as the message."""
 
     def __init__(self, slot: MessageField, empty: Callable[[], Any]) -> None:
         self._slot = slot
@@ -180,7 +184,7 @@ def _head(number: int, wire: int) -> bytes:
 
 
 class _Lengthy:
-    """A length-delimited field."""
+    """Base of length-delimited fields."""
 
     wires: tuple[int, ...] = (BYTES,)
 
@@ -195,7 +199,7 @@ class _Lengthy:
 
 
 class ExplicitPresenceField(_Lengthy):
-    """A singular field; None means that it is absent."""
+    """A singular field; None means that the field is absent."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         return () if value is None else (self._part(self._content.dump(value)),)
@@ -203,12 +207,12 @@ class ExplicitPresenceField(_Lengthy):
     def read(self, found: list[WireField]) -> Any:
         if isinstance(self._content, StringContent | BytesContent):
             return self._content.load(_payload(found[-1]))
-        # Repeated occurrences of a message are merged: that equals decoding their bytes joined.
+        # Occurrences of a message are merged, which is the same as decoding their bytes joined.
         return self._content.load(b"".join(map(_payload, found)))
 
 
 class ImplicitPresenceField(ExplicitPresenceField):
-    """A singular field that is never None: an empty value is not written."""
+    """A singular field that is never None; if it is empty, it is not written."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         content = self._content.dump(value)
@@ -216,7 +220,7 @@ class ImplicitPresenceField(ExplicitPresenceField):
 
 
 class RepeatedField(_Lengthy):
-    """A repeated field: one occurrence per item."""
+    """A repeated field, with one occurrence for each item."""
 
     def write(self, value: Any) -> Iterable[bytes]:
         parts = []
@@ -238,18 +242,18 @@ class RepeatedField(_Lengthy):
 
 
 class MapField(_Lengthy):
-    """A map field: one occurrence per key."""
+    """A map field, with one occurrence for each key."""
 
     def write(self, value: Any) -> Iterable[bytes]:
-        return [self._item(key, item) for key, item in value.items()]
-
-    def _item(self, key: str, item: Any) -> bytes:
-        try:
-            name, content = _TEXT.dump(key), self._content.dump(item)
-        except MessageError as error:
-            raise error.inside(f"[{key}]") from None
-        parts = (b"\x0a", varint(len(name)), name, b"\x12", varint(len(content)), content)
-        return self._part(b"".join(parts))
+        items = []
+        for key, item in value.items():
+            try:
+                name, content = _TEXT.dump(key), self._content.dump(item)
+            except MessageError as error:
+                raise error.inside(f"[{key}]") from None
+            parts = (b"\x0a", varint(len(name)), name, b"\x12", varint(len(content)), content)
+            items.append(self._part(b"".join(parts)))
+        return items
 
     def read(self, found: list[WireField]) -> dict[str, Any]:
         items: dict[str, Any] = {}
@@ -266,7 +270,7 @@ _TEXT = StringContent()
 
 
 class EnumField:
-    """An enum field; an unknown number counts as 0."""
+    """An enum field; an unknown number is read as 0."""
 
     wires: tuple[int, ...] = (VARINT,)
 
@@ -286,7 +290,7 @@ class EnumField:
 
 
 class RepeatedEnumField(EnumField):
-    """A repeated enum field, written packed; unpacked numbers are read too."""
+    """A repeated enum field. It is written packed, and read packed or unpacked."""
 
     wires: tuple[int, ...] = (BYTES, VARINT)
 

@@ -1,4 +1,8 @@
-"""Complete decoder of protobuf's Struct: fields in any order, unknown, or repeated."""
+"""Complete decoder of protobuf's Struct, and helpers for other protobuf messages.
+
+The decoder accepts fields in any order, unknown fields and repeated fields. `_structs` has a faster
+decoder for the usual layout.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +29,12 @@ VARINT, FIXED, BYTES = 0, 1, 2
 _ITEMS = {1: (BYTES,)}
 _ENTRY = {1: (BYTES,), 2: (BYTES,)}
 _KINDS = {1: (VARINT,), 2: (FIXED,), 3: (BYTES,), 4: (VARINT,), 5: (BYTES,), 6: (BYTES,)}
-"""Known field numbers and their wire types."""
+"""The field numbers of Value, with the wire type of each."""
 
 DEEPEST = 200
-"""Maximum nesting depth; all of polyver has the same limit."""
+"""Maximum nesting depth of objects, which is the same in all of polyver."""
 _INTEGERS = 1 << 63
-"""Numbers without fraction below this are integers in Kubernetes."""
+"""Kubernetes writes numbers without a fraction as integers if they are below this limit."""
 
 
 def varint(number: int) -> bytes:
@@ -44,7 +48,7 @@ def varint(number: int) -> bytes:
 
 
 def number(double: float) -> int | float:
-    """Return a number as JSON has it: an integer if it has no fraction, as Kubernetes writes it.
+    """Convert a double into an integer if it has no fraction, as Kubernetes does in JSON.
 
     >>> number(2.0), number(2.5), number(1e30)
     (2, 2.5, 1e+30)
@@ -54,7 +58,7 @@ def number(double: float) -> int | float:
 
 
 def text(data: bytes) -> str:
-    """Decode a string, which must be UTF-8."""
+    """Decode a string; raise UnreadableMessage if it is not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -62,7 +66,7 @@ def text(data: bytes) -> str:
 
 
 def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
-    """Decode a Struct; raise UnreadableMessage, with the path, if it is invalid."""
+    """Decode a Struct; raise UnreadableMessage, with the path, if the bytes are invalid."""
     _check_depth(depth)
     found: dict[str, Any] = {}
     for field in known(data, "Struct", _ITEMS):
@@ -75,7 +79,7 @@ def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
 
 
 def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> Iterator[WireField]:
-    """Yield the known fields; a field with an unexpected wire type counts as unknown."""
+    """Yield the fields with known numbers; a field with an unexpected wire type is skipped."""
     try:
         for field in fields(data, message):
             if field.wire in wires.get(field.number, ()):
@@ -85,19 +89,22 @@ def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> It
 
 
 def entry(data: bytes) -> tuple[str, bytes]:
-    """Return the key and the encoded value of a map entry, which is a message of two fields."""
+    """Decode a map entry, which is a message of two fields, into its key and its encoded value."""
     key, content = "", b""
     for field in known(data, "Entry", _ENTRY):
         if field.number == 1:
             key = text(field.bytes("key"))
         else:
-            # Repeated occurrences of a message are merged: that equals decoding their bytes joined.
+            # Occurrences of a message are merged, which is the same as decoding their bytes joined.
             content += field.bytes("value")
     return key, content
 
 
 def _value(data: bytes, depth: int) -> Any:
-    """Decode a value: its last field counts, and parts of one list or object are merged."""
+    """Decode a Value.
+
+    Its last field determines the value; the parts of one list or one object are merged.
+    """
     kind, parts, last = 0, b"", None
     for field in known(data, "Value", _KINDS):
         if field.number in (5, 6):

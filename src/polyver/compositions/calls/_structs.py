@@ -1,7 +1,7 @@
-"""JSON objects as protobuf's Struct, encoded and decoded.
+"""Encoder and fast decoder of JSON objects as protobuf's Struct.
 
-Requests consist mostly of such objects, so this module is written for speed. It decodes only the
-layout that encoders usually produce; any other layout is decoded again by `_slow_structs`.
+Requests consist mostly of such objects, so this module is optimized for speed. The decoder accepts
+only the layout that encoders usually produce. `_slow_structs` decodes all other layouts.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ __all__ = ["dump_struct", "load_struct"]
 
 
 _EXACT = 1 << 53
-"""Largest magnitude up to which a double represents every integer."""
+"""A double represents every integer up to this magnitude exactly."""
 _MOST_KEYS, _LONGEST_KEY = 4096, 64
-"""Bounds of the cache of keys: users choose the keys, and must not be able to fill the memory."""
+"""Limits of the cache of keys. Users choose the keys, so without limits the cache could fill the
+memory.
+"""
 _READY = 512
 
 _tagged_double = struct.Struct("<cd").pack
@@ -28,7 +30,7 @@ _double = struct.Struct("<d").unpack_from
 
 
 def _heads(tag: int) -> list[bytes]:
-    """Return the tag and length in front of a value, for each small length."""
+    """Return, for each small length, the bytes in front of a value: its tag and its length."""
     return [bytes((tag,)) + varint(length) for length in range(_READY)]
 
 
@@ -36,14 +38,14 @@ _FIELD, _VALUE, _TEXT, _STRUCT, _LIST = 0x0A, 0x12, 0x1A, 0x2A, 0x32
 _NUMBER, _BOOL, _NULL = 0x11, 0x20, 0x08
 _fields, _values, _texts, _structs, _lists = map(_heads, (_FIELD, _VALUE, _TEXT, _STRUCT, _LIST))
 _keys: dict[str, bytes] = {}
-"""Encoded keys with tag and length: objects use the same keys again and again."""
+"""Encoded keys, each with tag and length, because objects use the same keys again and again."""
 
 
 # Encoding.
 
 
 def dump_struct(value: Object) -> bytes:
-    """Encode an object as a Struct; raise UnwritableMessage, with the path, if it would change.
+    """Encode an object as a Struct; raise UnwritableMessage if a value would change.
 
     >>> dump_struct({"a": True})
     b'\\n\\x07\\n\\x01a\\x12\\x02 \\x01'
@@ -163,11 +165,11 @@ def _head(tag: int, size: int) -> bytes:
 
 
 class _Unusual(Exception):
-    """Bytes that are invalid, or in a layout that encoders do not usually produce."""
+    """The bytes are invalid, or have a layout that encoders do not usually produce."""
 
 
 def load_struct(data: bytes) -> Object:
-    """Decode a Struct; raise UnreadableMessage, with the path, if it is invalid.
+    """Decode a Struct; raise UnreadableMessage, with the path, if the bytes are invalid.
 
     >>> load_struct(dump_struct({"a": [1, 2.5, None]}))
     {'a': [1, 2.5, None]}
@@ -267,7 +269,7 @@ def _loaded_scalar(data: bytes, place: int, end: int, tag: int) -> Any:
 
 
 def _size(data: bytes, place: int) -> tuple[int, int]:
-    """Return a length of more than one byte, and the position after it."""
+    """Decode a length of more than one byte; return the length, and the position after it."""
     size = shift = 0
     while True:
         byte = data[place]

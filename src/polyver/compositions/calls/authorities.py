@@ -1,8 +1,8 @@
-"""Certificate authorities of functions: the one that signs, those that are trusted, and rotation.
+"""Certificate authorities (CAs) that sign the certificates of functions, and their rotation.
 
-Functions read their certificates only when they start. So a new authority is trusted for a day
-before it signs, and the old one for a day after its last signature: by then each function that
-trusts only the old one has been restarted.
+Functions read their certificates and trusted CAs only when they start. Therefore a new CA is
+trusted for a day before it signs, and an old CA is trusted for a day after its last signature.
+During these days, the functions that do not trust the new CA yet are restarted.
 """
 
 from __future__ import annotations
@@ -36,16 +36,19 @@ __all__ = [
 ]
 
 OVERLAP = datetime.timedelta(days=1)
-"""Time for which a new authority is trusted before it signs, and an old one afterwards."""
+"""Time for which a new CA is trusted before it signs, and an old CA is trusted after it last
+signed.
+"""
 REPLACED_BEFORE = datetime.timedelta(days=730)
-"""Time before its expiry at which an authority is replaced; each leaf expires before it."""
+"""A CA is replaced this long before it expires. Each certificate that it signed expires before it.
+"""
 CALLER = "polyver"
-"""Common name in the client certificate of the caller."""
+"""Common name in the client certificate with which polyver calls functions."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionAuthority:
-    """An authority, the time since which it is trusted, and its expiry."""
+    """A CA: its serial number, the time since which it is trusted, and its expiry."""
 
     serial: str
     since: datetime.datetime
@@ -54,12 +57,12 @@ class FunctionAuthority:
 
 @dataclass(frozen=True, slots=True)
 class CreateFunctionAuthority:
-    """Create an authority after the existing ones."""
+    """Rotation step: create a CA as the newest one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DropFunctionAuthority:
-    """Stop trusting an authority."""
+    """Rotation step: do not trust a CA any more."""
 
     serial: str
 
@@ -67,7 +70,7 @@ class DropFunctionAuthority:
 def plan(
     signers: Sequence[FunctionAuthority], now: datetime.datetime
 ) -> CreateFunctionAuthority | DropFunctionAuthority | None:
-    """Return the next step, or None; the oldest authority comes first.
+    """Return the next rotation step; None if none is due. `signers` begins with the oldest CA.
 
     >>> plan([], datetime.datetime(2026, 1, 1))
     CreateFunctionAuthority()
@@ -83,26 +86,26 @@ def plan(
 
 
 def signing(signers: Sequence[FunctionAuthority], now: datetime.datetime) -> FunctionAuthority:
-    """Return the authority that signs: the newest that has been trusted for long enough."""
+    """Return the CA that signs: the newest one that has been trusted for long enough."""
     heard = [each for each in signers if now - each.since >= OVERLAP]
     return heard[-1] if heard else signers[0]
 
 
 def renewed_at(since: datetime.datetime, until: datetime.datetime) -> datetime.datetime:
-    """Return the time to replace a certificate: after two thirds of its lifetime."""
+    """Return the time at which to replace a certificate: after two thirds of its lifetime."""
     return since + (until - since) * 2 / 3
 
 
 @dataclass(frozen=True)
 class IssuedCertificate:
-    """A certificate with its key, and the authorities that its holder trusts."""
+    """A certificate with its key, and the CAs that its holder trusts."""
 
     pair: Pair
     bundle: bytes
 
     @property
     def renewed_at(self) -> datetime.datetime:
-        """Time at which the certificate is replaced, unless it must be replaced earlier."""
+        """The time at which the certificate is replaced at the latest."""
         leaf = x509.load_pem_x509_certificate(self.pair.certificate)
         return renewed_at(leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 
@@ -121,13 +124,13 @@ _document = msgspec.json.Decoder(_Document)
 
 @dataclass(frozen=True)
 class Authorities:
-    """All trusted authorities; stored as one document, which is replaced as a whole."""
+    """All trusted CAs. They are stored as one document, which is always replaced as a whole."""
 
     known: tuple[tuple[FunctionAuthority, Authority], ...] = ()
 
     @classmethod
     def decode(cls, content: bytes) -> Self:
-        """Decode the stored document; raise ValueError if it is invalid."""
+        """Decode a stored document; raise ValueError if its content is invalid."""
         try:
             document = _document.decode(content)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -140,11 +143,11 @@ class Authorities:
 
     @property
     def bundle(self) -> bytes:
-        """The authorities that everyone trusts, as PEM; the newest, needed most often, first."""
+        """The certificates of all trusted CAs in PEM, newest first."""
         return b"".join(authority.pem for _, authority in reversed(self.known))
 
     def advanced(self, now: datetime.datetime) -> Authorities:
-        """Return the authorities after all steps that are due now; itself if no step is due."""
+        """Perform all rotation steps that are due; return the result, or self if none is due."""
         match plan(self._signers, now):
             case CreateFunctionAuthority():
                 made = Authority.create(f"polyver-functions {now:%Y-%m-%d}", now=now)
@@ -157,13 +160,13 @@ class Authorities:
         return self
 
     def server(self, names: Collection[str], now: datetime.datetime) -> IssuedCertificate:
-        """Issue a certificate for a function that has these names."""
-        # The first becomes the common name, which may have at most 64 characters.
+        """Issue a server certificate for a function that is called by these names."""
+        # The first name becomes the common name, which may have at most 64 characters.
         ordered = sorted(names, key=len)
         return IssuedCertificate(self._signing(now).server(*ordered, now=now), self.bundle)
 
     def client(self, now: datetime.datetime) -> IssuedCertificate:
-        """Issue a client certificate for the caller of functions."""
+        """Issue the client certificate with which polyver calls functions."""
         return IssuedCertificate(self._signing(now).client(CALLER, now=now), self.bundle)
 
     @property
@@ -171,7 +174,7 @@ class Authorities:
         return [signer for signer, _ in self.known]
 
     def signer(self, now: datetime.datetime) -> FunctionAuthority:
-        """Return the authority that signs now."""
+        """Return the CA that signs at this time."""
         return signing(self._signers, now)
 
     def _signing(self, now: datetime.datetime) -> Authority:
@@ -179,7 +182,7 @@ class Authorities:
         return next(authority for signer, authority in self.known if signer is chosen)
 
     def signed(self, leaf: x509.Certificate, now: datetime.datetime) -> bool:
-        """Report whether the authority that signs now has signed this certificate."""
+        """Report whether the CA that signs at this time has signed a certificate."""
         try:
             leaf.verify_directly_issued_by(self._signing(now).certificate)
         except (ValueError, TypeError, InvalidSignature):
@@ -200,8 +203,8 @@ def renewal(
 ) -> str:
     """Return the reason to replace a certificate now; empty if there is none.
 
-    The authorities must have been advanced to this time. A certificate whose holder trusts more
-    authorities than needed is not replaced.
+    `authorities` must be in the state of `now` (see `advanced`). A certificate whose holder trusts
+    more CAs than necessary is not replaced.
     """
     try:
         leaf = x509.load_pem_x509_certificate(issued.pair.certificate)
@@ -210,16 +213,16 @@ def renewal(
     except (ValueError, x509.ExtensionNotFound):
         return "it cannot be read"
     if now >= renewed_at(leaf.not_valid_before_utc, leaf.not_valid_after_utc):
-        return "two thirds of its life are over"
+        return "two thirds of its lifetime are over"
     if not believed >= {authority.certificate for _, authority in authorities.known}:
-        return "there is another authority to believe"
+        return "its holder does not trust all authorities"
     if not authorities.signed(leaf, now):
-        return "another authority signs now"
-    return "" if shown >= set(names) else "there are other names"
+        return "the authority that signed it signs no longer"
+    return "" if shown >= set(names) else "it does not contain all names"
 
 
 def _names(leaf: x509.Certificate) -> set[str]:
-    """Return the hosts of a server certificate; empty for a client certificate."""
+    """Return the hosts in a server certificate; empty for a client certificate."""
     purposes = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     if ExtendedKeyUsageOID.SERVER_AUTH not in purposes:
         return set()
@@ -229,7 +232,7 @@ def _names(leaf: x509.Certificate) -> set[str]:
 
 
 def server_names(revision: str, *, namespace: str = "") -> tuple[str, ...]:
-    """Return the names under which a revision is called: on this machine, and as a Service.
+    """Return the names by which a revision is called: local names, and those of its Service.
 
     >>> server_names("fn-1", namespace="polyver-system")[-1]
     'fn-1.polyver-system.svc.cluster.local'

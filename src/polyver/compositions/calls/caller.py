@@ -1,7 +1,7 @@
 """Calls of functions, limited in time, size and concurrency, and the probe of their readiness.
 
-A slow or dead function delays only its own callers: each revision has its own connection and its
-own concurrency limit. gRPC is loaded on first use, in a worker thread.
+Each function revision has its own connection and its own concurrency limit. So a slow or dead
+function delays only those that call it. gRPC is loaded for the first call, in a worker thread.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 __all__ = ["Caller", "CallerLimits", "probe"]
 
 _PAUSES = (0.1, 0.5)
-"""Average pause before the second and the third try, in seconds."""
+"""Average pauses before the second and before the third try, in seconds."""
 _LARGE = 1 << 18
-"""Size from which a response is decoded in a worker thread, to keep the event loop free."""
+"""A response of more bytes is decoded in a worker thread, so that it does not block the event loop.
+"""
 _SETTINGS = {
-    # Errors become ours; gRPC would write them to stderr as well.
+    # polyver reports errors itself; gRPC must not write them to stderr as well.
     "GRPC_VERBOSITY": "NONE",
-    # With fork support gRPC would stop its threads at each start of a process, in case that the
-    # child is a fork that goes on calling.
+    # With fork support, gRPC would stop its threads each time a process is started, in case the
+    # child process used gRPC as well.
     "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
 _HEALTH = "/grpc.health.v1.Health/Check"
@@ -49,25 +50,27 @@ _SERVING = 1
 
 
 chance = random.SystemRandom().random
-"""Returns a random number in [0, 1) to spread retries, independent of `random.seed`."""
+"""Returns a random number in [0, 1) that spreads retries; `random.seed` does not affect it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallerLimits:
-    """Limits for the calls of each revision."""
+    """Limits for the calls of each function revision."""
 
     concurrent: int = 32
-    """Maximum number of concurrent calls of a revision."""
+    """Maximum number of concurrent calls of a function revision."""
     waiting: int = 1024
-    """Maximum number of calls of a revision that wait for their turn."""
+    """Maximum number of calls of a function revision that wait for a concurrency slot."""
     most_sent: int = 4 << 20
-    """Maximum size of a request in bytes. Functions made with the SDKs accept 4 MiB by default."""
+    """Maximum size of a request in bytes. By default, functions made with Crossplane's SDKs accept
+    4 MiB.
+    """
     most_received: int = 4 << 20
     """Maximum size of a response in bytes."""
 
 
 class Caller:
-    """Calls functions over persistent connections. It belongs to one event loop."""
+    """Calls functions over persistent connections. A Caller belongs to one event loop."""
 
     def __init__(
         self, limits: CallerLimits | None = None, *, metrics: CallMetrics | None = None
@@ -76,16 +79,17 @@ class Caller:
         self.metrics = metrics or CallMetrics()
         self._lines: dict[str, _Line] = {}
         self._finishing: list[_Line] = []
-        """Connections and limits of forgotten revisions that still have calls in flight."""
+        """Lines of revisions that `forget` has removed, but that still have calls in progress."""
 
     async def call(
         self, endpoint: Endpoint, request: Request, *, within: float = 10.0, resend: bool = True
     ) -> Response:
-        """Return a function's response within so many seconds; raise FunctionFailed otherwise.
+        """Call a function; return its response, or raise FunctionFailed.
 
-        Functions are pure, so a request that may have been lost is sent again while there is time:
-        up to three times in all if the connection could not be made, twice if it broke. Without
-        `resend`, a request that the function may have received is not sent again.
+        The response must arrive within `within` seconds. Functions have no side effects, so a
+        request that may have been lost is sent again while there is time. A request is sent up to
+        three times if no connection can be made, and up to twice if the connection breaks. If
+        `resend` is false, a request that the function may have received is not sent again.
         """
         now = asyncio.get_running_loop().time
         counts = self.metrics.of(endpoint.revision)
@@ -93,7 +97,14 @@ class Caller:
         began = now()
         counts.in_flight += 1
         try:
-            response = await self._called(endpoint, request, deadline, resend=resend)
+            await load_grpc()
+            line = self._lines.get(endpoint.revision)
+            if line is None:
+                line = self._lines[endpoint.revision] = _Line(self._limits)
+            async with line.turn(endpoint, deadline):
+                content = self._encoded(endpoint, request)
+                answer = await _answered(line, endpoint, content, deadline, resend=resend)
+            response = await _decoded(endpoint, answer)
         except FunctionFailed as error:
             counts.observe(error.failure, now() - began)
             raise
@@ -103,14 +114,14 @@ class Caller:
         return response
 
     async def forget(self, revision: str) -> None:
-        """Drop a revision that is no longer called; calls in flight may finish."""
+        """Remove a function revision that is no longer called; its calls in progress may finish."""
         self.metrics.forget(revision)
         if line := self._lines.pop(revision, None):
             await line.retire()
             self._finishing = [each for each in (*self._finishing, line) if each.open]
 
     async def close(self) -> None:
-        """Close all connections; calls in flight fail."""
+        """Close all connections; calls in progress fail."""
         lines = [*self._lines.values(), *self._finishing]
         self._lines, self._finishing = {}, []
         for line in lines:
@@ -120,18 +131,6 @@ class Caller:
     def connections(self) -> int:
         """Number of open connections."""
         return sum(line.open for line in (*self._lines.values(), *self._finishing))
-
-    async def _called(
-        self, endpoint: Endpoint, request: Request, deadline: _Deadline, *, resend: bool
-    ) -> Response:
-        await load_grpc()
-        line = self._lines.get(endpoint.revision)
-        if line is None:
-            line = self._lines[endpoint.revision] = _Line(self._limits)
-        async with line.turn(endpoint, deadline):
-            content = self._encoded(endpoint, request)
-            answer = await _answered(line, endpoint, content, deadline, resend=resend)
-        return await _decoded(endpoint, answer)
 
     def _encoded(self, endpoint: Endpoint, request: Request) -> bytes:
         try:
@@ -147,7 +146,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Deadline:
-    """The time limit of a call, and the moment at which it ends."""
+    """The timeout of a call, and the time at which it ends."""
 
     within: float
     at: float
@@ -158,19 +157,22 @@ class _Deadline:
 
 
 class _Line:
-    """The connection and the concurrency limit that all calls of one revision share."""
+    """The connections and the concurrency limit that all calls of one function revision share."""
 
     def __init__(self, limits: CallerLimits) -> None:
         self._limits = limits
         self._turns = asyncio.Semaphore(limits.concurrent)
         self._waiting = 0
         self._connections: list[FunctionConnection] = []
-        """Open connections; new calls use the last."""
+        """Open connections; new calls use the last one."""
         self._retired = self._closed = False
 
     @asynccontextmanager
     async def turn(self, endpoint: Endpoint, deadline: _Deadline) -> AsyncIterator[None]:
-        """Wait for the concurrency limit; raise FunctionFailed if too many calls wait."""
+        """Wait for a concurrency slot.
+
+        Raise FunctionFailed if too many calls are waiting, or if the wait exceeds the deadline.
+        """
         if self._turns.locked() and self._waiting >= self._limits.waiting:
             fact = f"is busy: {self._waiting:,} calls are already waiting"
             raise _failed(endpoint, CallFailure.BUSY, fact)
@@ -191,7 +193,10 @@ class _Line:
 
     @asynccontextmanager
     async def connected(self, endpoint: Endpoint) -> AsyncIterator[FunctionConnection]:
-        """Yield the connection to the current address; calls on older connections may finish."""
+        """Yield a connection to the current address.
+
+        Calls on connections to earlier addresses may finish.
+        """
         from polyver.compositions.calls._channels import FunctionConnection
 
         if self._closed:
@@ -210,7 +215,7 @@ class _Line:
             await self._tidy()
 
     async def _tidy(self) -> None:
-        """Close connections without calls, except the current one."""
+        """Close the connections that have no calls, except the current one."""
         kept = () if self._retired else self._connections[-1:]
         over = [each for each in self._connections if not each.calls and each not in kept]
         self._connections = [each for each in self._connections if each not in over]
@@ -222,12 +227,12 @@ class _Line:
         return len(self._connections)
 
     async def retire(self) -> None:
-        """Close each connection when its calls, in flight or waiting, have ended."""
+        """Close each connection as soon as all its calls have ended."""
         self._retired = True
         await self._tidy()
 
     async def close(self) -> None:
-        """Close all connections; calls that are in flight or wait fail."""
+        """Close all connections; calls that are in progress or that wait fail."""
         self._closed = True
         connections, self._connections = self._connections, []
         for each in connections:
@@ -237,7 +242,7 @@ class _Line:
 async def _answered(
     line: _Line, endpoint: Endpoint, content: bytes, deadline: _Deadline, *, resend: bool
 ) -> bytes:
-    """Return the bytes of a response, with as many tries as the failures allow."""
+    """Send a request until a response arrives, or until no further try is allowed."""
     from polyver.compositions.calls._channels import ConnectionClosed, RpcError, failed, meaning
 
     tries, sent = 0, False
@@ -301,10 +306,11 @@ def _load() -> None:
 
 
 async def probe(endpoint: Endpoint, *, within: float = 2.0) -> None:
-    """Return if a function can be called; raise FunctionFailed, with the reason, if it cannot.
+    """Check whether a function can be called; raise FunctionFailed, with the reason, if it cannot.
 
-    A server without a health service counts as ready when it answers UNIMPLEMENTED: its certificate
-    is the revision's, it trusts ours, and it speaks gRPC.
+    A server without a gRPC health service answers UNIMPLEMENTED, and counts as ready: its
+    certificate belongs to the function revision, it trusts polyver's certificate, and it speaks
+    gRPC.
     """
     await load_grpc()
     from polyver.compositions.calls import _channels as channels
@@ -323,7 +329,7 @@ async def probe(endpoint: Endpoint, *, within: float = 2.0) -> None:
 
 
 def _check(answer: bytes, endpoint: Endpoint) -> None:
-    """Raise FunctionFailed unless the health service reports SERVING in its first field."""
+    """Raise FunctionFailed unless the health service reported SERVING."""
     try:
         states = [each.integer("status") for each in fields(answer, "") if each.number == 1]
     except MalformedError as error:

@@ -1,7 +1,8 @@
-"""Certificates of functions that this machine runs, stored in a folder.
+"""Certificates of functions that run as processes on this machine, stored in a folder.
 
-Each start of a function gets a subfolder that never changes afterwards; a renewed certificate is
-written to a new subfolder, for the function's next start. The authorities survive restarts.
+Each start of a function uses a subfolder whose content never changes. A renewed certificate is
+written to a new subfolder, for the next start of the function. The certificate authorities (CAs)
+are stored in the folder, so they survive a restart of polyver.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ __all__ = ["CertificateFolder", "FunctionCertificates", "InvalidName"]
 
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _KEPT = 2
-"""Subfolders kept per revision: the current one and the one before."""
+"""Number of subfolders that are kept for each function revision: the current and the previous one.
+"""
 
 
 class InvalidName(PolyverError):
@@ -38,7 +40,7 @@ class InvalidName(PolyverError):
 
 @dataclass(frozen=True)
 class FunctionCertificates:
-    """Certificates for one start of a function; `folder` is for `--tls-certs-dir`."""
+    """Certificates for one start of a function; `folder` is its argument `--tls-certs-dir`."""
 
     revision: str
     folder: Path
@@ -48,7 +50,7 @@ class FunctionCertificates:
 
 @dataclass(frozen=True)
 class _Client:
-    """The client certificate, cached because each call needs it and it seldom changes."""
+    """The client certificate. It is cached, because each call needs it and it seldom changes."""
 
     issued: IssuedCertificate
     authorities: Authorities
@@ -72,7 +74,7 @@ class _Client:
 
 
 class CertificateFolder:
-    """A folder with authorities and certificates. It may be used from any thread."""
+    """A folder with CAs and certificates. Its methods may be called from any thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -83,7 +85,7 @@ class CertificateFolder:
     def issue(
         self, revision: str, *, now: datetime.datetime, namespace: str = ""
     ) -> FunctionCertificates:
-        """Write certificates for the next start of a revision: tls.crt, tls.key and ca.crt."""
+        """Write tls.crt, tls.key and ca.crt for the next start of a function revision."""
         if not _NAME.fullmatch(revision):
             raise InvalidName(f"{revision!r} cannot be the name of a revision")
         names = server_names(revision, namespace=namespace)
@@ -101,7 +103,7 @@ class CertificateFolder:
             return renewal(certificates.issued, self._advanced(now), certificates.names, now)
 
     def trust(self, revision: str, *, now: datetime.datetime) -> Trust:
-        """Return the certificates for calls of a revision; the same object while it is valid."""
+        """Return the certificates for calls of a revision; the same object while they are valid."""
         with self._lock:
             authorities = self._advanced(now)
             if self._client is None or not self._client.holds(authorities, now):
@@ -109,7 +111,7 @@ class CertificateFolder:
             return self._client.trust(revision)
 
     def forget(self, revision: str) -> None:
-        """Remove the certificates of a revision that is served no longer."""
+        """Remove the certificates of a function revision that is no longer served."""
         with self._lock:
             if self._client is not None:
                 self._client.trusts.pop(revision, None)
@@ -121,7 +123,7 @@ class CertificateFolder:
         return self._folder / "revisions"
 
     def _advanced(self, now: datetime.datetime) -> Authorities:
-        """Return the authorities as of now; changes are stored before any certificate uses them."""
+        """Perform the CA rotation that is due; store the result before a certificate uses it."""
         try:
             if self._authorities is None:
                 private_folder(self._folder)
@@ -170,7 +172,7 @@ class CertificateFolder:
 
 
 def _tidy(home: Path, newest: Path) -> None:
-    """Remove unfinished subfolders and those that are no longer read."""
+    """Remove unfinished subfolders, and finished ones that are no longer used."""
     others = [each for each in home.iterdir() if each != newest]
     finished = [each for each in others if not each.name.startswith(".")]
     finished.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)

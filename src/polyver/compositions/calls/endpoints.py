@@ -1,4 +1,4 @@
-"""Endpoints: the address of a function's revision, and the certificates for calls to it."""
+"""Endpoints of function revisions: the address, and the certificates for calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from polyver.kube.http.tls import Pair
 
 __all__ = ["Endpoint", "Trust", "is_address"]
 
-# gRPC accepts other targets too, such as socket paths; these are not allowed.
+# gRPC accepts other targets as well, such as paths of sockets. polyver does not allow them.
 _ADDRESS = re.compile(
     r"(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\]):([1-9][0-9]{0,4})", re.IGNORECASE
 )
@@ -27,22 +27,22 @@ def is_address(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """Certificates with which both sides of a connection authenticate each other."""
+    """Certificates with which polyver and a function authenticate each other."""
 
     bundle: bytes
-    """Authorities that may have signed the function's certificate, as PEM."""
+    """Authorities that may have signed the function's certificate, in PEM."""
     pair: Pair = field(repr=False)
-    """Client certificate and key that the function sees."""
+    """Client certificate and key with which polyver calls the function."""
     name: str = ""
-    """Name in the function's certificate; by default that of the host."""
+    """Name that the function's certificate must have; by default the host in the address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One revision at one address."""
+    """The address of one function revision."""
 
     revision: str
     address: str
     """HOST:PORT."""
     trust: Trust | None = None
-    """None for a function that serves without TLS."""
+    """Certificates for the call; None if the function serves without TLS."""

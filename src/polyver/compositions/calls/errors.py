@@ -1,6 +1,6 @@
-"""Errors of calls: a kind of failure for programs, a sentence for people.
+"""Errors of calls: each has a kind of failure for programs, and a message for people.
 
-Errors about messages have the path of the problem.
+Errors about the content of a message have the path of the problem.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ __all__ = [
 
 
 class CallFailure(StrEnum):
-    """Kinds of failures, as metrics and conditions name them."""
+    """Kinds of failures of a call, as metrics and conditions name them."""
 
     UNREACHABLE = "Unreachable"
     """No server answers at the address, or the connection broke."""
     DEADLINE = "DeadlineExceeded"
     """There was no response in time."""
     BUSY = "Busy"
-    """Too many calls of this revision wait already."""
+    """Too many calls of this function revision are waiting already."""
     TOO_LARGE = "TooLarge"
     """A request or a response is larger than allowed."""
     REFUSED = "Refused"
-    """One side does not trust the other's certificate."""
+    """polyver does not trust the function's certificate, or the function does not trust polyver's.
+    """
     BROKEN = "BrokenReply"
     """The response violates the protocol."""
     UNSENDABLE = "Unsendable"
-    """The request holds a value that the protocol cannot represent."""
+    """The request contains a value that the protocol cannot represent."""
     FAILED = "Failed"
     """The function responded with an error."""
 
@@ -45,7 +46,7 @@ class CallFailure(StrEnum):
 
 
 class FunctionFailed(PolyverError):
-    """A failed call of a function."""
+    """A call of a function failed."""
 
     def __init__(
         self,
@@ -62,7 +63,7 @@ class FunctionFailed(PolyverError):
         self.revision = revision
         self.address = address
         self.sent = sent
-        """True if the function may have received the request, and have failed because of it."""
+        """True if the function may have received the request, and may have failed because of it."""
 
 
 class MessageError(Exception):
@@ -74,7 +75,7 @@ class MessageError(Exception):
         self.way = list(way)
 
     def inside(self, *steps: str) -> MessageError:
-        """Return the error with steps added in front of its path."""
+        """Add path segments in front of the path of this error, and return the error."""
         self.way[:0] = steps
         return self
 
@@ -90,8 +91,8 @@ class MessageError(Exception):
 
 
 class UnreadableMessage(MessageError):
-    """Bytes that are not a valid message."""
+    """The bytes are not a valid message."""
 
 
 class UnwritableMessage(MessageError):
-    """A value that the protocol cannot represent exactly."""
+    """The message contains a value that the protocol cannot represent exactly."""

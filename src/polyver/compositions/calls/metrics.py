@@ -1,6 +1,6 @@
-"""Metrics of calls per revision, for Prometheus and for the analysis of rollouts.
+"""Metrics of the calls of each function revision, for Prometheus and for the analysis of rollouts.
 
-Counting is a few additions; the Prometheus library is imported only by `collector`.
+Counting a call takes only a few additions. Only `collector` imports the Prometheus library.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SUCCESS = "Success"
 
 @dataclass(slots=True)
 class CallCounts:
-    """Results and durations of the calls of one revision."""
+    """Results and durations of the calls of one function revision."""
 
     results: dict[str, int] = field(default_factory=dict)
-    """Number of calls by kind of failure, and of `Success`."""
+    """Number of calls for each kind of failure, and for `Success`."""
     times: Times = field(default_factory=lambda: Times(_BOUNDS))
     in_flight: int = 0
-    """Calls that wait for their turn or for a response."""
+    """Number of calls that wait for a concurrency slot or for a response."""
 
     def observe(self, failure: CallFailure | None, seconds: float) -> None:
         """Count a call that has ended."""
@@ -49,13 +49,13 @@ class CallCounts:
 
 
 class CallMetrics:
-    """Counts of all revisions since the start of the process."""
+    """Counts of all function revisions since the start of the process."""
 
     def __init__(self) -> None:
         self._revisions: dict[str, CallCounts] = {}
 
     def of(self, revision: str) -> CallCounts:
-        """Return the counts of a revision; revisions beyond the limit share one set of counts."""
+        """Return the counts of a revision; beyond a limit, revisions share one set of counts."""
         found = self._revisions.get(revision)
         if found is None:
             name = revision if len(self._revisions) < _MOST_REVISIONS else _OTHERS
@@ -63,14 +63,14 @@ class CallMetrics:
         return found
 
     def forget(self, revision: str) -> None:
-        """Drop the counts of a revision that is no longer called."""
+        """Remove the counts of a function revision that is no longer called."""
         self._revisions.pop(revision, None)
 
     def __iter__(self) -> Iterator[tuple[str, CallCounts]]:
         yield from self._revisions.items()
 
     def collector(self) -> Collector:
-        """Return a collector for a Prometheus registry."""
+        """Build a collector for a Prometheus registry."""
         return _collector(self)
 
 

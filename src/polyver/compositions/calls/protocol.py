@@ -1,6 +1,7 @@
-"""The messages of Crossplane's function protocol, with its field numbers.
+"""The messages of Crossplane's function protocol, with the numbers of their fields.
 
-`v1` and `v1beta1` have the same messages: only the name of the service differs.
+The protocol versions `v1` and `v1beta1` have the same messages. Only the names of their gRPC
+services differ.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ METHODS = tuple(
     f"/apiextensions.fn.proto.{version}.FunctionRunnerService/RunFunction"
     for version in ("v1", "v1beta1")
 )
-"""Method names, newest version first."""
+"""Names of the gRPC method in both versions of the protocol, newest version first."""
 
 _TEXT, _BYTES, _STRUCT = StringContent(), BytesContent(), StructContent()
 
@@ -169,17 +170,17 @@ def encode_request(request: Request) -> bytes:
 
 
 def decode_request(data: bytes) -> Request:
-    """Decode a request; raise UnreadableMessage if it is invalid."""
+    """Decode a request; raise UnreadableMessage, with the path, if the bytes are invalid."""
     return _REQUEST.load(data)
 
 
 def encode_response(response: Response) -> bytes:
-    """Encode a response; raise UnwritableMessage if the protocol cannot represent it."""
+    """Encode a response; raise UnwritableMessage, with the path, if that is impossible."""
     return _RESPONSE.dump(response)
 
 
 def decode_response(data: bytes) -> Response:
-    """Decode a response; raise UnreadableMessage, with the path, if it is invalid.
+    """Decode a response; raise UnreadableMessage, with the path, if the bytes are invalid.
 
     >>> answer = Response(results=[Result(Severity.FATAL, "no")])
     >>> decode_response(encode_response(answer)).results[0].message

@@ -1,4 +1,4 @@
-"""Composite resources on a cluster: their releases, the reasons, and what they would get now."""
+"""Composite resources on a cluster: the revisions that they use, and those they would get now."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ __all__ = [
 ]
 
 ANY = ("xr", "xrs", "composite", "composites")
-"""Names for a composite resource of any kind."""
+"""Names that stand for every kind of composite resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompositionSnapshot:
-    """The cluster's objects from which composite resources choose their releases."""
+    """The objects of a cluster from which composite resources choose their revisions."""
 
     kinds: tuple[ResourceKind, ...]
-    """Kinds of composite resources, in the version in which they are composed."""
+    """Kinds of composite resources, each in its referenceable version."""
     definitions: dict[tuple[str, str], CompositeKind]
     candidates: tuple[Candidate, ...]
     revisions: tuple[Object, ...]
     installed: FunctionLineages
 
     def explain(self, obj: Object) -> CompositeExplanation:
-        """Return the releases that a composite resource uses, and those that it would get now."""
+        """Return the revisions that a composite resource uses, and those that it would get now."""
         group = obj["apiVersion"].rpartition("/")[0]
         defined = self.definitions.get((group, obj["kind"])) or presumed_definition(obj)
         asking = read_composite(obj, defined)
@@ -76,7 +76,7 @@ class CompositionSnapshot:
 
 
 async def composed_on(client: Client) -> CompositionSnapshot:
-    """Read the objects from which composite resources choose."""
+    """Read the objects of a cluster from which composite resources choose their revisions."""
     definitions = {}
     for each in await _all(client, DEFINITIONS):
         if not check_definition(each):
@@ -106,7 +106,7 @@ async def _all(client: Client, resource: GroupVersionResource) -> list[Object]:
 
 
 async def composites_on(client: Client, composed: CompositionSnapshot) -> list[Object]:
-    """Return all composite resources, each with its kind, which servers omit in lists."""
+    """Read all composite resources; each includes its kind, which API servers omit in lists."""
     return [
         {"apiVersion": kind.api_version, "kind": kind.kind, **each}
         for kind in composed.kinds
@@ -120,7 +120,7 @@ async def composites_on(client: Client, composed: CompositionSnapshot) -> list[O
 def why_composite(
     kind: str, name: str, namespace: str, context: str, output: OutputFormat, *, explain: bool
 ) -> None:
-    """Print which releases a composite resource uses, and why."""
+    """Print which revisions a composite resource uses, and why."""
 
     async def read(client: Client, access: ClusterAccess) -> CompositeExplanation:
         composed = await composed_on(client)
@@ -268,7 +268,7 @@ def _data(found: CompositeExplanation, *, explain: bool) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class ImpactRow:
-    """A composite resource that uses a release, or would get it."""
+    """A composite resource that uses a revision or would get it."""
 
     who: str
     place: str
@@ -286,7 +286,7 @@ class ImpactRow:
 
 
 def impact_rows(explained: Iterable[CompositeExplanation], function: str) -> list[ImpactRow]:
-    """Return a row for each step of a composite resource that calls a function."""
+    """Return one row for each step of a composite resource that calls a given function."""
     return [
         ImpactRow(each.composite.shown, f"step {step.name}", row.has, row.gets, row.why)
         for each in explained
@@ -297,19 +297,22 @@ def impact_rows(explained: Iterable[CompositeExplanation], function: str) -> lis
 
 
 def print_composites(rows: Sequence[ImpactRow]) -> None:
-    """Print the composite resources, and which release each of them uses."""
+    """Print a table of composite resources and the revisions that they use."""
     columns = ("USED BY", "REFERENCE", "USES", "WOULD USE NOW", "WHY")
     print_table(columns, [(each.who, each.place, each.has, each.gets, each.why) for each in rows])
 
 
 async def explained_on(client: Client) -> list[CompositeExplanation]:
-    """Return, for each composite resource, the releases in use and those that it would get now."""
+    """Explain for each composite resource which revisions it uses, and which it would get now."""
     composed = await composed_on(client)
     return [composed.explain(each) for each in await composites_on(client, composed)]
 
 
 def impact_of_composition(text: str, context: str, output: OutputFormat) -> None:
-    """List the composite resources that use a composition or a revision of it, or would get it."""
+    """Print the composite resources that use a Composition, or would get it.
+
+    If the text names a revision, print only those that use this revision, or would get it.
+    """
     name, _, revision = text.partition("/")[2].partition("@")
 
     async def read(

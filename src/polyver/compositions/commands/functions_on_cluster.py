@@ -1,4 +1,4 @@
-"""Functions on a cluster: their revisions, and the revision that each step gets."""
+"""Composition functions on a cluster: their revisions, and the revision that each step gets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from polyver.cli.exit_codes import Misused, ProblemsFound, UnknownName, UnreadableInput
 from polyver.cli.output import OutputFormat, emit, print_lines, print_table
-from polyver.compositions._policy import REVISIONS
+from polyver.compositions._revision_rules import REVISIONS
 from polyver.compositions.controllers.packages import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
@@ -65,7 +65,7 @@ _ANYONE = StepFunctionUse(Dependent("a new step"), "", UNSPECIFIED)
 
 @dataclass(frozen=True, slots=True)
 class InstalledFunction:
-    """A function, its revisions by number, and the steps that call it."""
+    """A Function, its revisions sorted by number, and the steps that call it."""
 
     function: Object
     revisions: tuple[Object, ...]
@@ -89,7 +89,7 @@ class InstalledFunction:
 
     @property
     def data(self) -> Object:
-        """The function and its revisions, for JSON output and tables."""
+        """The Function and its revisions, for JSON output and tables."""
         spec, wanted = self.function["spec"], read_function(self.function)
         status = self.function.get("status") or {}
         found: Object = {
@@ -125,7 +125,7 @@ def _status(obj: Object, kind: str) -> str:
 
 
 def on_cluster(context: str, ask: Callable[[Client], Awaitable[T]]) -> T:
-    """Run a query against the cluster of a context, and return its result."""
+    """Run a query against the cluster of a kubeconfig context, and return its result."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -145,7 +145,7 @@ def on_cluster(context: str, ask: Callable[[Client], Awaitable[T]]) -> T:
 
 
 async def all_installed(client: Client) -> list[InstalledFunction]:
-    """Return all functions, without the steps that call them."""
+    """Read all Functions with their revisions, but without the steps that call them."""
     functions = (await client.list(FUNCTIONS)).items
     revisions = (await client.list(FUNCTION_REVISIONS)).items
     return [
@@ -155,7 +155,7 @@ async def all_installed(client: Client) -> list[InstalledFunction]:
 
 
 async def installed_on(client: Client, name: str) -> InstalledFunction:
-    """Return one function; raise UnknownName if there is none."""
+    """Read one Function with its revisions and users; raise UnknownName if it does not exist."""
     there = ClientFunctionLookup(client, CompositionsOn(client))
     function = await there.function(name)
     if function is None:
@@ -173,7 +173,7 @@ def _of(function: str, revisions: Iterable[Object]) -> tuple[Object, ...]:
 
 
 def named(text: str) -> tuple[str, str]:
-    """Parse NAME[@REVISION], with or without the prefix `package/`."""
+    """Parse NAME or NAME@REVISION, with or without the prefix `package/`."""
     kind, slash, rest = text.partition("/")
     name, at, revision = (rest if slash and kind.lower() in PACKAGE_NAMES else text).partition("@")
     if not name or "/" in name or (at and not revision):
@@ -184,12 +184,12 @@ def named(text: str) -> tuple[str, str]:
 
 
 def revision_in(installed: InstalledFunction, text: str) -> Release:
-    """Find a revision by its name, its number or the digits at the end of its name."""
+    """Find a revision of a Function by name, by number, or by the digits at the end of the name."""
     return revision_called(installed.name, installed.lineage, text)
 
 
 def revision_called(function: str, lineage: Lineage, text: str) -> Release:
-    """Find a revision in a lineage, like `revision_in`."""
+    """Find a revision in a lineage in the same way as `revision_in`."""
     try:
         asked = READER.selector(text, lineage)
     except InvalidVersion as error:
@@ -231,9 +231,11 @@ def why_package(name: str, context: str, output: OutputFormat, *, explain: bool)
 
 
 def impact_of_package(text: str, context: str, output: OutputFormat) -> None:
-    """List the steps that select a function, or one revision of it, with or without a match.
+    """Print the steps that select a function, and the composite resources that it composes.
 
-    Composite resources that the function has composed, or would compose, are listed too.
+    If the text names a revision, print only the steps that select this revision, and the composite
+    resources that use the revision or would get it. A step is printed even if its selector matches
+    no revision.
     """
     from polyver.compositions.commands.composites import explained_on, impact_rows, print_composites
 

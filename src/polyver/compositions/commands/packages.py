@@ -1,4 +1,4 @@
-"""`polyver packages`: the functions that a cluster has, and their revisions."""
+"""`polyver packages`: the composition functions of a cluster, and their revisions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 app = App(
     name="packages",
-    help="""List the functions that compositions call, and activate or deactivate their revisions.
+    help="""List composition functions, and activate or deactivate their revisions.
 
 Example: polyver packages list""",
 )
@@ -35,7 +35,7 @@ Force = Annotated[
     bool,
     Parameter(
         negative=(),
-        help="Deactivate it even if it is selected; this is recorded on the revision.",
+        help="Deactivate the revision even if a step selects it; an annotation records this.",
     ),
 ]
 _EVERY = 0.2
@@ -44,7 +44,7 @@ State = Literal["Active", "Inactive"]
 
 @app.command(name="list")
 def list_packages(*, context: Context = "", output: Output = OutputFormat.TABLE) -> None:
-    """List all functions with their state.
+    """List all composition functions of the cluster with their state.
 
     Example: polyver packages list -o json
     """
@@ -77,14 +77,15 @@ def _condition(found: dict[str, Any], kind: str) -> dict[str, Any]:
 
 @app.command
 def show(name: str, /, *, context: Context = "", output: Output = OutputFormat.TABLE) -> None:
-    """Show a function: its revisions, their endpoints, and the steps that select them.
+    """Show the revisions of a function, their endpoints, and the steps that select them.
 
     Example: polyver packages show function-patch-and-transform
 
     Parameters
     ----------
     name
-        The function (NAME), or one revision of it (NAME@REVISION).
+        The function (NAME), or one of its revisions (NAME@REVISION). REVISION is the number, the
+        name, or the last digits of the name.
     """
     from polyver.compositions.commands.functions_on_cluster import named, revision_in
 
@@ -132,28 +133,33 @@ def _installed(context: str, name: str) -> InstalledFunction:
 
 @app.command
 def activate(name: str, /, *, context: Context = "") -> None:
-    """Activate a revision of a function with manual activation.
+    """Activate a revision of a function whose revisions are activated manually.
 
     Example: polyver packages activate function-patch-and-transform@3
 
     Parameters
     ----------
     name
-        The revision, NAME@REVISION, by its number, its name or the last digits of its name.
+        The revision, as NAME@REVISION. REVISION is the number, the name, or the last digits of the
+        name.
     """
     _set(name, "Active", context, force=False)
 
 
 @app.command
 def deactivate(name: str, /, *, context: Context = "", force: Force = False) -> None:
-    """Deactivate a revision, if no step selects it, of a function with manual activation.
+    """Deactivate a revision of a function whose revisions are activated manually.
+
+    If a step of a composition selects the revision, --force is required, unless
+    `strictReferences` of the Function is false.
 
     Example: polyver packages deactivate function-patch-and-transform@2
 
     Parameters
     ----------
     name
-        The revision, NAME@REVISION, by its number, its name or the last digits of its name.
+        The revision, as NAME@REVISION. REVISION is the number, the name, or the last digits of the
+        name.
     """
     _set(name, "Inactive", context, force=force)
 
@@ -187,7 +193,7 @@ def _set(text: str, state: State, context: str, *, force: bool) -> None:
 def _change(
     installed: InstalledFunction, name: str, state: State, *, force: bool
 ) -> dict[str, Any] | None:
-    """Return the patch of a revision; None if it has the state already."""
+    """Build the patch that sets the state of a revision; None if it has the state already."""
     from polyver.client import SystemClock, timestamp
     from polyver.compositions.names import FORCED
     from polyver.compositions.packages import read_function
@@ -221,18 +227,19 @@ def logs(
     data: Path | None = None,
     context: Context = "",
 ) -> None:
-    """Print the log of the process of a revision, as far as it is kept.
+    """Print the log of the process that serves a revision of a function.
 
-    The log is read from the data folder of `polyver up`, so this works only on the same machine.
+    polyver keeps only the last part of the log, in the data folder of `polyver up`. So the command
+    works only on the machine on which the process runs.
 
     Example: polyver packages logs function-patch-and-transform --follow
 
     Parameters
     ----------
     name
-        The function (NAME) for its current revision, or a revision (NAME@REVISION).
+        The function (NAME), for its current revision, or one of its revisions (NAME@REVISION).
     follow
-        Continue with new output, until interrupted.
+        Continue to print new lines of the log, until the command is interrupted.
     data
         The data folder of `polyver up`. Default: `polyver` in the user's data folder.
     """
@@ -247,12 +254,15 @@ def logs(
     while follow:
         time.sleep(_EVERY)
         if _is(older, seen):
-            _copy(older, seen)  # the rest of the rotated file, before the new one
+            _copy(older, seen)  # print the rest of the rotated file before the new file
         seen = _copy(file, seen)
 
 
 def _revision(text: str, folder: Path, context: str) -> str:
-    """Return the name of a revision; if its log is in the folder, without reading the cluster."""
+    """Return the full name of a revision.
+
+    If a log of the revision is in the folder, the cluster is not read.
+    """
     from polyver.compositions.commands.functions_on_cluster import named, revision_in
 
     name, revision = named(text)
@@ -269,7 +279,7 @@ def _revision(text: str, folder: Path, context: str) -> str:
 
 
 class _Seen(NamedTuple):
-    """The inode of a log file, and the number of bytes printed, to detect that it was rotated."""
+    """The inode of a log file and the number of bytes that were printed, to detect log rotation."""
 
     file: int = 0
     size: int = 0
@@ -283,7 +293,7 @@ def _is(path: Path, seen: _Seen) -> bool:
 
 
 def _copy(path: Path, seen: _Seen) -> _Seen:
-    """Print the part of a file that is new; all of a file with another inode."""
+    """Print the new part of a log file; if it is another file than before, print the whole file."""
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())
@@ -294,7 +304,7 @@ def _copy(path: Path, seen: _Seen) -> _Seen:
     except FileNotFoundError:
         return seen
     except BrokenPipeError:
-        raise  # the reader of the output has gone
+        raise  # the reader of the standard output has closed it
     except OSError as error:
         raise UnreadableInput(f"{path} cannot be read: {error.strerror}") from None
 
@@ -303,6 +313,6 @@ def _print_rest(file: BinaryIO) -> None:
     flush()
     while piece := file.read(1 << 16):
         with printing():
-            sys.stdout.buffer.write(piece)  # raw bytes, in any encoding
+            sys.stdout.buffer.write(piece)  # write bytes: the log may have any encoding
     with printing():
         sys.stdout.buffer.flush()

@@ -71,43 +71,48 @@ def render(
     timeout: str = "1m",
     output: Annotated[ManifestFormat, Parameter(name=["--output", "-o"])] = ManifestFormat.YAML,
 ) -> None:
-    """Render a composite resource without a cluster: print it, then its composed resources.
+    """Render a composite resource from files: print it and its composed resources.
 
-    The pipeline of its composition runs here in the same way as in the controller. Functions run
-    as processes, if their packages are allowed, or are called at an existing endpoint: the
-    annotation `polyver.dev/endpoint`, or `render.crossplane.io/runtime: Development`.
+    The pipeline of the Composition runs on this machine, in the same way as in the controller. No
+    cluster is needed. A function runs as a process if its package is allowed (see --packages). A
+    function that is running already is called instead if its Function has the annotation
+    `polyver.dev/endpoint`, with the address of the function, or the annotation
+    `render.crossplane.io/runtime: Development`.
 
     Example: polyver render xr.yaml composition.yaml functions.yaml --packages packages.yaml
 
     Parameters
     ----------
     xr
-        A file with the composite resource; - is standard input, here and for other files.
+        A file with the composite resource. For this and the other input files, '-' means standard
+        input; only one of them can be '-'.
     composition
-        A file or folder with its Composition or CompositionRevision. If there are several, the one
-        that the composite resource requests is used.
+        A file or folder with the Composition or the CompositionRevision. If there are several, the
+        one that the composite resource selects is used.
     functions
-        A file or folder with the Functions that are called, and FunctionRevisions. A Function that
-        occurs several times with different packages has one revision for each.
+        A file or folder with the Functions that the pipeline calls. It may also contain
+        FunctionRevisions. A Function that occurs several times with different packages has one
+        revision for each package.
     revision
-        FUNCTION=REVISION: the revision of a function to call, by its name, its number or the last
-        digits of its name, instead of the one that the steps request; repeatable.
+        FUNCTION=REVISION: call this revision of the function, whichever revision the steps select.
+        REVISION is the name, the number, or the last digits of the name; repeatable.
     xrd
-        A file with the CompositeResourceDefinition: its defaults are set, and the composite
-        resource is validated against its schema.
+        A file with the CompositeResourceDefinition. The defaults of its schema are set in the
+        composite resource, and the composite resource is validated against the schema.
     observed_resources
-        A file or folder with existing resources; the annotation
-        `crossplane.io/composition-resource-name` is their name in the pipeline.
+        A file or folder with composed resources that exist already. The annotation
+        `crossplane.io/composition-resource-name` of a resource is its name in the pipeline.
     required_resources
-        A file or folder with resources that functions may request; repeatable.
+        A file or folder with the resources that functions may require; repeatable.
     extra_resources
         The former name of --required-resources.
     function_credentials
-        A file or folder with the Secrets that steps name.
+        A file or folder with the Secrets that the steps of the pipeline reference.
     context_files
-        KEY=FILE: the initial value of a key of the context, in JSON or YAML; repeatable.
+        KEY=FILE: the initial value of a key in the context of the pipeline, from a file in JSON or
+        YAML; repeatable.
     context_values
-        KEY=JSON: the initial value of a key of the context; repeatable.
+        KEY=JSON: the initial value of a key in the context of the pipeline; repeatable.
     function_annotations
         KEY=VALUE: an annotation to set on all Functions; repeatable.
     include_function_results
@@ -115,20 +120,22 @@ def render(
     include_full_xr
         Also print the metadata and the spec of the composite resource.
     include_context
-        Also print the context after the last step, as an object of kind Context.
+        Also print the context of the pipeline after the last step, as an object of kind Context.
     packages
-        A file that lists the allowed packages: a mapping from references to folders, wheels and
-        requirements such as NAME==1.2.3.
+        A file that lists the packages that may run. It maps package references to folders, wheels,
+        and requirements such as NAME==1.2.3.
     allow_packages
-        Also allow packages that the file does not list, if their references begin with file: or
-        pypi:.
+        Also run packages that the file of --packages does not list, if their references begin with
+        'file:' or 'pypi:'.
     package_memory
-        The memory limit for the process of one function: 512Mi, 2Gi, 0 for no limit.
+        The memory limit for the process of each function, such as 512Mi or 2Gi; '0' means no
+        limit. Default: half of the machine's memory, but at least 1Gi.
     data
-        The folder that keeps the environments of functions for the next run. Default: the data
-        folder of `polyver up`, `polyver` in the user's data folder.
+        The folder in which the environments of functions are kept for the next run. Default: the
+        data folder of `polyver up`, which is `polyver` in the user's data folder.
     timeout
-        The timeout for all function calls together, after the functions have started: 90s, 1m30s.
+        The timeout for all calls of functions together, such as 90s or 1m30s. It does not include
+        the time until the functions have started.
     output
         The output format.
     """
@@ -158,7 +165,7 @@ def render(
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Paths and options that name input files."""
+    """The options that name input files or contain input values."""
 
     xr: str
     composition: str
@@ -172,7 +179,7 @@ class _Files:
     annotations: tuple[str, ...]
 
     def check(self) -> None:
-        """Raise Misused if standard input is named more than once."""
+        """Raise Misused if more than one option names the standard input."""
         several = (self.xr, self.composition, self.functions, self.xrd, self.observed)
         if (*several, *self.required, self.credentials).count("-") > 1:
             raise Misused("standard input is used twice", hint="pass files instead")
@@ -180,7 +187,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Options of the run."""
+    """Options for the run of the pipeline."""
 
     revisions: tuple[str, ...]
     folder: Path
@@ -203,7 +210,7 @@ class _Read:
 
 
 def _interruptible(files: _Files, wanted: _Wanted, included: Included) -> list[Object]:
-    """Read and render; an interrupt ends all child processes."""
+    """Read the input files and render; if the command is interrupted, end all child processes."""
 
     async def whole() -> list[Object]:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -253,7 +260,7 @@ def _read(files: _Files) -> _Read:
 
 
 def _check_called(revision: LocatedObject, functions: Sequence[LocatedObject], path: str) -> None:
-    """Raise an error for a step whose function is not among the given ones."""
+    """Raise an error if a step calls a function that is not in the input files."""
     from polyver.compositions.commands.rendering.resolution import function_named
 
     known = sorted({function_named(each) for each in functions})
@@ -286,7 +293,7 @@ async def _render(read: _Read, wanted: _Wanted, included: Included) -> list[Obje
             raise located(refusal, read.revision) from None
         await served.serve(packages[name] for name in {step.revision for step in steps})
         run = await _driven(replace(run, context=read.context), read, served, wanted.seconds)
-    # Crossplane's command prints an object that is composed twice, so this one does as well; the
+    # `distinct=False`: like Crossplane's command, print an object that is composed twice. The
     # controller would refuse it.
     outcome = conclude(run, distinct=False)
     _tell(read, run, outcome, included)
@@ -306,7 +313,10 @@ async def _driven(
 
 
 def _tell(read: _Read, run: PipelineRun, outcome: PipelineOutcome, included: Included) -> None:
-    """Print warnings about results that the output omits; raise RunFailed if the run failed."""
+    """Print warnings about results that are not part of the standard output.
+
+    If the run failed, raise RunFailed.
+    """
     from polyver.capability import Refusal
     from polyver.compositions.pipeline import check_distinct, shown
 

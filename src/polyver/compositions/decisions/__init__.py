@@ -1,6 +1,6 @@
-"""Decisions about compositions on plain data: kinds, revisions, and resolution.
+"""Decisions about kinds of composite resources, Compositions and their revisions, on plain data.
 
-Admission calls these functions before a write, controllers afterwards.
+Admission calls these functions before a write. The controllers call them after a write.
 """
 
 from polyver.compositions.decisions._composition_choice import (

@@ -1,4 +1,4 @@
-"""Choice of the Composition of a composite resource, and of its revision."""
+"""Choice of the Composition and of the CompositionRevision for a composite resource."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from polyver.capability import Refusal
 from polyver.compositions._function_references import labels_in, mapping, named
-from polyver.compositions._policy import COMPOSITIONS, COMPOSITIONS_MANUAL
+from polyver.compositions._revision_rules import COMPOSITIONS, COMPOSITIONS_MANUAL
 from polyver.compositions.decisions._definitions import INSIDE, CompositeKind
 from polyver.compositions.decisions._revisions import (
     composition_lineage,
@@ -46,22 +46,22 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """The selectors of a composite resource, and the releases that it uses now."""
+    """A composite resource: what it selects, and which Composition and revision it references."""
 
     obj: ReadOnlyObject
     at: str
-    """Path of its fields for compositions: `spec` or `spec.crossplane`."""
+    """Path of the fields that select a Composition: `spec` or `spec.crossplane`."""
     composition: str
-    """`compositionRef`: the user's choice, or an earlier choice of the controller."""
+    """Name in `compositionRef`, which a user or an earlier choice of the controller set."""
     composition_labels: Mapping[str, str] | None
     revision: str
-    """`compositionRevisionRef`."""
+    """Name in `compositionRevisionRef`."""
     revision_labels: Mapping[str, str]
     manual: bool
 
     @property
     def shown(self) -> str:
-        """Name for messages: `AcmeBucket my-bucket`."""
+        """Kind and name for messages, such as `AcmeBucket my-bucket`."""
         metadata = self.obj["metadata"]
         name = metadata.get("name", "")
         space = metadata.get("namespace")
@@ -69,13 +69,13 @@ class Composite:
 
     @property
     def resources(self) -> Sequence[ReadOnlyObject]:
-        """`resourceRefs`: its known composed resources."""
+        """The references in `resourceRefs` to composed resources that have a name."""
         fields = mapping(self.obj.get("spec"))
         inside = fields if self.at == "spec" else mapping(fields.get(INSIDE))
         return [each for each in inside.get("resourceRefs") or () if each.get("name")]
 
     def written(self, **fields: Any) -> dict[str, Any]:
-        """Return a patch that sets these fields under `spec` or `spec.crossplane`, as in `at`."""
+        """Return a merge patch that sets these fields at the path `at`."""
         return {"spec": fields if self.at == "spec" else {INSIDE: fields}}
 
     def dependent(self, at: str, pin: Pin | None = None) -> Dependent:
@@ -102,7 +102,7 @@ def read_composite(obj: ReadOnlyObject, defined: CompositeKind) -> Composite:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The fields of a Composition that the choice needs."""
+    """The fields of a Composition that are needed to choose it."""
 
     name: str
     api_version: str
@@ -122,7 +122,7 @@ def candidate_of(obj: ReadOnlyObject) -> Candidate:
 
 @dataclass(frozen=True, slots=True)
 class ChosenComposition:
-    """The chosen Composition, the reason, and warnings for the user."""
+    """The chosen Composition, the reason for the choice, and warnings for the user."""
 
     composition: str
     reason: str
@@ -132,7 +132,10 @@ class ChosenComposition:
 def choose_composition(
     composite: Composite, defined: CompositeKind, known: Iterable[Candidate]
 ) -> ChosenComposition:
-    """Return the Composition of a composite resource; raise Refusal if there is none or several."""
+    """Choose the Composition of a composite resource.
+
+    Raise Refusal if no Composition fits, or if several fit and nothing decides between them.
+    """
     there = {each.name: each for each in known}
     place = f"{composite.at}.compositionRef"
     if defined.enforced:
@@ -207,7 +210,7 @@ def _unclear(defined: CompositeKind, fitting: Sequence[str], at: str) -> Refusal
 
 
 def gated(lineage: Lineage, gates: Mapping[str, Gate] | None) -> Lineage:
-    """Return a lineage with the gates of rollouts; `gates` has them by release name."""
+    """Return a lineage with the gates of rollouts added; `gates` has them by release name."""
     if not gates:
         return lineage
     return Lineage(lineage.name, [replace(each, gate=gates.get(each.name)) for each in lineage])
@@ -220,10 +223,11 @@ def choose_revision(
     *,
     gates: Mapping[str, Gate] | None = None,
 ) -> Resolution:
-    """Return the revision of its Composition that a composite resource gets.
+    """Choose the CompositionRevision of a composite resource.
 
-    With Automatic it is the newest that the selector matches. With Manual the current revision is
-    kept until the selector no longer matches it; then it is the newest that matches.
+    With the update policy Automatic, this is the newest revision that the selector matches. With
+    Manual, it is the revision in use, as long as the selector matches it; after that, it is the
+    newest revision that the selector matches.
     """
     known = {each["metadata"]["name"]: each for each in revisions}
     ours = [
@@ -236,18 +240,14 @@ def choose_revision(
     if composite.manual and other is not None and composition_of(other) != composition:
         raise _foreign(composite, composition, composition_of(other))
     found = _resolved(composite, lineage)
-    _check_target(composite, known[found.release.name])
-    return found
-
-
-def _check_target(composite: Composite, revision: ReadOnlyObject) -> None:
-    target, obj = revision["spec"]["compositeTypeRef"], composite.obj
+    name, obj = found.release.name, composite.obj
+    target = known[name]["spec"]["compositeTypeRef"]
     if (target["apiVersion"], target["kind"]) != (obj["apiVersion"], obj["kind"]):
         made_for, is_one = f"{target['apiVersion']} {target['kind']}", obj["apiVersion"]
-        name = revision["metadata"]["name"]
         fact = f"revision {name} is for {made_for}, not for {is_one} {obj['kind']}"
         at = f"{composite.at}.compositionRevisionRef"
         raise Refusal("CompositionNotCompatible", fact, at=at)
+    return found
 
 
 def _foreign(composite: Composite, composition: str, other: str) -> Refusal:
@@ -260,9 +260,9 @@ def _foreign(composite: Composite, composition: str, other: str) -> Refusal:
 def composite_entry(
     composite: Composite, lineage: Lineage
 ) -> tuple[Dependent, str, Selector, Policy]:
-    """Return the entry of a composite resource in the core's Index.
+    """Convert a composite resource into an entry of the Index of `polyver.core`.
 
-    `affected` returns the entries in an Index that a new revision moves.
+    `affected` finds the entries of an Index that a new revision moves.
     """
     labels = composite.revision_labels
     field = "compositionRevisionSelector" if labels else "compositionRevisionRef"
@@ -292,7 +292,10 @@ def _resolved(composite: Composite, lineage: Lineage) -> Resolution:
 
 
 def references_patch(composite: Composite, composition: str, revision: str) -> dict[str, Any]:
-    """Return a merge patch that records the composition and revision; empty if recorded."""
+    """Build a merge patch that records the Composition and the revision in the spec.
+
+    The patch is empty if both are recorded already.
+    """
     fields: dict[str, Any] = {}
     if composite.composition != composition:
         fields["compositionRef"] = {"name": composition}

@@ -1,6 +1,8 @@
-"""The CustomResourceDefinition of a definition: its owner, its content, and its removal.
+"""The CustomResourceDefinition (CRD) of a CompositeResourceDefinition: owner, content, removal.
 
-Admission and the controller share these functions; objects are plain data.
+A CompositeResourceDefinition defines a kind of composite resources, and polyver applies a CRD for
+this kind. In this module, a definition is a CompositeResourceDefinition. Admission and the
+controller share these functions, which work on plain data.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ __all__ = [
 ]
 
 APPLIER: Final = "polyver-compositions"
-"""Field manager of the CRDs of composite resources."""
+"""Field manager of the CRDs that polyver applies for kinds of composite resources."""
 _NOTHING: Final = {"strategy": "None"}
 _OURS: Final = ("Applied", "Established", "Offered", "Postponed")
 _HTTPS: Final = 443
@@ -47,16 +49,16 @@ def is_going(obj: ReadOnlyObject) -> bool:
 
 
 def is_by_force(obj: ReadOnlyObject) -> bool:
-    """Report whether an annotation allows its deletion although it is in use."""
+    """Report whether an annotation allows the deletion of an object although it is in use."""
     said = mapping(obj["metadata"].get("annotations")).get(DELETED_BY_FORCE)
     return said == "true"
 
 
 def is_ours(crd: ReadOnlyObject, obj: ReadOnlyObject) -> bool:
-    """Report whether a CustomResourceDefinition belongs to a definition.
+    """Report whether a CRD belongs to a CompositeResourceDefinition.
 
-    A CRD without a controller belongs to it if polyver applied the CRD before: it was restored from
-    a backup, or orphaned.
+    A CRD without a controller belongs to it if polyver applied the CRD before. Such a CRD was
+    restored from a backup, or was orphaned.
     """
     if controller_of(crd):
         return is_owned(crd, obj)
@@ -65,13 +67,13 @@ def is_ours(crd: ReadOnlyObject, obj: ReadOnlyObject) -> bool:
 
 
 def is_owned(crd: ReadOnlyObject, obj: ReadOnlyObject) -> bool:
-    """Report whether a definition controls a CustomResourceDefinition."""
+    """Report whether a CompositeResourceDefinition is the controller of a CRD."""
     uid: str = obj["metadata"]["uid"]
     return controller_of(crd) == uid
 
 
 def check_crd(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[Refusal]:
-    """Return a refusal if an existing CustomResourceDefinition has another owner."""
+    """Return a refusal if the existing CRD has another owner."""
     if crd is None or is_ours(crd, obj):
         return []
     fact = f"there is a CustomResourceDefinition {crd['metadata']['name']} with another owner"
@@ -80,7 +82,7 @@ def check_crd(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[Refusal]:
 
 
 def no_longer_defined(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[str]:
-    """Return stored versions that the definition no longer has."""
+    """Return the versions in `storedVersions` of the CRD that the definition no longer has."""
     stored = mapping(mapping(crd).get("status")).get("storedVersions") or ()
     names = {each["name"] for each in obj["spec"]["versions"]}
     return [each for each in stored if each not in names]
@@ -89,7 +91,10 @@ def no_longer_defined(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[s
 def check_stored(
     obj: ReadOnlyObject, crd: ReadOnlyObject | None, composites: Sequence[str]
 ) -> list[Refusal]:
-    """Return a refusal if objects, named in `composites`, may be stored in removed versions."""
+    """Return a refusal if existing objects may be stored in a version that was removed.
+
+    `composites` names some of the existing objects.
+    """
     dropped = no_longer_defined(obj, crd)
     if not dropped or not composites:
         return []
@@ -99,10 +104,11 @@ def check_stored(
 
 
 def lost_fields(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[str]:
-    """Return the fields that stored objects lose if the definition is applied.
+    """Return the fields that stored objects would lose if the definition were applied.
 
-    If the storage version changes and nothing converts, the API server reads an object that was
-    stored in the former version with the schema of the new one, and prunes the other fields.
+    If the storage version changes and there is no conversion webhook, the API server reads an
+    object that was stored in the former version with the schema of the new version. It then prunes
+    the fields that the new schema does not have.
     """
     if crd is None or "Webhook" in {_conversion(each["spec"])["strategy"] for each in (obj, crd)}:
         return []
@@ -122,7 +128,7 @@ def _schema(version: ReadOnlyObject) -> ReadOnlyObject:
 
 
 def _pruned(before: ReadOnlyObject, after: ReadOnlyObject, path: str) -> Iterator[str]:
-    """Yield the fields of a schema that another one prunes."""
+    """Yield the fields of the schema `before` that the schema `after` prunes."""
     if after.get("x-kubernetes-preserve-unknown-fields"):
         return
     others = mapping(after.get("additionalProperties")) or None
@@ -142,7 +148,7 @@ def _pruned(before: ReadOnlyObject, after: ReadOnlyObject, path: str) -> Iterato
 def check_conversion(
     obj: ReadOnlyObject, crd: ReadOnlyObject | None, composites: Sequence[str]
 ) -> list[Refusal]:
-    """Return a refusal if existing objects, named in `composites`, would lose fields."""
+    """Return a refusal if existing objects would lose fields; `composites` names some of them."""
     lost = lost_fields(obj, crd) if composites else []
     if crd is None or not lost:
         return []
@@ -156,10 +162,10 @@ def check_conversion(
 
 
 def crd_content(obj: ReadOnlyObject, crd: ReadOnlyObject | None = None) -> dict[str, Any]:
-    """Return the CustomResourceDefinition to apply; `crd` is the existing one.
+    """Build the CRD to apply; `crd` is the existing one.
 
-    It does not include the conversion, which a Conversion for the kind may set. A removed version
-    that may still be stored is kept, unserved.
+    The CRD has no `spec.conversion`, because a Conversion for the kind may set it. A version that
+    the definition no longer has, but in which objects may be stored, is kept as not served.
     """
     made = definition_crd(obj)
     made["spec"].pop("conversion", None)
@@ -175,10 +181,11 @@ def crd_content(obj: ReadOnlyObject, crd: ReadOnlyObject | None = None) -> dict[
 
 
 def conversion_change(obj: ReadOnlyObject, crd: ReadOnlyObject) -> dict[str, Any] | None:
-    """Return a merge patch that sets `spec.conversion` of the CRD as defined; None if it is set.
+    """Build a merge patch that sets `spec.conversion` of the CRD as the definition requests it.
 
-    Fields that other clients filled in, such as a CA bundle, are ignored. The conversion of a kind
-    with several versions in use is never removed: its objects would lose fields.
+    Return None if nothing needs to change. Fields that other clients add, such as a CA bundle, are
+    ignored. The webhook of a kind with several versions in use is never removed, because its
+    objects would lose fields.
     """
     wanted, there = _conversion(obj["spec"]), _conversion(crd["spec"])
     if wanted["strategy"] == "None" != there["strategy"] and len(versions_in_use(crd)) > 1:
@@ -187,7 +194,7 @@ def conversion_change(obj: ReadOnlyObject, crd: ReadOnlyObject) -> dict[str, Any
         return None
     said: dict[str, Any] = {"webhook": None, **wanted}
     if said["webhook"]:
-        # The patch must remove the field that is not used: the webhook may have had the other one.
+        # Set the unused one of `service` and `url` to null: the CRD may contain it.
         client = {"service": None, "url": None, **_client(wanted)}
         said["webhook"] = {**said["webhook"], "clientConfig": client}
     return {"spec": {"conversion": said}}
@@ -219,9 +226,10 @@ def definition_status(
     waits_for: Sequence[str] = (),
     now: str,
 ) -> dict[str, Any]:
-    """Return the status that a definition should have; unchanged conditions keep their times.
+    """Build the status that a definition should have.
 
-    `waits_for` are composite resources that still exist although the definition was deleted.
+    Unchanged conditions keep their transition times. `waits_for` names composite resources that
+    still exist, although the definition is being deleted.
     """
     mine = crd if crd is not None and is_ours(crd, obj) else None
     facts = [_established(mine), *_applied(obj, refusals), *_offered(obj), *_postponed(waits_for)]
@@ -279,7 +287,7 @@ def _postponed(waits_for: Sequence[str]) -> Iterable[DesiredCondition]:
 
 
 def _composed_type(crd: ReadOnlyObject) -> dict[str, str]:
-    """Return the storage version of the CRD, even if the definition requests another one."""
+    """Return the API version and kind of the CRD's storage version, whatever is defined."""
     spec = crd["spec"]
     stored = next(each["name"] for each in spec["versions"] if each["storage"])
     return {"apiVersion": f"{spec['group']}/{stored}", "kind": spec["names"]["kind"]}

@@ -1,6 +1,7 @@
-"""Validation of composite resource definitions, and the CRDs that they define.
+"""Validation of CompositeResourceDefinitions, and the CRDs of the kinds that they define.
 
-All composite resources have further schema fields, besides those of their definition.
+In this module, a definition is a CompositeResourceDefinition. polyver adds the schema fields that
+all composite resources have to the schema of the definition.
 """
 
 from __future__ import annotations
@@ -36,13 +37,17 @@ __all__ = [
 ]
 
 INSIDE: Final = "crossplane"
-"""Field of `spec` with the fields for compositions, unless the scope is LegacyCluster."""
+"""Field of `spec` that contains the fields which select a Composition. With the scope
+LegacyCluster, these fields are directly in `spec`.
+"""
 RESERVED: Final = "pipeline"
-"""Field of `status` that only polyver adds, so a definition may already use this name."""
+"""Field of `status` that polyver adds and Crossplane does not, so a definition may already use this
+name.
+"""
 _TEXT: Schema = {"type": "string"}
 _TIME: Schema = {"type": "string", "format": "date-time"}
 CATEGORY: Final = "composite"
-"""Category of all kinds of composite resources, by which they are found."""
+"""Category of all kinds of composite resources, by which polyver finds them in discovery."""
 _CRD = "apiextensions.k8s.io", "v1", "CustomResourceDefinition"
 _LEGACY = "LegacyCluster"
 _WEBHOOK = "spec.conversion.webhook"
@@ -103,9 +108,9 @@ _STATUS = {
 
 
 def injected(schema: Schema, *, legacy: bool, update_policy: str) -> dict[str, Any]:
-    """Return the schema of a version with the fields that all composite resources have.
+    """Build the schema of a version, with the fields that all composite resources have.
 
-    They replace fields of the same names.
+    The added fields replace fields of the same names.
     """
     properties = schema.get("properties") or {}
     fields = _fields(update_policy)
@@ -165,22 +170,22 @@ UpdatePolicy = Literal["Automatic", "Manual"]
 
 @dataclass(frozen=True, slots=True)
 class CompositeKind:
-    """The fields of a definition that composing needs."""
+    """A kind of composite resources, with the fields of its definition that composing needs."""
 
     name: str
     group: str
     kind: str
     version: str
-    """Referenceable version, in which the resources are composed."""
+    """The referenceable version. Composite resources are read and composed in this version."""
     legacy: bool = True
-    """True if the fields for compositions are directly in `spec`."""
+    """True if the fields which select a Composition are directly in `spec`."""
     default: str = ""
-    """Composition of resources that select none."""
+    """Composition of composite resources that select none."""
     enforced: str = ""
-    """Composition of all resources."""
+    """Composition of all composite resources, whatever they select; empty if none is enforced."""
     update_policy: UpdatePolicy = "Automatic"
     connection_keys: tuple[str, ...] = ()
-    """Names of the connection details that are published; all if empty."""
+    """Names of the connection details to publish; all details are published if empty."""
 
     @property
     def api_version(self) -> str:
@@ -188,7 +193,7 @@ class CompositeKind:
 
 
 def read_definition(obj: ReadOnlyObject) -> CompositeKind:
-    """Parse a definition that `check_definition` accepts."""
+    """Parse a CompositeResourceDefinition that `check_definition` accepts."""
     spec: ReadOnlyObject = obj["spec"]
     return CompositeKind(
         obj["metadata"]["name"],
@@ -204,7 +209,7 @@ def read_definition(obj: ReadOnlyObject) -> CompositeKind:
 
 
 def presumed_definition(composite: ReadOnlyObject) -> CompositeKind:
-    """Derive a kind from one of its objects, because its definition is unknown."""
+    """Derive the kind of a composite resource from the resource, if its definition is unknown."""
     group, _, version = str(composite["apiVersion"]).rpartition("/")
     spec, metadata = mapping(composite.get("spec")), mapping(composite.get("metadata"))
     legacy = INSIDE not in spec and not metadata.get("namespace")
@@ -217,7 +222,7 @@ def _is_legacy(spec: ReadOnlyObject) -> bool:
 
 
 def check_definition(obj: ReadOnlyObject) -> list[Refusal]:
-    """Return all problems of a definition, each with its path."""
+    """Return all problems of a CompositeResourceDefinition, each with the path of the field."""
     spec: ReadOnlyObject = obj["spec"]
     found = [*_check_names(obj), *_check_versions(spec["versions"]), *_check_conversion(spec)]
     for number, version in enumerate(spec["versions"]):
@@ -280,7 +285,7 @@ def _check_schema(spec: ReadOnlyObject, number: int, version: ReadOnlyObject) ->
 
 
 def _given_schema(version: ReadOnlyObject) -> dict[str, Any]:
-    """Return the user's schema, decoded like the API server does; empty if there is none."""
+    """Return the schema of a version, decoded as by the API server; empty if there is none."""
     schema = mapping(version.get("schema")).get("openAPIV3Schema") or {}
     versions = [{"name": version["name"], "schema": {"openAPIV3Schema": schema}}]
     about = {"apiVersion": f"{_CRD[0]}/{_CRD[1]}", "kind": _CRD[2], "spec": {"versions": versions}}
@@ -299,7 +304,7 @@ def _schema(spec: ReadOnlyObject, given: ReadOnlyObject) -> dict[str, Any]:
 
 
 def unheeded_fields(obj: ReadOnlyObject) -> list[str]:
-    """Return warnings about fields without effect."""
+    """Return warnings about fields of a CompositeResourceDefinition that have no effect."""
     spec: ReadOnlyObject = obj["spec"]
     found = []
     if spec.get("claimNames"):
@@ -323,10 +328,10 @@ def unheeded_fields(obj: ReadOnlyObject) -> list[str]:
 
 
 def definition_crd(obj: ReadOnlyObject, webhook: Webhook | None = None) -> dict[str, Any]:
-    """Return the CustomResourceDefinition that a definition defines.
+    """Build the CustomResourceDefinition of the kind that a definition defines.
 
-    `webhook` converts if the definition names no strategy. Raise the first Refusal if it is
-    invalid.
+    `webhook` is the conversion webhook if the definition sets no conversion strategy. If the
+    definition is invalid, raise its first Refusal.
     """
     for refusal in check_definition(obj):
         raise refusal

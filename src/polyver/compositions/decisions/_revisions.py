@@ -1,7 +1,8 @@
-"""Compositions: their validation, and which revision is created, renumbered, relabelled or adopted.
+"""Validation of Compositions, and the CompositionRevisions that their content requires.
 
-The content of a revision is spec and labels. Old revisions are kept, and are deleted with their
-Composition.
+The content of a revision is the spec and the labels of its Composition. The functions decide which
+revision is created, renumbered, relabelled or adopted (gets the Composition as its owner). Old
+revisions are kept until their Composition is deleted.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from polyver.compositions._function_references import (
     named,
     switched_off,
 )
-from polyver.compositions._revision_numbers import (
+from polyver.compositions._revision_rules import (
     Numbered,
     check_number,
     distinct,
@@ -42,6 +43,7 @@ from polyver.core import Lineage, Release, Serial
 from polyver.core.plain import ReadOnlyObject
 from polyver.kube.objects import digest
 from polyver.kube.objects.converted_metadata import fresh
+from polyver.kube.objects.owners import controller_of
 from polyver.languages.values.names import label_key_problems, label_value_problems
 
 __all__ = [
@@ -98,10 +100,21 @@ def check_pipeline(obj: ReadOnlyObject) -> list[Refusal]:
 
 
 def check_step(step: ReadOnlyObject, at: str, *, several: bool) -> Iterator[Refusal]:
-    """Yield the problems of a step; `at` is its path."""
+    """Yield the problems of a pipeline step; `at` is the path of the step."""
     if not several:
         yield from switched_off(step, at)
-    yield from _check_labels(step, f"{at}.functionRevisionSelector.matchLabels")
+    wanted, function = (
+        labels_in(step.get("functionRevisionSelector")),
+        named(step.get("functionRef")),
+    )
+    place_of = f"{at}.functionRevisionSelector.matchLabels"
+    for key, value in wanted.items():
+        for problem in (*label_key_problems(key), *label_value_problems(value)):
+            fact = f"{key}={value} is not a label: {problem}"
+            yield Refusal("InvalidSelector", fact, at=place_of)
+    if wanted.get(PACKAGE, function) != function:
+        fact = f"{PACKAGE}={wanted[PACKAGE]} selects revisions of another function"
+        yield Refusal("InvalidSelector", fact, at=place_of, hint=f"the step calls {function}")
     for place, each in enumerate(step.get("credentials") or ()):
         if each["source"] == "Secret" and not each.get("secretRef"):
             fact = f'the secret of the credentials "{each["name"]}" is missing'
@@ -115,19 +128,8 @@ def check_step(step: ReadOnlyObject, at: str, *, several: bool) -> Iterator[Refu
             yield Refusal("InvalidPipeline", fact, at=place_of)
 
 
-def _check_labels(step: ReadOnlyObject, at: str) -> Iterator[Refusal]:
-    wanted = labels_in(step.get("functionRevisionSelector"))
-    for key, value in wanted.items():
-        for problem in (*label_key_problems(key), *label_value_problems(value)):
-            yield Refusal("InvalidSelector", f"{key}={value} is not a label: {problem}", at=at)
-    function = named(step.get("functionRef"))
-    if wanted.get(PACKAGE, function) != function:
-        fact = f"{PACKAGE}={wanted[PACKAGE]} selects revisions of another function"
-        yield Refusal("InvalidSelector", fact, at=at, hint=f"the step calls {function}")
-
-
 def composition_warnings(obj: ReadOnlyObject) -> list[str]:
-    """Return warnings about valid but probably unintended fields."""
+    """Return warnings about fields of a Composition that are valid, but probably not intended."""
     return [
         f"spec.pipeline[{place}]: functionRevisionRef and functionRevisionSelector are both "
         "set; functionRevisionRef is used"
@@ -138,13 +140,13 @@ def composition_warnings(obj: ReadOnlyObject) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class KnownCompositionRevision(Numbered):
-    """The actual or desired state of a CompositionRevision."""
+    """A CompositionRevision, in its actual or its desired state."""
 
     content: str
     """Digest of its content, in hexadecimal digits."""
     labels: Mapping[str, str] = field(default_factory=dict)
     owner: str = ""
-    """The uid of its Composition; empty after a restore from a backup."""
+    """The uid of its Composition; empty if it has no owner, as after a restore from a backup."""
     deleting: bool = False
 
     @property
@@ -154,13 +156,13 @@ class KnownCompositionRevision(Numbered):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes to make for a Composition, in this order; none if there are refusals."""
+    """Changes to make for a Composition, in the order of the fields; none if there are refusals."""
 
     create: KnownCompositionRevision | None = None
     changes: tuple[KnownCompositionRevision, ...] = ()
-    """The desired state of changed revisions."""
+    """The revisions to change, in their desired state."""
     current: str = ""
-    """The revision with the Composition's current content."""
+    """The name of the revision that has the current content of the Composition."""
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -169,9 +171,9 @@ class Changes:
 
 
 def content_of(composition: ReadOnlyObject) -> str:
-    """Return the digest of a Composition's spec and labels, short enough for a label value.
+    """Return the digest of the spec and the labels of a Composition.
 
-    Annotations are not part of the content.
+    It is short enough for a label value. Annotations are not part of the content.
     """
     labels = {k: v for k, v in _labels(composition).items() if k not in _OURS}
     content = {"labels": labels, "spec": {**composition["spec"], "revision": None}}
@@ -191,24 +193,18 @@ def known_composition_revision(obj: ReadOnlyObject) -> KnownCompositionRevision:
         obj["spec"]["revision"],
         labels.get(CONTENT) or content_of(obj),
         labels,
-        _controller(metadata),
+        controller_of(obj),
         "deletionTimestamp" in metadata,
     )
 
 
-def _controller(metadata: ReadOnlyObject) -> str:
-    owners = metadata.get("ownerReferences") or ()
-    found = (each["uid"] for each in owners if mapping(each).get("controller"))
-    return next(found, "")
-
-
 def composition_of(obj: ReadOnlyObject) -> str:
-    """Return the Composition that a revision belongs to; the revision's metadata is enough."""
+    """Return the name of the Composition of a revision, from the revision's labels."""
     return _labels(obj).get(COMPOSITION, "")
 
 
 def composition_lineage(composition: str, known: Iterable[KnownCompositionRevision]) -> Lineage:
-    """Return the lineage of a Composition, ordered by revision numbers."""
+    """Build the lineage of a Composition from its revisions, with distinct numbers."""
     in_order = sorted(known, key=lambda each: each.name)
     return Lineage(composition, [each.release for each in distinct(in_order).values()])
 
@@ -216,9 +212,9 @@ def composition_lineage(composition: str, known: Iterable[KnownCompositionRevisi
 def composition_changes(
     composition: ReadOnlyObject, known: Sequence[KnownCompositionRevision]
 ) -> Changes:
-    """Return the changes that make the current content the highest revision.
+    """Decide the changes after which the revision with the current content has the highest number.
 
-    `known` are the revisions whose label has the Composition's name.
+    `known` are the revisions that have the Composition's name as a label.
     """
     metadata: ReadOnlyObject = composition["metadata"]
     uid, content = metadata["uid"], content_of(composition)
@@ -232,7 +228,7 @@ def composition_changes(
     found = there.get(name)
     if found is None:
         there[name] = _made(composition, content, number)
-    elif not found.deleting:  # else it is created again after its deletion
+    elif not found.deleting:  # one that is being deleted is created again afterwards
         labels = {**found.labels, **_copied(composition, content)}
         there[name] = replace(found, number=number, labels=labels)
     after = [each if each.deleting else replace(each, owner=uid) for each in there.values()]
@@ -271,7 +267,7 @@ def _copied(composition: ReadOnlyObject, content: str) -> dict[str, str]:
 def revisions_after(
     changes: Changes, known: Iterable[KnownCompositionRevision]
 ) -> list[KnownCompositionRevision]:
-    """Return the revisions after all changes."""
+    """Return the revisions of a Composition as they are after all changes."""
     found = {each.name: each for each in known}
     made = (changes.create,) if changes.create else ()
     found |= {each.name: each for each in (*made, *changes.changes)}
@@ -281,7 +277,7 @@ def revisions_after(
 def composition_revision_object(
     made: KnownCompositionRevision, composition: ReadOnlyObject
 ) -> dict[str, Any]:
-    """Return the CompositionRevision to create from a Composition's current content."""
+    """Build the CompositionRevision to create from the current content of a Composition."""
     found: dict[str, Any] = {
         "apiVersion": f"{COMPOSITION_GROUP}/{COMPOSITION_STORED}",
         "kind": COMPOSITION_REVISIONS.kind,
@@ -309,7 +305,7 @@ def _owner(composition: ReadOnlyObject) -> dict[str, Any]:
 def composition_revision_patch(
     before: KnownCompositionRevision, after: KnownCompositionRevision, composition: ReadOnlyObject
 ) -> dict[str, Any]:
-    """Return a merge patch that brings a revision to its desired state."""
+    """Build a merge patch that changes a revision from the state `before` to the state `after`."""
     metadata: dict[str, Any] = {}
     labels = {k: v for k, v in after.labels.items() if before.labels.get(k) != v}
     if labels:
@@ -327,10 +323,10 @@ def check_composition_revision(
     *,
     several: bool,
 ) -> list[Refusal]:
-    """Return the problems of a CompositionRevision that a client writes.
+    """Return the problems of a CompositionRevision that a client creates or changes.
 
-    `others` are the other revisions of its composition; `several` enables the feature
-    FunctionRevisions.
+    `old` is the stored revision, and `others` are the other revisions of its Composition. `several`
+    enables the feature FunctionRevisions.
     """
     if old is not None:
         return [*_check_change(obj, old, others)]

@@ -1,8 +1,9 @@
 """Resolution of the function revision that each step of a pipeline calls, and its explanation.
 
-All steps are resolved at once from one snapshot, so that a run never mixes two states. `explain`
-gives the reason of each release of a composite resource. The controller uses the same functions;
-in an explanation, a refusal is a result like others.
+All steps are resolved together from one snapshot of the installed revisions, so that a run never
+uses two states. `explain` returns the reasons for the Composition and the revisions that a
+composite resource gets. It uses the same functions as the controller, but returns a refusal where
+they raise it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from dataclasses import dataclass, field
 
 from polyver.capability import Refusal
 from polyver.compositions._function_references import mapping, named, step_selector
-from polyver.compositions._policy import REVISIONS
-from polyver.compositions._revision_numbers import distinct
+from polyver.compositions._revision_rules import REVISIONS, distinct
 from polyver.compositions.decisions._composition_choice import (
     Candidate,
     ChosenComposition,
@@ -74,7 +74,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedStep:
-    """A step, and the revision that it calls."""
+    """A pipeline step, and the function revision that it calls."""
 
     name: str
     function: str
@@ -82,26 +82,26 @@ class ResolvedStep:
     digest: str
     """Digest of the revision's content."""
     endpoint: str = ""
-    """Address of the revision; empty until its runtime reports it."""
+    """Address of the function revision; empty until the runtime that serves it reports one."""
     reason: str = ""
-    """Reason for this revision."""
+    """Why the step calls this function revision."""
     warnings: tuple[str, ...] = ()
     input: ReadOnlyObject | None = None
     credentials: Mapping[str, Secret] = field(default_factory=dict)
     requirements: Mapping[str, ResourceSelector] = field(default_factory=dict)
-    """Resources that the function gets with the first call."""
+    """Resources that the Composition passes to the function from the first call on."""
 
     @property
     def record(self) -> dict[str, str]:
-        """Its entry in `status.pipeline` of the composite resource."""
+        """The entry of the step in `status.pipeline` of the composite resource."""
         found = {"step": self.name, "function": self.function, "revision": self.revision}
         return found | ({"digest": self.digest} if self.digest else {})
 
 
 class FunctionLineages:
-    """All FunctionRevisions, as lineages of their functions.
+    """The FunctionRevisions of all functions, as one lineage for each function.
 
-    `gates` are those of rollouts, by the names of the gated revisions.
+    `gates` are the gates of rollouts, by the names of the revisions.
     """
 
     def __init__(
@@ -115,32 +115,27 @@ class FunctionLineages:
             known.setdefault(function, []).append(known_revision(each))
             self._functions[name] = function
             self._endpoints[name] = mapping(each.get("status")).get("endpoint") or ""
-        self._lineages = {
-            function: gated(
-                lineage_of(function, distinct(sorted(there, key=_by_name)).values()), gates
-            )
-            for function, there in known.items()
-        }
+        self._lineages: dict[str, Lineage] = {}
+        for function, there in known.items():
+            in_order = sorted(there, key=lambda each: (not each.deleting, each.name))
+            lineage = lineage_of(function, distinct(in_order).values())
+            self._lineages[function] = gated(lineage, gates)
 
     def lineage(self, function: str) -> Lineage:
         return self._lineages.get(function) or Lineage(function)
 
     def owner(self, revision: str) -> str:
-        """Return the function that a revision belongs to; empty if there is no such revision."""
+        """Return the function that a revision belongs to; empty if the revision does not exist."""
         return self._functions.get(revision, "")
 
     def endpoint(self, revision: str) -> str:
         return self._endpoints.get(revision, "")
 
 
-def _by_name(known: KnownFunctionRevision) -> tuple[bool, str]:
-    return not known.deleting, known.name
-
-
 def resolve_steps(
     revision: ReadOnlyObject, composite: Composite, installed: FunctionLineages, *, several: bool
 ) -> tuple[ResolvedStep, ...]:
-    """Resolve the steps of a CompositionRevision; raise Refusal if one cannot be resolved.
+    """Resolve the steps of a CompositionRevision; raise Refusal if a step cannot be resolved.
 
     `several` enables the feature FunctionRevisions.
     """
@@ -148,13 +143,43 @@ def resolve_steps(
     for each in ask_steps(revision, composite, installed, several=several):
         if isinstance(each.answer, Refusal):
             raise each.answer
-        found.append(_made(each, each.answer, installed))
+        step, release = each.step, each.answer.release
+        credentials = {
+            one["name"]: Secret(one["secretRef"]["namespace"], one["secretRef"]["name"])
+            for one in step.get("credentials") or ()
+            if one["source"] == "Secret"
+        }
+        required = mapping(step.get("requirements")).get("requiredResources") or ()
+        found.append(
+            ResolvedStep(
+                each.name,
+                each.function,
+                release.name,
+                release.digest,
+                installed.endpoint(release.name),
+                each.answer.reason,
+                each.warnings,
+                step.get("input"),
+                credentials,
+                {one["requirementName"]: _required(one) for one in required},
+            )
+        )
     return tuple(found)
+
+
+def _required(each: ReadOnlyObject) -> ResourceSelector:
+    return ResourceSelector(
+        each["apiVersion"],
+        each["kind"],
+        each.get("name") or None,
+        each.get("matchLabels") or None,
+        each.get("namespace") or None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class StepResolution:
-    """The selector of a step, and its resolution."""
+    """A pipeline step, its selector for a function revision, and the resolution."""
 
     step: ReadOnlyObject
     at: str
@@ -184,7 +209,7 @@ class StepResolution:
 def ask_steps(
     revision: ReadOnlyObject, composite: Composite, installed: FunctionLineages, *, several: bool
 ) -> Iterator[StepResolution]:
-    """Yield each step of a CompositionRevision with its resolution, or with a refusal."""
+    """Yield each step of a CompositionRevision, with its resolution or with the refusal."""
     # The revision that each step called when the composite resource was last composed.
     used = {
         (each["step"], each["function"]): Pin(each["revision"], each.get("digest", ""))
@@ -192,56 +217,20 @@ def ask_steps(
     }
     for place, step in enumerate(revision["spec"].get("pipeline") or ()):
         at = f"CompositionRevision {revision['metadata']['name']}, spec.pipeline[{place}]"
-        pin = used.get((step["step"], named(step.get("functionRef"))))
-        selector, wrong = step_selector(step), next(check_step(step, at, several=several), None)
-        answer = wrong or _answer(step, at, composite.dependent(at, pin), installed)
+        function, selector = named(step.get("functionRef")), step_selector(step)
+        pin = used.get((step["step"], function))
+        answer: Resolution | Refusal | None = next(check_step(step, at, several=several), None)
+        if answer is None:
+            try:
+                lineage, dependent = installed.lineage(function), composite.dependent(at, pin)
+                answer = resolve(lineage, selector, REVISIONS, dependent)
+            except NoMatch as error:
+                answer = _refusal(error, installed, at)
         yield StepResolution(step, at, selector, pin, answer)
 
 
-def _answer(
-    step: ReadOnlyObject, at: str, dependent: Dependent, installed: FunctionLineages
-) -> Resolution | Refusal:
-    lineage = installed.lineage(named(step.get("functionRef")))
-    try:
-        return resolve(lineage, step_selector(step), REVISIONS, dependent)
-    except NoMatch as error:
-        return _refusal(error, installed, at)
-
-
-def _made(asked: StepResolution, found: Resolution, installed: FunctionLineages) -> ResolvedStep:
-    step = asked.step
-    required = mapping(step.get("requirements")).get("requiredResources") or ()
-    release = found.release
-    return ResolvedStep(
-        asked.name,
-        asked.function,
-        release.name,
-        release.digest,
-        installed.endpoint(release.name),
-        found.reason,
-        asked.warnings,
-        step.get("input"),
-        {
-            each["name"]: Secret(each["secretRef"]["namespace"], each["secretRef"]["name"])
-            for each in step.get("credentials") or ()
-            if each["source"] == "Secret"
-        },
-        {each["requirementName"]: _required(each) for each in required},
-    )
-
-
-def _required(each: ReadOnlyObject) -> ResourceSelector:
-    return ResourceSelector(
-        each["apiVersion"],
-        each["kind"],
-        each.get("name") or None,
-        each.get("matchLabels") or None,
-        each.get("namespace") or None,
-    )
-
-
 def _refusal(error: NoMatch, installed: FunctionLineages, at: str) -> Refusal:
-    """Return the refusal with the reason why a step cannot be resolved."""
+    """Convert a failed resolution of a step into a refusal with the reason."""
     lineage, selector = error.lineage, error.selector
     if not len(lineage) and not isinstance(selector, Exact):
         fact, hint = (
@@ -293,10 +282,10 @@ def _activate(names: list[str]) -> str:
 def moved_pipelines(
     pipelines: Iterable[CompositionPipeline], before: Lineage, after: Lineage
 ) -> set[str]:
-    """Return the CompositionRevisions with a step whose resolution a change of a function changes.
+    """Return the names of the CompositionRevisions that a change of a function's lineage affects.
 
-    This includes a step that was unresolved and stays unresolved for another reason. Gates are
-    ignored: a rollout evaluates them for each composite resource.
+    These have a step that resolves to another revision after the change, or that is unresolved for
+    another reason. Gates are ignored: a rollout sets them for each composite resource separately.
     """
     known: dict[Selector, bool] = {}
     found = set()
@@ -312,7 +301,7 @@ def moved_pipelines(
 
 
 def _got(lineage: Lineage, selector: Selector) -> Pin | tuple[str, ...]:
-    """Return the pin that a selector resolves to, else the names of the revisions it matches."""
+    """Return the pin that a selector resolves to, or else the names of all releases it matches."""
     try:
         return resolve(lineage, selector, REVISIONS, Dependent("")).release.pin
     except NoMatch:
@@ -328,20 +317,20 @@ def _matches(release: Release, selector: Selector) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CompositeExplanation:
-    """The releases that a composite resource uses, and those that it would get now."""
+    """The revisions that a composite resource uses, and those that it would get now."""
 
     composite: Composite
     composition: ChosenComposition | Refusal
     revision: Resolution | Refusal | None
-    """The resolution of the revision; None if there is no composition."""
+    """The resolution of the CompositionRevision, or a refusal; None if no Composition is chosen."""
     steps: tuple[StepResolution, ...] = ()
 
     @property
     def asks_composition(self) -> str:
-        """The composition that the resource selects, by name or labels; empty if none.
+        """The Composition that the resource selects, by its name or by labels; empty if none.
 
-        The name may be an earlier choice of the controller, which writes it to the same field as
-        users.
+        Users and the controller write the name to the same field, so it may be an earlier choice of
+        the controller.
         """
         labels = self.composite.composition_labels
         return self.composite.composition or (str(Labels.of(labels)) if labels else "")
@@ -374,7 +363,10 @@ def explain(
     revisions: Sequence[ReadOnlyObject],
     installed: FunctionLineages,
 ) -> CompositeExplanation:
-    """Return the releases that a composite resource would get now from these objects."""
+    """Explain which revisions a composite resource would get now.
+
+    `candidates` are Compositions, and `revisions` are CompositionRevisions.
+    """
     try:
         chosen = choose_composition(composite, defined, candidates)
     except Refusal as refusal:

@@ -1,4 +1,4 @@
-"""Kinds of packages, compositions and their revisions: Crossplane's fields, and ours."""
+"""Kinds of packages, compositions and their revisions: Crossplane's fields, and polyver's own."""
 
 from polyver.compositions.kinds._compositions import (
     COMPOSITION_GROUP,

@@ -1,6 +1,7 @@
-"""Kinds of composite resource definitions, Compositions and their revisions.
+"""Kinds of CompositeResourceDefinitions, Compositions and CompositionRevisions.
 
-The fields are Crossplane's, and two more in pipeline steps, which choose a function revision.
+The fields are those of Crossplane. Two fields of pipeline steps, which select a function revision,
+are polyver's own.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class NamedReference:
     """A reference to an object."""
 
     name: Name
-    """Its name."""
+    """The name of the object."""
 
 
 @part
@@ -98,10 +99,10 @@ class ConversionWebhook:
 
 @part
 class KindConversion:
-    """The conversion between versions."""
+    """The conversion of objects between the versions of the kind."""
 
     strategy: Literal["None", "Webhook"]
-    """`None` changes only apiVersion. A Conversion object for the kind has precedence."""
+    """`None` changes only the apiVersion. A Conversion object for the kind takes precedence."""
     webhook: ConversionWebhook | None
 
 
@@ -110,7 +111,8 @@ class VersionSchema:
     """The schema of a version."""
 
     openAPIV3Schema: dict[str, Any] | None
-    """The schema of `spec` and `status`; the fields of every composite resource are added."""
+    """The schema of `spec` and `status`; polyver adds the fields that all composite resources have.
+    """
 
 
 @part
@@ -131,44 +133,44 @@ class DefinedKindVersion:
 
     name: Name
     referenceable: bool
-    """Compositions use this version; it is the storage version."""
+    """True for the one version that is stored, and that Compositions reference."""
     served: bool
-    """The version is served."""
+    """True if the API server serves the version."""
     deprecated: bool | None
-    """Clients that use the version are warned."""
+    """True if clients that use the version get a warning."""
     deprecationWarning: Annotated[str, MaxLength(256)] | None
     """The text of the warning."""
     schema: VersionSchema | None
-    """Its fields."""
+    """The schema of the version."""
     additionalPrinterColumns: list[VersionColumn] | None
-    """Columns of `kubectl get`, before the columns of all composite resources."""
+    """Columns of `kubectl get`. The columns that all composite resources have come after these."""
 
 
 @part
 class KindMetadata:
-    """Metadata for the CustomResourceDefinition."""
+    """Metadata for the CustomResourceDefinition of the kind."""
 
     labels: dict[str, str] | None
     annotations: dict[str, str] | None
 
 
 class _Defining:
-    """Fields of all versions of definitions."""
+    """Fields that all versions of CompositeResourceDefinition have."""
 
     group: Annotated[str, Same]
-    """Its API group."""
+    """The API group of the kind."""
     names: Annotated[KindNames, Same]
     """The names of the kind."""
     claimNames: KindNames | None
-    """Not supported; a warning and the condition Offered report it."""
+    """Not supported. If it is set, clients get a warning, and the condition Offered is False."""
     connectionSecretKeys: list[str] | None
-    """The connection details to publish; all if empty."""
+    """The names of the connection details to publish; if empty, all are published."""
     defaultCompositeDeletePolicy: Literal["Background", "Foreground"] | None
     """Not supported, because there are no claims."""
     defaultCompositionRef: NamedReference | None
-    """The Composition for composite resources that request none."""
+    """The Composition for composite resources that select none."""
     enforcedCompositionRef: NamedReference | None
-    """The Composition for all composite resources, whatever they request."""
+    """The Composition for all composite resources, whatever they select."""
     defaultCompositionUpdatePolicy: Literal["Automatic", "Manual"] = "Automatic"
     """The default update policy: use new revisions of the Composition automatically or manually."""
     versions: list[DefinedKindVersion]
@@ -176,7 +178,7 @@ class _Defining:
     conversion: KindConversion | None
     """The conversion between versions."""
     metadata: KindMetadata | None
-    """Labels and annotations of the CustomResourceDefinition."""
+    """Labels and annotations for the CustomResourceDefinition of the kind."""
 
 
 Scope = Literal["LegacyCluster", "Namespaced", "Cluster"]
@@ -184,18 +186,20 @@ Scope = Literal["LegacyCluster", "Namespaced", "Cluster"]
 
 @part
 class CompositeDefinitionSpec(_Defining):
-    """The kind of a composite resource."""
+    """The definition of a kind of composite resources."""
 
     scope: Annotated[Scope, Same] = "LegacyCluster"
-    """LegacyCluster has the fields for compositions in `spec`, the others in `spec.crossplane`."""
+    """The scope. With LegacyCluster, `spec` selects the Composition, otherwise `spec.crossplane`.
+    """
 
 
 @part
 class CompositeDefinitionSpecV2(_Defining):
-    """The kind of a composite resource."""
+    """The definition of a kind of composite resources."""
 
     scope: Annotated[Scope, Same] = "Namespaced"
-    """LegacyCluster has the fields for compositions in `spec`, the others in `spec.crossplane`."""
+    """The scope. With LegacyCluster, `spec` selects the Composition, otherwise `spec.crossplane`.
+    """
 
 
 @part
@@ -208,10 +212,10 @@ class TypeReference:
 
 @part
 class CompositeDefinitionControllers:
-    """The kind that is composed."""
+    """The kind that polyver composes."""
 
     compositeResourceType: TypeReference | None
-    """The version in which composite resources are read."""
+    """The API version and kind in which polyver reads composite resources."""
 
 
 @part
@@ -219,7 +223,7 @@ class CompositeDefinitionStatus:
     """The observed state."""
 
     conditions: Conditions | None
-    """Established, Applied, of those with claimNames Offered, and Postponed while it waits."""
+    """Established and Applied; Offered with claimNames; Postponed while the deletion waits."""
     controllers: CompositeDefinitionControllers | None
 
 
@@ -236,20 +240,20 @@ class SecretReference:
 
 @part
 class StepCredentials:
-    """Credentials that a function gets."""
+    """Credentials that polyver passes to the function."""
 
     name: Name
-    """Their name in the function."""
+    """The name of the credentials in requests to the function."""
     source: Literal["None", "Secret"]
     secretRef: SecretReference | None
 
 
 @part
 class RequiredResource:
-    """A resource for the function: one by name, or all with some labels."""
+    """Resources that polyver passes to the function: one by its name, or all with some labels."""
 
     requirementName: Name
-    """Its name in the function."""
+    """The name of the requirement in requests to the function."""
     apiVersion: Name
     kind: Name
     name: str | None
@@ -259,7 +263,7 @@ class RequiredResource:
 
 @part
 class StepRequirements:
-    """The resources that a function receives with the first call."""
+    """The resources that polyver passes to the function from the first call on."""
 
     requiredResources: Annotated[list[RequiredResource], ListMap("requirementName")] | None
 
@@ -271,11 +275,11 @@ class PipelineStep:
     step: Name
     """The name of the step, which must be unique."""
     functionRef: NamedReference
-    """The Function."""
+    """The Function that the step calls."""
     functionRevisionRef: NamedReference | None
-    """The FunctionRevision; it must belong to the Function, and be active."""
+    """The FunctionRevision that the step calls; it must belong to the Function and be active."""
     functionRevisionSelector: LabelsSelector | None
-    """Or the labels of the FunctionRevision; the highest-numbered active one is used."""
+    """Labels of the FunctionRevision; of several active ones, the highest-numbered is called."""
     input: EmbeddedResource | None
     """The input of the function."""
     credentials: Annotated[list[StepCredentials], ListMap("name")] | None
@@ -283,29 +287,29 @@ class PipelineStep:
 
 
 class _Composed:
-    """Fields that Compositions and their revisions share."""
+    """Fields that Compositions and CompositionRevisions have in common."""
 
     compositeTypeRef: Annotated[TypeReference, Same]
-    """The kind that it composes, in its referenceable version."""
+    """The kind of composite resources that it is for, in the referenceable version."""
     mode: Literal["Pipeline"] = "Pipeline"
     """The mode; only Pipeline is supported."""
     pipeline: Annotated[list[PipelineStep], ListMap("step"), MaxLength(99)]
-    """The functions, in the order in which they are called."""
+    """The steps, in the order in which their functions are called."""
     writeConnectionSecretsToNamespace: str | None
-    """The default namespace for connection details of composite resources."""
+    """The namespace for connection details of composite resources that name no Secret."""
 
 
 @part
 class CompositionSpec(_Composed):
-    """The pipeline for a kind of composite resource."""
+    """The pipeline for a kind of composite resources."""
 
 
 @part
 class CompositionRevisionSpec(_Composed):
-    """The content of a Composition at one point in time, and its number; immutable."""
+    """The content of a Composition at one point in time, which never changes, and its number."""
 
     revision: Annotated[Number, Ge(1)]
-    """The serial number; the highest so far, also if the content is the same as before."""
+    """The number; the revision with the current content of the Composition has the highest one."""
 
 
 @part
@@ -313,7 +317,7 @@ class CompositionStatus:
     """The observed state."""
 
     conditions: Conditions | None
-    """Adopted."""
+    """The condition Adopted."""
 
 
 @part
@@ -351,7 +355,8 @@ COMPOSITION_REVISIONS: Final = _kind("CompositionRevision", "comprev")
 
 _DEFINED = (
     Column("ESTABLISHED", ".status.conditions[?(@.type=='Established')].status"),
-    # Never True here; kept because readers of Crossplane's output expect it as the second column.
+    # polyver never sets Offered to True. The column exists because programs that read Crossplane's
+    # output expect it as the second one.
     Column("OFFERED", ".status.conditions[?(@.type=='Offered')].status"),
     _AGE,
 )
@@ -359,7 +364,7 @@ _DEFINED = (
 
 @DEFINITIONS.version(COMPOSITION_STORED, storage=True, columns=_DEFINED)
 class CompositeResourceDefinition:
-    """Defines a kind of composite resource."""
+    """The definition of a kind of composite resources."""
 
     spec: CompositeDefinitionSpec
     status: CompositeDefinitionStatus | None
@@ -367,7 +372,7 @@ class CompositeResourceDefinition:
 
 @DEFINITIONS.version("v2", columns=_DEFINED)
 class CompositeResourceDefinitionV2:
-    """Defines a kind of composite resource."""
+    """The definition of a kind of composite resources."""
 
     spec: CompositeDefinitionSpecV2
     status: CompositeDefinitionStatus | None

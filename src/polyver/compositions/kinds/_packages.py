@@ -1,7 +1,7 @@
-"""Kinds of Functions and their revisions, and of Provider and Configuration.
+"""Kinds of Functions and FunctionRevisions, and of Providers and Configurations.
 
-Provider and Configuration are validated only. Functions and FunctionRevisions are also served as
-v1beta1, which has the same fields.
+Providers and Configurations are only validated and stored. Functions and FunctionRevisions are also
+served as v1beta1, which has the same fields.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PullSecret:
     """A reference to a Secret."""
 
     name: str | None
-    """Its name."""
+    """The name of the Secret."""
 
 
 @part
@@ -44,11 +44,11 @@ class RuntimeConfigReference:
     """A reference to the runtime configuration of a package."""
 
     apiVersion: str = "pkg.crossplane.io/v1beta1"
-    """Its API version."""
+    """The API version of the runtime configuration."""
     kind: str = "DeploymentRuntimeConfig"
-    """Its kind."""
+    """The kind of the runtime configuration."""
     name: str
-    """Its name."""
+    """The name of the runtime configuration."""
 
 
 @part
@@ -56,7 +56,7 @@ class ControllerConfigReference:
     """A reference to the runtime configuration of a package, in the old format."""
 
     name: str
-    """Its name."""
+    """The name of the runtime configuration."""
 
 
 @part
@@ -75,48 +75,48 @@ Conditions = Annotated[list[PackageCondition], ListMap("type")]
 
 
 class _Pulled:
-    """Fields that packages and their revisions share."""
+    """Fields that packages and their revisions have in common."""
 
     packagePullPolicy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
-    """When to check the content of the package for changes."""
+    """When to check the package content for changes; Never is treated as IfNotPresent."""
     packagePullSecrets: list[PullSecret] | None
-    """Secrets for private registries."""
+    """Secrets for private registries; not used."""
     ignoreCrossplaneConstraints: bool = False
-    """Ignore the version constraints for Crossplane."""
+    """Ignore the version constraints for Crossplane; not used."""
     skipDependencyResolution: bool = False
-    """Do not install dependencies."""
+    """Do not install dependencies; not used, because polyver never installs dependencies."""
     commonLabels: dict[str, str] | None
-    """Labels for all objects of the package."""
+    """Labels for all objects of the package; not used."""
 
 
 class _Run:
     """Fields of packages that are run."""
 
     runtimeConfigRef: RuntimeConfigReference | None
-    """The runtime configuration."""
+    """The runtime configuration; not used."""
     controllerConfigRef: ControllerConfigReference | None
-    """The runtime configuration, in the old format."""
+    """The runtime configuration in the old format; not used."""
 
 
 class _Package(_Pulled):
-    """Fields of every kind of package."""
+    """Fields that all kinds of packages have."""
 
     package: Annotated[str, MinLength(1)]
     """The reference of the package."""
     revisionActivationPolicy: Literal["Automatic", "Manual"] = "Automatic"
-    """Automatic activates the revisions with the highest numbers; Manual leaves it to users."""
+    """Automatic: polyver activates the highest-numbered revisions. Manual: users activate them."""
     revisionHistoryLimit: Annotated[Number, Ge(0)] = 1
-    """The number of revisions to keep, including active ones (never deleted); 0 for all."""
+    """The number of revisions to keep, 0 for all; active ones count, and are never deleted."""
     activeRevisionLimit: Annotated[Number, Ge(1)] = 1
-    """The number of active revisions with Automatic activation; 1 except for functions."""
+    """The number of revisions that Automatic keeps active; only Functions may have more than 1."""
 
 
 @part
 class FunctionSpec(_Package, _Run):
-    """The package, and the policy for its revisions."""
+    """The package of a Function, and the policy for its revisions."""
 
     strictReferences: bool = True
-    """Keep a revision as long as compositions select it."""
+    """Do not deactivate or delete a revision while a step of a composition selects it."""
 
 
 @part
@@ -131,20 +131,20 @@ class ConfigurationSpec(_Package):
 
 @part
 class FunctionRevisionSpec(_Pulled, _Run):
-    """One content of the package, immutable, with its number and desired state."""
+    """One content of the package, which never changes, with its number and desired state."""
 
     desiredState: Literal["Active", "Inactive"]
-    """The desired state."""
+    """The desired state: polyver serves an Active revision."""
     image: Annotated[str, MinLength(1)]
     """The reference of the package."""
     revision: Annotated[Number, Ge(1)]
-    """The serial number; the highest so far, also if the content is the same as before."""
+    """The number; the revision with the current content of the package has the highest one."""
     digest: str | None
     """The digest of the content of the package."""
     tlsServerSecretName: str | None
-    """The Secret with its server certificate."""
+    """The Secret with the server certificate; not used."""
     tlsClientSecretName: str | None
-    """The Secret with its client certificate."""
+    """The Secret with the client certificate; not used."""
 
 
 @part
@@ -152,13 +152,13 @@ class PackageStatus:
     """The observed state."""
 
     conditions: Conditions | None
-    """Installed, Healthy, and of functions Postponed."""
+    """The conditions Installed and Healthy, and for Functions Postponed."""
     currentRevision: str | None
-    """The revision of the requested package, active or not."""
+    """The revision with the content of the requested package; it may be inactive."""
     currentIdentifier: str | None
-    """The reference of that content."""
+    """The package reference of the current revision."""
     resolvedPackage: str | None
-    """The resolved reference."""
+    """The package reference after its resolution."""
 
 
 @part
@@ -166,17 +166,17 @@ class FunctionRevisionStatus:
     """The observed state."""
 
     conditions: Conditions | None
-    """Healthy, and RuntimeHealthy with the state of its runtime."""
+    """Healthy, and RuntimeHealthy with the state in the runtime."""
     endpoint: str | None
-    """The endpoint: HOST:PORT."""
+    """The address at which polyver calls the revision."""
     foundDependencies: Number | None
-    """Packages that it depends on; always empty."""
+    """The number of packages that it depends on; always empty."""
     installedDependencies: Number | None
-    """Installed dependencies; always empty."""
+    """The number of installed dependencies; always empty."""
     invalidDependencies: Number | None
-    """Invalid dependencies; always empty."""
+    """The number of invalid dependencies; always empty."""
     resolvedImage: str | None
-    """The resolved reference."""
+    """The package reference after its resolution."""
 
 
 _HEALTHY = Column("HEALTHY", ".status.conditions[?(@.type=='Healthy')].status")
@@ -192,7 +192,8 @@ _REVISION_COLUMNS = (
     Column("REVISION", ".spec.revision"),
     Column("IMAGE", ".spec.image"),
     Column("STATE", ".spec.desiredState"),
-    # Always empty here; kept because readers of Crossplane's output expect these columns.
+    # These two columns are always empty. They exist because programs that read Crossplane's output
+    # expect them.
     Column("DEP-FOUND", ".status.foundDependencies"),
     Column("DEP-INSTALLED", ".status.installedDependencies"),
     _AGE,

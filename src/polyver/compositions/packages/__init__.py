@@ -1,6 +1,6 @@
-"""Decisions about packages on plain data: the revisions of a Function, and refusals.
+"""Decisions about Functions, their packages and their revisions, on plain data.
 
-Admission calls these functions before a write, the controller afterwards.
+Admission calls these functions before a write. The controller calls them after a write.
 """
 
 from polyver.compositions.packages._functions import (

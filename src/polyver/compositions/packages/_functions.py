@@ -1,7 +1,7 @@
-"""Functions and FunctionRevisions as values: parsed, validated, created.
+"""Functions and FunctionRevisions as values: parsed, validated and created.
 
-The revisions of a function are combined into its lineage. References of packages are images, or
-`file:` and `pypi:` of the process runtime.
+The revisions of a Function form its lineage. The reference of a package is an OCI image. For the
+runtime that starts processes, it can also be a path (`file:`) or a Python distribution (`pypi:`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from polyver.capability import Refusal
-from polyver.compositions._revision_numbers import Numbered, check_number, next_number
+from polyver.compositions._revision_rules import Numbered, check_number, next_number
 from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, STORED
 from polyver.compositions.lineages import content_digest
 from polyver.compositions.names import COPIED, ENDPOINT, LONGEST_NAME, PACKAGE, revision_name
@@ -67,7 +67,7 @@ _COPIED_FIELDS = (
 
 
 def check_reference(text: str, *, at: str = _AT) -> list[Refusal]:
-    """Return the problems of a package's reference.
+    """Return the problems of a package reference.
 
     >>> check_reference("xpkg.example.org/functions/resize:v0.2.0")
     []
@@ -98,24 +98,26 @@ PullPolicy = Literal["IfNotPresent", "Always", "Never"]
 
 @dataclass(frozen=True, slots=True)
 class DesiredFunction:
-    """The desired state of a function."""
+    """The desired state of a Function."""
 
     name: str
     package: str
     labels: Mapping[str, str]
     automatic: bool = True
-    """True if the highest-numbered revisions are active; else those that users activate."""
+    """True if polyver activates the revisions with the highest numbers; False if users activate
+    revisions.
+    """
     history_limit: int = 1
     active_limit: int = 1
     strict: bool = True
-    """True if a revision in use is neither deactivated nor collected."""
+    """True if a revision that a step selects is neither deactivated nor deleted."""
     address: str = ""
-    """Address of an external server."""
+    """Address of an external server that serves the function; empty if there is none."""
     pull: PullPolicy = "IfNotPresent"
 
 
 def read_function(obj: ReadOnlyObject) -> DesiredFunction:
-    """Parse a Function, with defaults."""
+    """Parse a Function, and set the defaults of missing fields."""
     metadata: ReadOnlyObject = obj["metadata"]
     spec: ReadOnlyObject = obj.get("spec") or {}
     return DesiredFunction(
@@ -132,7 +134,7 @@ def read_function(obj: ReadOnlyObject) -> DesiredFunction:
 
 
 def check_package(obj: ReadOnlyObject, *, several: bool) -> list[Refusal]:
-    """Return all problems of a package; `several` enables the feature FunctionRevisions."""
+    """Return all problems of a package object; `several` enables the feature FunctionRevisions."""
     spec: ReadOnlyObject = obj.get("spec") or {}
     found = check_reference(spec.get("package", ""))
     is_function = obj.get("kind") == FUNCTIONS.kind
@@ -168,7 +170,7 @@ def _check_limits(kind: str, active: int, history: int, *, several: bool) -> Ite
 
 
 def ignored_fields(obj: ReadOnlyObject) -> list[str]:
-    """Return warnings about fields without effect."""
+    """Return warnings about fields of a Function that have no effect."""
     spec: ReadOnlyObject = obj.get("spec") or {}
     found = [
         f"spec.{name} has no effect: {why}" for name, why in _IGNORED.items() if spec.get(name)
@@ -180,20 +182,22 @@ def ignored_fields(obj: ReadOnlyObject) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class KnownFunctionRevision(Numbered):
-    """The actual or desired state of a FunctionRevision."""
+    """A FunctionRevision, in its actual or its desired state."""
 
     digest: str
-    """Digest of its content, or the reference if no digest was recorded."""
+    """Digest of the package content; the package reference if no digest was recorded."""
     active: bool
     labels: Mapping[str, str] = field(default_factory=dict)
     copied: frozenset[str] = frozenset()
-    """Labels copied from its function, and ENDPOINT if the address was copied."""
+    """Names of the labels that were copied from the Function, and ENDPOINT if the address was
+    copied.
+    """
     address: str = ""
     deleting: bool = False
 
     @property
     def is_copied_address(self) -> bool:
-        """True if its address is its function's."""
+        """True if the address was copied from the Function."""
         return ENDPOINT in self.copied
 
     @property
@@ -220,18 +224,18 @@ def known_revision(obj: ReadOnlyObject) -> KnownFunctionRevision:
 
 
 def function_of(obj: ReadOnlyObject) -> str:
-    """Return the function that a revision belongs to; the revision's metadata is enough."""
+    """Return the name of the Function of a revision, from the revision's labels."""
     labels: ReadOnlyObject = obj["metadata"].get("labels") or {}
     return str(labels.get(PACKAGE, ""))
 
 
 def lineage_of(function: str, known: Iterable[KnownFunctionRevision]) -> Lineage:
-    """Return the lineage of a function; the numbers of its revisions must be distinct."""
+    """Build the lineage of a function; the numbers of its revisions must be distinct."""
     return Lineage(function, [each.release for each in known])
 
 
 def new_revision(function: DesiredFunction, digest: str, number: int) -> KnownFunctionRevision:
-    """Return the revision of some content; it is active unless the policy is Manual."""
+    """Build a revision with this content; it is active unless users activate revisions."""
     made = KnownFunctionRevision(
         revision_name(function.name, digest), number, digest, active=function.automatic
     )
@@ -239,7 +243,10 @@ def new_revision(function: DesiredFunction, digest: str, number: int) -> KnownFu
 
 
 def relabelled(known: KnownFunctionRevision, function: DesiredFunction) -> KnownFunctionRevision:
-    """Return a revision with its function's current labels and address, and labels of others."""
+    """Return a revision with the current labels and address of its Function.
+
+    Labels that other clients set on the revision stay.
+    """
     own = {name: text for name, text in function.labels.items() if name != PACKAGE}
     others = {name: text for name, text in known.labels.items() if name not in known.copied}
     there = "" if known.is_copied_address else known.address
@@ -256,7 +263,7 @@ def relabelled(known: KnownFunctionRevision, function: DesiredFunction) -> Known
 
 
 def revision_object(known: KnownFunctionRevision, owner: ReadOnlyObject) -> dict[str, Any]:
-    """Return the FunctionRevision to create, with its Function's current fields."""
+    """Build the FunctionRevision to create, with the current fields of its Function."""
     metadata, spec = owner["metadata"], owner["spec"]
     reference = {
         "apiVersion": f"{GROUP}/{STORED}",
@@ -287,7 +294,7 @@ def revision_object(known: KnownFunctionRevision, owner: ReadOnlyObject) -> dict
 
 
 def revision_patch(before: KnownFunctionRevision, after: KnownFunctionRevision) -> dict[str, Any]:
-    """Return a merge patch that brings a revision to its desired state."""
+    """Build a merge patch that changes a revision from the state `before` to the state `after`."""
     labels: dict[str, str | None] = {
         name: after.labels.get(name)
         for name in {**before.labels, **after.labels}
@@ -312,9 +319,9 @@ def _annotations(known: KnownFunctionRevision) -> dict[str, str | None]:
 def check_revision(
     obj: ReadOnlyObject, old: ReadOnlyObject | None, others: Sequence[KnownFunctionRevision]
 ) -> list[Refusal]:
-    """Return the problems of a FunctionRevision that a client writes.
+    """Return the problems of a FunctionRevision that a client creates or changes.
 
-    `others` are the other revisions of its function.
+    `old` is the stored revision, and `others` are the other revisions of its Function.
     """
     if old is not None:
         return [*_check_change(obj, old, others)]

@@ -1,7 +1,7 @@
-"""Plan for the revisions of a Function, and the status of both.
+"""The plan for the revisions of a Function, and the status of the Function and its revisions.
 
-The plan says which revisions are created, renumbered, (de)activated and collected. The
-decision depends only on the actual and the desired state, so that it can be made again after an
+The plan states which revisions are created, renumbered, activated, deactivated and deleted. It
+depends only on the actual and the desired state, so that it can be made again after an
 interruption.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from polyver.capability import Refusal
-from polyver.compositions._revision_numbers import distinct, number_of_now
+from polyver.compositions._revision_rules import distinct, number_of_now
 from polyver.compositions.names import revision_name
 from polyver.compositions.packages._functions import (
     DesiredFunction,
@@ -40,7 +40,7 @@ __all__ = [
 
 _UNKNOWN = ("users that cannot be listed at the moment",)
 UNPACKING: Final = "UnpackingPackage"
-"""Reason of `Installed` while the content of the package is unknown."""
+"""Reason of the condition `Installed` while the content of the package is unknown."""
 
 
 Selected = Mapping[str, tuple[str, ...]]
@@ -48,7 +48,7 @@ Selected = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """A change that waits until no step selects a revision."""
+    """A change of a revision that waits until no step selects the revision any more."""
 
     revision: str
     what: Literal["deactivated", "collected"]
@@ -60,17 +60,17 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class FunctionPlan:
-    """Changes to make for a function, in this order; none if there are refusals."""
+    """Changes to make for a Function, in the order of the fields; none if there are refusals."""
 
     create: KnownFunctionRevision | None = None
     changes: tuple[KnownFunctionRevision, ...] = ()
-    """The desired state of changed revisions."""
+    """The revisions to change, in their desired state."""
     collect: tuple[KnownFunctionRevision, ...] = ()
     postponed: tuple[Postponed, ...] = ()
     current: str = ""
-    """The revision with the desired content; empty if the content is unknown."""
+    """The name of the revision with the desired content; empty if the content is unknown."""
     selected: Selected = field(default_factory=dict)
-    """The dependents that select each revision, by the revision's name."""
+    """The steps that select each revision, by the name of the revision."""
     refusals: tuple[Refusal, ...] = ()
 
     @property
@@ -84,9 +84,10 @@ def decide(
     digest: str | None,
     uses: Sequence[StepFunctionUse] | None = (),
 ) -> FunctionPlan:
-    """Return the plan for a function; without a digest, for its existing revisions only.
+    """Make the plan for a Function.
 
-    While its users are unknown (`uses` is None), no revision is deactivated or collected.
+    Without a digest, the content of the package is unknown, and no revision is created. If `uses`
+    is None, the users of the Function are unknown, and no revision is deactivated or deleted.
     """
     before = {each.name: each for each in known}
     refusal = _taken(function, before, digest)
@@ -105,7 +106,7 @@ def decide(
     postponed += [_late(name, "collected", holding) for name in doomed if name in holding]
     collect = [there.pop(name) for name in doomed if name not in holding]
     changes = [each for each in there.values() if before.get(each.name, each) != each]
-    # Activations come before deactivations, so that there is always a revision to call.
+    # Activate revisions before others are deactivated, so that there is always one to call.
     changes.sort(key=lambda each: (not each.active, each.name))
     return FunctionPlan(
         next((each for name, each in there.items() if name not in before), None),
@@ -120,14 +121,14 @@ def decide(
 def users_of(
     function: str, known: Sequence[KnownFunctionRevision], uses: Sequence[StepFunctionUse]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return the dependents that select each revision, by the revision's name."""
+    """Return the steps that select each revision, by the name of the revision."""
     return selected_in(uses, lineage_of(function, _distinct(known).values()))
 
 
 def results_of(
     plan: FunctionPlan, known: Iterable[KnownFunctionRevision]
 ) -> list[KnownFunctionRevision]:
-    """Return the revisions as they are after a plan was carried out."""
+    """Return the revisions of a Function as they are after a plan was carried out."""
     found = {each.name: each for each in known}
     made = (plan.create,) if plan.create else ()
     found |= {each.name: each for each in (*made, *plan.changes)}
@@ -138,12 +139,12 @@ def results_of(
 def _taken(
     function: DesiredFunction, before: Mapping[str, KnownFunctionRevision], digest: str | None
 ) -> Refusal | None:
-    """Return a refusal if the revision's name belongs to a revision with other content."""
+    """Return a refusal if the name of the new revision belongs to a revision with other content."""
     if digest is None:
         return None
     there = before.get(revision_name(function.name, digest))
     if there is None or revision_name(function.name, there.digest) != there.name:
-        return None  # the content of that revision was not recorded
+        return None  # the digest of that revision was not recorded
     if there.digest == digest:
         return None
     fact = f"{there.name} is the revision of other content ({there.digest}, not {digest})"
@@ -151,27 +152,31 @@ def _taken(
 
 
 def _distinct(known: Sequence[KnownFunctionRevision]) -> dict[str, KnownFunctionRevision]:
-    """Return revisions by name, with distinct numbers; those being deleted keep their numbers."""
+    """Return revisions by name, with distinct numbers; those being deleted keep theirs."""
     return distinct(sorted(known, key=lambda each: (not each.deleting, each.name)))
 
 
 def _bring(
     function: DesiredFunction, there: dict[str, KnownFunctionRevision], digest: str | None
 ) -> str:
-    """Make the desired content the highest revision, with current labels; return its name."""
+    """Make the revision with the desired content the highest one; return the revision's name."""
     if digest is None:
         return ""
     name = revision_name(function.name, digest)
     found, number = there.get(name), number_of_now(there, name)
     if found is None:
         there[name] = new_revision(function, digest, number)
-    elif not found.deleting:  # else it is created again after its deletion
+    elif not found.deleting:  # one that is being deleted is created again afterwards
         there[name] = relabelled(replace(found, number=number), function)
     return name
 
 
 def _wanted(function: DesiredFunction, there: Mapping[str, KnownFunctionRevision]) -> set[str]:
-    """Return the revisions that must be active: the highest ones, or the active ones if Manual."""
+    """Return the names of the revisions that must be active.
+
+    With automatic activation, these are the highest-numbered ones; otherwise, those that users have
+    activated.
+    """
     if not function.automatic:
         return {name for name, each in there.items() if each.active}
     staying = [each for each in there.values() if not each.deleting]
@@ -199,7 +204,7 @@ def _late(name: str, what: Literal["deactivated", "collected"], holding: Selecte
 def _surplus(
     function: DesiredFunction, there: Mapping[str, KnownFunctionRevision], current: str
 ) -> list[str]:
-    """Return the surplus revisions, lowest first; never an active or the current one."""
+    """Return the names of the revisions to delete, lowest first; none is active or current."""
     staying = {name: each for name, each in there.items() if not each.deleting}
     too_many = len(staying) - function.history_limit
     if function.history_limit == 0 or too_many <= 0:
@@ -212,14 +217,14 @@ def _surplus(
 
 @dataclass(frozen=True, slots=True)
 class FunctionPackageState:
-    """The state of a function's package and its current revision."""
+    """The state of the package of a Function, and of the current revision."""
 
     problem: str = ""
-    """Reason why the content is unavailable, as a sentence."""
+    """The reason why the content of the package is unavailable, as a sentence."""
     reason: str = UNPACKING
-    """The reason as one word."""
+    """The same reason as one word."""
     asking: bool = False
-    """True while the content is being determined."""
+    """True while the digest of the content is being computed."""
     revision: ReadOnlyObject | None = None
     """The current FunctionRevision, or the last known one while the current one is unknown."""
 
@@ -232,8 +237,17 @@ def function_status(
     *,
     now: str,
 ) -> dict[str, Any]:
-    """Return the status that a Function should have; unchanged conditions keep their times."""
-    facts = [_installed(refusals, seen), _healthy(seen), _postponed(plan)]
+    """Build the status that a Function should have; unchanged conditions keep their times."""
+    said = find_condition(seen.revision, "Healthy") if seen.revision is not None else None
+    healthy = DesiredCondition("Healthy", "Unknown", "UnknownPackageRevisionHealth")
+    if said is not None:
+        message = said.get("message") or ""
+        healthy = DesiredCondition("Healthy", said["status"], said["reason"], message)
+    postponed = DesiredCondition("Postponed", "False", "NothingWaits")
+    if plan.postponed:
+        told = "; ".join(map(str, plan.postponed))
+        postponed = DesiredCondition("Postponed", "True", "InUse", told)
+    facts = [_installed(refusals, seen), healthy, postponed]
     status = _with(obj, facts, now=now)
     if plan.current and not refusals:
         package = obj["spec"]["package"]
@@ -256,23 +270,10 @@ def _installed(refusals: Sequence[Refusal], seen: FunctionPackageState) -> Desir
     return DesiredCondition("Installed", "False", "InactivePackageRevision", f"{name} is inactive")
 
 
-def _healthy(seen: FunctionPackageState) -> DesiredCondition:
-    said = find_condition(seen.revision, "Healthy") if seen.revision is not None else None
-    if said is None:
-        return DesiredCondition("Healthy", "Unknown", "UnknownPackageRevisionHealth")
-    return DesiredCondition("Healthy", said["status"], said["reason"], said.get("message") or "")
-
-
-def _postponed(plan: FunctionPlan) -> DesiredCondition:
-    if not plan.postponed:
-        return DesiredCondition("Postponed", "False", "NothingWaits")
-    return DesiredCondition("Postponed", "True", "InUse", "; ".join(map(str, plan.postponed)))
-
-
 def revision_status(
     obj: ReadOnlyObject, *, endpoint: str, reason: str, message: str, now: str
 ) -> dict[str, Any]:
-    """Return the status that a FunctionRevision should have, from its runtime's report."""
+    """Build the status that a FunctionRevision should have, from the report of its runtime."""
     if obj["spec"]["desiredState"] != "Active":
         why = "InactivePackageRevision", "it is inactive, and not served"
         facts = [DesiredCondition(kind, "Unknown", *why) for kind in ("Healthy", "RuntimeHealthy")]

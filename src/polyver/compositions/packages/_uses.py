@@ -1,7 +1,7 @@
-"""Users of functions: the steps of relevant compositions, and the revisions that they select.
+"""Users of functions: the steps of relevant CompositionRevisions, and the revisions they select.
 
-A CompositionRevision is relevant if a composite resource uses it, or if it is the newest of its
-composition, which a new composite resource would use.
+A CompositionRevision is relevant if a composite resource uses it. The newest revision of each
+Composition is relevant too, because a new composite resource would use it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from polyver.compositions._function_references import mapping, named, step_selector
-from polyver.compositions._policy import REVISIONS
+from polyver.compositions._revision_rules import REVISIONS
 from polyver.compositions.names import COMPOSITION
 from polyver.core import Dependent, Index, Lineage, Selector, Serial, Stage, affected
 from polyver.core.plain import ReadOnlyObject
@@ -27,22 +27,23 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StepFunctionUse:
-    """A step of a composition that calls a function, and its selector."""
+    """A step of a CompositionRevision that calls a function, and its selector."""
 
     dependent: Dependent
-    """`CompositionRevision NAME`, and the path of the step."""
+    """The name `CompositionRevision NAME`, and the path of the step."""
     function: str
     selector: Selector
 
 
 def selected_in(uses: Iterable[StepFunctionUse], lineage: Lineage) -> Mapping[str, tuple[str, ...]]:
-    """Return the dependents that select each revision, by the revision's name.
+    """Return the steps that select each revision of a function, by the name of the revision.
 
-    A dependent that matches no active revision counts for the revision that it would get if all
-    were active: that one must not be deleted.
+    If a step matches no active revision, it counts for the revision that it would get if all
+    revisions were active, because that revision must not be deleted.
     """
     index = Index.of(
-        # A step resolves again in each run: its last resolution does not keep a revision.
+        # Without the pin: a step is resolved again in each run, so it does not keep its last
+        # revision.
         (replace(use.dependent, pin=None), lineage.name, use.selector, REVISIONS)
         for use in uses
         if use.function == lineage.name
@@ -79,7 +80,10 @@ class CompositionPipeline:
 
 
 def pipeline_of(obj: ReadOnlyObject) -> CompositionPipeline:
-    """Parse a CompositionRevision leniently: an invalid step selects nothing."""
+    """Parse a CompositionRevision without raising errors.
+
+    Steps without a function are left out, and invalid numbers count as 1.
+    """
     metadata, spec = obj["metadata"], mapping(obj.get("spec"))
     composition = mapping(metadata.get("labels")).get(COMPOSITION) or metadata["name"]
     number = spec.get("revision")
@@ -102,7 +106,7 @@ def _uses(obj: ReadOnlyObject) -> Iterator[StepFunctionUse]:
 
 
 def revision_used(composite: ReadOnlyObject) -> str:
-    """Return the CompositionRevision that a composite resource uses, from either spec field."""
+    """Return the CompositionRevision that a composite resource references; empty if none."""
     spec = mapping(composite.get("spec"))
     inside = mapping(spec.get("crossplane"))
     return named(spec.get("compositionRevisionRef")) or named(inside.get("compositionRevisionRef"))
@@ -111,7 +115,7 @@ def revision_used(composite: ReadOnlyObject) -> str:
 def uses_in(
     pipelines: Iterable[CompositionPipeline], used: Collection[str]
 ) -> list[StepFunctionUse]:
-    """Return all steps of the relevant revisions; `used` are the revisions in use."""
+    """Return the steps of all relevant revisions; `used` are the names of the revisions in use."""
     there = [*pipelines]
     newest: dict[str, Serial] = {}
     for each in there:

@@ -1,1 +1,1 @@
-"""The page of functions and compositions."""
+"""The part of the web page about functions and compositions."""

@@ -1,6 +1,6 @@
-"""Compositions as lineages of revisions, and composite resources as their users.
+"""Compositions as lineages on the web page, and the composite resources that use them.
 
-Only the selectors of a composite resource are kept, because there may be many.
+Only the selectors of composite resources are kept in memory, because there may be many of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from polyver.client import GroupVersionResource, Key
-from polyver.compositions._policy import COMPOSITIONS, REVISIONS
+from polyver.compositions._revision_rules import COMPOSITIONS, REVISIONS
 from polyver.compositions.decisions import (
     Composite,
     CompositeKind,
@@ -50,12 +50,12 @@ CompositeKey = tuple[GroupVersionResource, Key]
 
 @dataclass(frozen=True, slots=True)
 class CompositionRevisionView:
-    """The displayed fields of a CompositionRevision."""
+    """The fields of a CompositionRevision that the page shows."""
 
     pipeline: CompositionPipeline
     known: Known
     target: str
-    """API version and kind of the resources that it composes."""
+    """API version and kind of the composite resources that the revision is for."""
 
 
 def composition_of(obj: Object) -> CompositionRevisionView:
@@ -67,14 +67,14 @@ def composition_of(obj: Object) -> CompositionRevisionView:
 
 @dataclass(frozen=True, slots=True)
 class CompositeKindView:
-    """A kind of composite resources: its definition, and its resource."""
+    """A kind of composite resources: the definition, and the resource that the page watches."""
 
     defined: CompositeKind
     resource: GroupVersionResource
 
 
 def kind_of(obj: Object) -> CompositeKindView | None:
-    """Return the kind that a definition defines; None while the definition is invalid."""
+    """Return the kind that a CompositeResourceDefinition defines; None if it is invalid."""
     if check_definition(obj):
         return None
     defined, spec = read_definition(obj), obj["spec"]
@@ -86,7 +86,7 @@ def kind_of(obj: Object) -> CompositeKindView | None:
 
 
 def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
-    """Return the kept fields of a composite resource."""
+    """Return the fields of a composite resource that are kept in memory."""
     metadata = obj["metadata"]
     about = {k: metadata[k] for k in ("name", "namespace", "uid", "labels") if metadata.get(k)}
     light: Object = {
@@ -99,7 +99,7 @@ def composite_of(obj: Object, kind: CompositeKindView) -> Composite:
 
 
 def where_composition(name: str) -> LineageKey:
-    """Return the key of a composition's lineage; names of functions have no slash."""
+    """Return the key of a Composition's lineage; unlike keys of functions, it has a slash."""
     return LineageKey(CAPABILITY, f"composition/{name}")
 
 
@@ -108,7 +108,7 @@ def lineage_of(name: str, revisions: Iterable[CompositionRevisionView]) -> Linea
 
 
 def composition_shown(name: str, revisions: Mapping[str, CompositionRevisionView]) -> PageLineage:
-    """Return the page's view of a composition."""
+    """Build the view of a Composition."""
     lineage = lineage_of(name, revisions.values())
     newest = revisions[lineage.releases[-1].name]
     details = {each: ReleaseDetails(_steps(known.pipeline)) for each, known in revisions.items()}
@@ -136,7 +136,7 @@ def places_of(
     used: CompositionRevisionView | None,
     is_there: Callable[[str], bool],
 ) -> list[LineageRequest | UnresolvedRequest]:
-    """Return the requests of a composite resource for its composition, and of its steps."""
+    """Return the requests of a composite resource: for its Composition, and for functions."""
     found: list[LineageRequest | UnresolvedRequest] = [_asked_composition(composite, lineage)]
     for place, use in enumerate(used.pipeline.uses if used is not None else ()):
         at = f"{use.dependent.name}, {use.dependent.at}"

@@ -1,7 +1,7 @@
-"""The page's source of packages and compositions: lineages of revisions, and their users.
+"""Source of functions and compositions for the web page: lineages of revisions, and their users.
 
-Of each composition the relevant revisions are the newest, which a new composite resource would use,
-and those in use.
+The page shows the users of functions from the newest revision of each Composition, which a new
+composite resource would use, and from the revisions in use.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.client import CRDS, Change, GroupVersionResource, Key
-from polyver.compositions._policy import REVISIONS
+from polyver.compositions._revision_rules import REVISIONS
 from polyver.compositions.decisions import Composite
 from polyver.compositions.kinds import (
     COMPOSITION_GROUP,
@@ -76,7 +76,7 @@ class _Revision:
 
 
 class RevisionsSource(PageSource):
-    """Page source of the capability compositions."""
+    """Watches functions, compositions and composite resources, and updates the page."""
 
     capability = _CAPABILITY
     description = "function packages and compositions"
@@ -84,28 +84,28 @@ class RevisionsSource(PageSource):
     def __init__(self) -> None:
         self._functions: dict[str, _Function] = {}
         self._revisions: dict[str, dict[str, _Revision]] = {}
-        """Revisions by function and name."""
+        """Function revisions, by function and name."""
         self._compositions: dict[str, dict[str, CompositionRevisionView]] = {}
-        """Revisions by composition and name."""
+        """Composition revisions, by Composition and name."""
         self._asking: dict[str, set[str]] = {}
-        """Dependents of each composition."""
+        """For each Composition: the CompositionRevisions whose requests the page shows."""
         self._crds: set[str] = set()
         """Names of the CRDs of composite resources."""
         self._kinds: dict[str, CompositeKindView] = {}
-        """Kinds by the names of their definitions."""
+        """Kinds of composite resources, by the names of their CompositeResourceDefinitions."""
         self._composites: dict[tuple[GroupVersionResource, Key], Composite] = {}
         self._users: dict[str, set[tuple[GroupVersionResource, Key]]] = {}
-        """Composite resources of each composition."""
+        """Composite resources that use each Composition."""
         self._used: dict[str, Counter[str]] = {}
-        """Number of users of each revision, by composition."""
+        """Number of composite resources that use each revision, by Composition."""
 
     def open(self, book: PageModel, following: PageInformers) -> None:
         self._book = book
         self._following = following
         following.follow(self, WatchedCollection(_FUNCTIONS, _function, self._observe_function))
         following.follow(self, WatchedCollection(_REVISIONS, _revision, self._observe_revision))
-        # Compositions may not be served, and an informer of a resource that is not served never
-        # syncs.
+        # Follow compositions only when their CRDs exist: an informer of a resource that is not
+        # served would never sync.
         following.follow(self, WatchedCollection(CRDS, _role, self._observe_kind, metadata=True))
 
     async def _observe_kind(self, change: Change[str]) -> None:
@@ -163,7 +163,10 @@ class RevisionsSource(PageSource):
         self._count(change)
 
     def _count(self, change: Change[Composite]) -> None:
-        """Count the users of a revision; update the requests with its first and its last user."""
+        """Count the composite resources that use each revision of a Composition.
+
+        Update the page when a revision gets its first user or loses its last one.
+        """
         for known, number in ((change.before, -1), (change.after, 1)):
             if known is not None:
                 used = self._used.setdefault(known.composition, Counter())
@@ -208,7 +211,7 @@ class RevisionsSource(PageSource):
         else:
             self._book.show(_shown(where, function, revisions))
         if was_there is (self._book.get(where) is None):
-            # A request of an unknown function can be resolved now, or no longer.
+            # The function appeared or disappeared, so requests for it may resolve differently.
             for composition in self._compositions:
                 self._ask(composition)
             for composite in self._composites.values():
@@ -224,7 +227,7 @@ class RevisionsSource(PageSource):
             self._show_composition(known.pipeline.composition, name)
 
     def _show_composition(self, composition: str, revision: str) -> None:
-        """Update the page's view of a composition, and the requests that use a changed revision."""
+        """Update the view of a Composition, and the requests that a changed revision affects."""
         where, revisions = where_composition(composition), self._compositions.get(composition)
         was_there = self._book.get(where) is not None
         if revisions:
@@ -261,7 +264,7 @@ class RevisionsSource(PageSource):
 
 
 def _role(obj: Object) -> str:
-    """Return the role of a CRD on this page; empty if it has none."""
+    """Return what the page needs a CRD for; empty if it does not need the CRD."""
     metadata = obj["metadata"]
     for each in (_COMPOSITIONS, _DEFINITIONS):
         if metadata["name"] == f"{each.plural}.{each.group}":
@@ -282,7 +285,7 @@ def _revision(obj: Object) -> _Revision:
 
 
 def _problem(obj: Object, *types: str) -> str:
-    """Return the message of a condition of these types that is False; empty if there is none."""
+    """Return the message of the first of these conditions that is False; empty if none is."""
     conditions: Iterable[dict[str, Any]] = (obj.get("status") or {}).get("conditions") or ()
     wrong = [
         each for each in conditions if each.get("type") in types and each.get("status") == "False"

@@ -1,7 +1,8 @@
-"""The outcome of a run, and what it means for a move of a composite resource to another release.
+"""The outcome of a run, and the checks before a composite resource moves to other revisions.
 
-The outcome has the objects to apply and delete, the status and the conditions. A release that fails
-for a composite resource, or would delete objects that the current release made, is refused.
+The outcome contains the objects to apply and to delete, the status and the conditions. A composite
+resource does not move to revisions if the run with them fails, or if their outcome would delete
+objects without a replacement.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ _FEW: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class PipelineOutcome:
-    """The result of a run: the changes to make, in this order.
+    """The outcome of a run: the changes to make for a composite resource.
 
-    Unwanted objects are deleted first, then `references` are stored, then objects are applied: so
-    after an interruption each existing object has a reference.
+    First, unwanted objects are deleted. Then `references` are stored, and then objects are applied.
+    So after an interruption, each existing object has a reference.
     """
 
     remove: tuple[RemovedResource, ...] = ()
@@ -70,30 +71,35 @@ class PipelineOutcome:
     """The desired `resourceRefs`."""
     apply: tuple[ComposedResource, ...] = ()
     status: dict[str, Any] = field(default_factory=dict)
-    """Status fields of functions, and `pipeline`: the function revisions of the steps."""
+    """Status fields that functions set, and `pipeline`, which records the function revision of each
+    step.
+    """
     connection_details: Mapping[str, bytes] = field(default_factory=dict)
     ready: bool = False
     unready: tuple[str, ...] = ()
-    """Names in the pipeline of the resources that are not ready."""
+    """Names in the pipeline of those resources that are not ready."""
     events: tuple[PipelineEvent, ...] = ()
     conditions: tuple[DesiredCondition, ...] = ()
     """Conditions that functions set."""
     context: dict[str, Any] | None = None
     ttl: float | None = None
     failure: PipelineFailure | None = None
-    """Reason why no change is made."""
+    """The reason why nothing is applied; None if the run was successful."""
     updated: DesiredCondition | None = None
-    """The condition `Updated`, if it must be set."""
+    """The condition `Updated`; None if it does not have to be set."""
 
     @property
     def types(self) -> set[str]:
-        """The types of the reported conditions, except `Synced` and `Ready`."""
+        """The types of the conditions in this outcome, except `Synced` and `Ready`."""
         found = {each.type for each in self.conditions}
         return found | ({self.updated.type} if self.updated is not None else set())
 
 
 def conclude(run: PipelineRun, *, distinct: bool = True) -> PipelineOutcome:
-    """Return the outcome of a finished run; with `distinct`, refuse duplicate objects."""
+    """Build the outcome of a finished run.
+
+    If `distinct` is true, an object that is composed twice is a failure.
+    """
     assert run.is_over
     if run.failure is not None:
         return _failed(run, run.failure)
@@ -106,12 +112,19 @@ def conclude(run: PipelineRun, *, distinct: bool = True) -> PipelineOutcome:
         return _failed(run, PipelineFailure.of(refusal))
     unready = tuple(each.name for each in composed if not each.ready)
     said = run.desired.composite.ready
-    references = sorted((reference_to(each.obj) for each in composed), key=_order)
+    order = ("apiVersion", "kind", "namespace", "name")
+    references = sorted(
+        (reference_to(each.obj) for each in composed),
+        key=lambda reference: [reference.get(name, "") for name in order],
+    )
+    wanted = mapping(run.desired.composite.resource.get("status"))
+    status = {name: value for name, value in wanted.items() if name not in _OURS}
+    status["pipeline"] = [step.record for step in run.steps]
     return PipelineOutcome(
         removed_of(run.observed.resources, composed),
         tuple(references),
         composed,
-        _status(run),
+        status,
         run.desired.composite.connection_details,
         not unready if said is Ready.UNSPECIFIED else said is Ready.TRUE,
         unready if said is Ready.UNSPECIFIED else (),
@@ -123,13 +136,13 @@ def conclude(run: PipelineRun, *, distinct: bool = True) -> PipelineOutcome:
 
 
 def refused(refusal: Refusal) -> PipelineOutcome:
-    """Return the outcome of a run that could not start."""
+    """Build the outcome for a refusal before the run started."""
     failure = PipelineFailure.of(refusal)
     return PipelineOutcome(failure=failure, events=(_told(failure),))
 
 
 def without(missing: Sequence[str], outcome: PipelineOutcome) -> PipelineOutcome:
-    """Return the outcome with the `missing` resources unready, because other owners have them."""
+    """Return the outcome with the resources `missing` marked as unready: they have other owners."""
     if not missing:
         return outcome
     unready = tuple(sorted({*outcome.unready, *missing}))
@@ -147,24 +160,16 @@ def _told(failure: PipelineFailure) -> PipelineEvent:
     return PipelineEvent("Warning", failure.reason, failure.message)
 
 
-def _order(reference: Mapping[str, str]) -> tuple[str, ...]:
-    names = ("apiVersion", "kind", "namespace", "name")
-    return tuple(reference.get(name, "") for name in names)
-
-
-def _status(run: PipelineRun) -> dict[str, Any]:
-    wanted = mapping(run.desired.composite.resource.get("status"))
-    kept = {name: value for name, value in wanted.items() if name not in _OURS}
-    return {**kept, "pipeline": [step.record for step in run.steps]}
-
-
 # Conditions of the composite resource.
 
 
 def composite_conditions(
     composite: ReadOnlyObject, outcome: PipelineOutcome, unsynced: Sequence[str] = (), *, now: str
 ) -> list[dict[str, Any]]:
-    """Return the conditions of a composite resource; `unsynced` are refused resources."""
+    """Build the conditions of a composite resource.
+
+    `unsynced` are messages about composed resources that could not be applied.
+    """
     facts = [*_system(outcome, unsynced), *outcome.conditions]
     if outcome.failure is not None:
         facts += _unknown(composite, {fact.type for fact in facts})
@@ -192,7 +197,7 @@ def _system(outcome: PipelineOutcome, unsynced: Sequence[str]) -> Iterator[Desir
 
 
 def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[DesiredCondition]:
-    """Yield the conditions of functions from earlier runs as Unknown, as the pipeline failed."""
+    """Yield as Unknown those conditions that functions set in earlier runs, after a failed run."""
     message = "the pipeline failed before this condition was set"
     for each in mapping(composite.get("status")).get("conditions") or ():
         if each["type"] not in SYSTEM | told:
@@ -202,12 +207,12 @@ def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[DesiredCondi
 def stayed_conditions(
     composite: ReadOnlyObject, updated: DesiredCondition, *, now: str
 ) -> list[dict[str, Any]]:
-    """Return the conditions of a composite resource that could not move to another release."""
+    """Build the conditions of a composite resource that could not move to other revisions."""
     return set_conditions(composite, [updated], now=now)
 
 
 def paused_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, Any]]:
-    """Return the conditions of a composite resource that is paused by an annotation."""
+    """Build the conditions of a composite resource that an annotation pauses."""
     message = f"the annotation {PAUSED} pauses reconciliation"
     return set_conditions(
         composite, [DesiredCondition("Synced", "False", "ReconcilePaused", message)], now=now
@@ -215,12 +220,12 @@ def paused_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, 
 
 
 def deleting_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, Any]]:
-    """Return the conditions of a composite resource that is being deleted."""
+    """Build the conditions of a composite resource that is being deleted."""
     return set_conditions(composite, [DesiredCondition("Ready", "False", "Deleting")], now=now)
 
 
 def published_details(outcome: PipelineOutcome, defined: CompositeKind) -> dict[str, bytes]:
-    """Return the connection details that are published to users."""
+    """Return the connection details to publish, limited to the keys of the definition."""
     keys = defined.connection_keys
     details = outcome.connection_details
     return {name: data for name, data in details.items() if not keys or name in keys}
@@ -237,13 +242,13 @@ def published_to(composite: Composite, revision: ReadOnlyObject) -> Secret | Non
 
 @dataclass(frozen=True, slots=True)
 class FailedCompositeMove:
-    """A release that a composite resource could not move to, and the reason."""
+    """Revisions that a composite resource could not move to, and the reason."""
 
     release: str
     reason: str
     message: str
     passes: bool = False
-    """True if the move may succeed later without any change."""
+    """True if another try may succeed without any change."""
 
 
 def lost_objects(
@@ -251,8 +256,8 @@ def lost_objects(
 ) -> list[ReadOnlyObject]:
     """Return the objects that a move would delete without a replacement.
 
-    `before` is the current result of the release in use. Objects that it would delete too are left
-    out: a user's edit removes them.
+    `before` is the outcome of the revisions in use. Objects that it would delete as well are not
+    returned: the reason for their deletion is a change by a user, and not the move.
     """
     uid = composite["metadata"].get("uid", "")
     wished = {shown(each.obj) for each in before.remove} if before is not None else set()
@@ -267,7 +272,7 @@ def _role(obj: ReadOnlyObject) -> Role:
 
 
 def would_delete(release: str, lost: Iterable[ReadOnlyObject]) -> FailedCompositeMove:
-    """Return the failure of a move that would delete objects."""
+    """Build the failure of a move that would delete objects."""
     names = listed([shown(each) for each in lost], most=_FEW)
     fact = f"it would delete {names} without replacement"
     hint = f'annotate the revision with {ALLOW_DELETION}: "true" to allow it'
@@ -275,7 +280,7 @@ def would_delete(release: str, lost: Iterable[ReadOnlyObject]) -> FailedComposit
 
 
 def allows_deletion(obj: ReadOnlyObject | None) -> bool:
-    """Return True if an annotation of the object allows its release to delete objects."""
+    """Report whether an annotation of a revision, or of its owner, allows it to delete objects."""
     annotations = mapping(obj["metadata"].get("annotations")) if obj is not None else {}
     return annotations.get(ALLOW_DELETION) == "true"
 
@@ -283,7 +288,7 @@ def allows_deletion(obj: ReadOnlyObject | None) -> bool:
 def updated_fact(
     composite: ReadOnlyObject, failed: FailedCompositeMove | None
 ) -> DesiredCondition | None:
-    """Return the condition `Updated`; None for a composite resource that never failed to move."""
+    """Build the condition `Updated`; None if the composite resource never failed to move."""
     if failed is not None:
         message = f"{failed.release} cannot be used: {failed.message}"
         return DesiredCondition("Updated", "False", failed.reason, message)

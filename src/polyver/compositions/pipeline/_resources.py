@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Identity = tuple[str, str, str, str]
-# Functions that start from observed objects would return fields that the server owns.
+# Metadata that the API server owns. Functions that copy observed objects return it as well.
 _SERVERS = frozenset(
     {
         "creationTimestamp",
@@ -46,10 +46,10 @@ _SERVERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ComposedResource:
-    """A resource to apply."""
+    """A composed resource to apply."""
 
     name: str
-    """Its name in the pipeline."""
+    """The name of the resource in the pipeline."""
     obj: dict[str, Any]
     ready: bool
     exists: bool
@@ -57,7 +57,7 @@ class ComposedResource:
 
 @dataclass(frozen=True, slots=True)
 class RemovedResource:
-    """An existing resource that is no longer desired."""
+    """An existing composed resource that is no longer desired."""
 
     name: str
     obj: ReadOnlyObject
@@ -66,9 +66,10 @@ class RemovedResource:
 def observe(
     composite: ReadOnlyObject, objects: Iterable[tuple[ReadOnlyObject, Mapping[str, bytes]]]
 ) -> dict[str, Resource]:
-    """Return the objects in `resourceRefs`, with their connection details, by pipeline name.
+    """Return the existing composed resources, by their names in the pipeline.
 
-    Objects of another controller are left out. Raise Refusal if an object lacks its pipeline name.
+    `objects` are the objects in `resourceRefs`, each with its connection details. Objects with
+    another controller are left out. Raise Refusal if an object has no name in the pipeline.
     """
     found: dict[str, Resource] = {}
     for obj, details in objects:
@@ -85,7 +86,7 @@ def observe(
 
 
 def connection_secret(obj: ReadOnlyObject) -> Secret | None:
-    """Return the secret with a resource's connection details, or None."""
+    """Return the Secret with the connection details of a resource, or None."""
     reference = mapping(mapping(obj.get("spec")).get("writeConnectionSecretToRef"))
     namespace = reference.get("namespace") or obj["metadata"].get("namespace")
     name = reference.get("name")
@@ -95,14 +96,17 @@ def connection_secret(obj: ReadOnlyObject) -> Secret | None:
 def composed_of(
     composite: ReadOnlyObject, observed: Mapping[str, Resource], desired: Mapping[str, Resource]
 ) -> tuple[ComposedResource, ...]:
-    """Return the resources to apply, sorted by name; raise Refusal if one is invalid."""
+    """Build the resources to apply, sorted by name; raise Refusal if one of them is invalid."""
     return tuple(
         _composed(composite, name, observed.get(name), desired[name]) for name in sorted(desired)
     )
 
 
 def check_distinct(composite: ReadOnlyObject, made: Iterable[ComposedResource]) -> None:
-    """Raise Refusal if an object is composed twice: the last one would always overwrite it."""
+    """Raise Refusal if two composed resources are the same object.
+
+    The second one would overwrite the first one in each reconcile.
+    """
     taken: dict[Identity, str] = {_identity(composite): ""}
     for each in made:
         other = taken.setdefault(_identity(each.obj), each.name)
@@ -126,36 +130,26 @@ def _composed(
     about: ReadOnlyObject = composite["metadata"]
     prefix = mapping(about.get("labels")).get(COMPOSITE) or about["name"]
     metadata.setdefault("name", composed_name(prefix, about.get("uid", ""), name))
-    _place(composite, name, metadata)
+    namespace = about.get("namespace")
+    if namespace and metadata.setdefault("namespace", namespace) != namespace:
+        there_is = metadata["namespace"]
+        fact = f'"{name}" is in the namespace {there_is}, the composite resource in {namespace}'
+        raise Refusal("InvalidDesired", fact, hint="owners are in the same namespace")
+    owners = metadata.get("ownerReferences") or ()
+    others = [dict(each) for each in owners if each.get("uid") != about.get("uid", "")]
+    if any(each.get("controller") for each in others):
+        raise Refusal("InvalidDesired", f'"{name}" has another controller')
     metadata["labels"] = {**(metadata.get("labels") or {}), COMPOSITE: prefix}
     metadata["annotations"] = {**(metadata.get("annotations") or {}), RESOURCE: name}
-    metadata["ownerReferences"] = _owners(composite, name, metadata)
+    metadata["ownerReferences"] = [*others, controlling(composite)]
     return ComposedResource(name, {**obj, "metadata": metadata}, wanted.ready is Ready.TRUE, same)
 
 
-def _place(composite: ReadOnlyObject, name: str, metadata: dict[str, Any]) -> None:
-    """Set the namespace of a composed resource to that of its composite resource."""
-    namespace = composite["metadata"].get("namespace")
-    if not namespace:
-        return
-    given = metadata.setdefault("namespace", namespace)
-    if given != namespace:
-        fact = f'"{name}" is in the namespace {given}, the composite resource in {namespace}'
-        raise Refusal("InvalidDesired", fact, hint="owners are in the same namespace")
-
-
-def _owners(composite: ReadOnlyObject, name: str, metadata: ReadOnlyObject) -> list[dict[str, Any]]:
-    uid = composite["metadata"].get("uid", "")
-    others = [
-        dict(each) for each in metadata.get("ownerReferences") or () if each.get("uid") != uid
-    ]
-    if any(each.get("controller") for each in others):
-        raise Refusal("InvalidDesired", f'"{name}" has another controller')
-    return [*others, controlling(composite)]
-
-
 def _check(name: str, obj: ReadOnlyObject) -> None:
-    """Raise Refusal if a composed resource is not an object; the API server checks the rest."""
+    """Raise Refusal if a desired resource does not have the form of a Kubernetes object.
+
+    The API server checks everything else.
+    """
     if not name:
         raise Refusal("InvalidDesired", "a desired resource has no name in the pipeline")
     for field in ("apiVersion", "kind"):
@@ -183,10 +177,10 @@ def _wrong(name: str, fact: str, at: str) -> Refusal:
 def removed_of(
     observed: Mapping[str, Resource], composed: Iterable[ComposedResource]
 ) -> tuple[RemovedResource, ...]:
-    """Return the existing resources that were not composed again, sorted by name."""
+    """Return the existing resources that are not composed any more, sorted by name."""
     kept = [*composed]
     wanted = {_identity(each.obj) for each in kept}
-    # A resource from a file may have no metadata.name: only its name in the pipeline identifies it.
+    # A resource from a file may have no metadata.name, and has only a name in the pipeline.
     again = {each.name for each in kept if each.exists}
     return tuple(
         RemovedResource(name, there.resource)
@@ -215,7 +209,7 @@ def reference_to(obj: ReadOnlyObject) -> dict[str, str]:
 
 
 def shown(obj: ReadOnlyObject) -> str:
-    """Return an object's name for messages."""
+    """Return the kind and name of an object, for messages."""
     namespace, name = (
         obj["metadata"].get("namespace"),
         obj["metadata"].get("name", "without a name"),

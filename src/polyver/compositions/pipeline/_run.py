@@ -1,7 +1,10 @@
-"""A run of a pipeline as a state machine: its state in, the next effect out.
+"""A run of a pipeline as a state machine: `decide` returns the next effect of a state.
 
-The caller performs the effect, and passes the result back with the effect's number. A repeated
-result changes nothing. `found_among` finds required resources among given objects.
+The caller performs the effect, for example calls a function. It then passes the result and the
+number of the effect to a function of this module, which returns the next state. If the caller
+passes a result a second time, the state does not change.
+
+`found_among` finds the required resources of a function among given objects.
 """
 
 from __future__ import annotations
@@ -53,7 +56,7 @@ __all__ = [
 ]
 
 REASON: Final = "ComposeResources"
-"""Reason of events whose function gives none."""
+"""Reason of an event if the function gives no reason."""
 MOST_ROUNDS: Final = 5
 """Number of times that a function may change its requirements before the run fails."""
 SYSTEM: Final = frozenset({"Ready", "Synced", "Healthy", "Updated"})
@@ -77,7 +80,7 @@ class PipelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class PipelineFailure:
-    """Reason why nothing was composed; `reason` is one word for conditions."""
+    """Why a run failed; `reason` is one word, for conditions."""
 
     reason: str
     message: str
@@ -89,7 +92,7 @@ class PipelineFailure:
 
 @dataclass(frozen=True, slots=True)
 class FoundRequirements:
-    """Results for the requirements of a function; empty for objects that do not exist."""
+    """The resources and schemas that were found for the requirements of a function."""
 
     resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
     extra_resources: Mapping[str, tuple[Resource, ...]] = field(default_factory=dict)
@@ -98,26 +101,26 @@ class FoundRequirements:
 
 @dataclass(frozen=True, slots=True)
 class PipelineRun:
-    """The state of a run. The steps are resolved when it starts, and do not change."""
+    """The state of a run. The steps are resolved before the run starts, and do not change."""
 
     observed: State
     steps: tuple[ResolvedStep, ...]
     credentials: Mapping[str, Mapping[str, Data]] = field(default_factory=dict)
-    """Credentials by step, and by their names in the step."""
+    """Credentials of each step, by their names in the step."""
     place: int = 0
-    """Index of the current step; the number of steps if all are done."""
+    """Index of the current step; the number of steps if all steps are done."""
     number: int = 0
-    """Number of results so far; the next effect gets this number."""
+    """Number of results so far. The next effect has this number."""
     rounds: int = 0
-    """Number of times that the current function changed its requirements."""
+    """Number of times that the current function has changed its requirements."""
     asked: Requirements = field(default_factory=Requirements)
-    """Last requirements of the current function."""
+    """The last requirements of the current function."""
     awaited: Requirements | None = None
-    """Requirements to fetch before the current function is called."""
+    """Requirements to fetch before the current function is called; None if there are none."""
     given: FoundRequirements = field(default_factory=FoundRequirements)
-    """Resources that the composition requires for the current step."""
+    """Resources that the Composition passes to the function of the current step."""
     found: FoundRequirements = field(default_factory=FoundRequirements)
-    """Resources that the current function required in its response."""
+    """Resources that the current function required in its last response."""
     desired: State = field(default_factory=State)
     context: dict[str, Any] | None = field(default_factory=dict)
     events: tuple[PipelineEvent, ...] = ()
@@ -132,14 +135,14 @@ class PipelineRun:
 
 
 def secrets_of(steps: Iterable[ResolvedStep]) -> set[Secret]:
-    """Return the secrets to read before a pipeline starts."""
+    """Return the Secrets that must be read before a pipeline starts."""
     return {secret for step in steps for secret in step.credentials.values()}
 
 
 def start(
     observed: State, steps: tuple[ResolvedStep, ...], secrets: Mapping[Secret, Data] | None = None
 ) -> PipelineRun:
-    """Return a new run; raise Refusal if a secret is missing."""
+    """Build the state of a new run; raise Refusal if a Secret of a step is missing."""
     known = secrets or {}
     credentials = {step.name: _credentials(step, known) for step in steps if step.credentials}
     told = [PipelineEvent("Warning", REASON, each) for step in steps for each in step.warnings]
@@ -157,7 +160,7 @@ def _credentials(step: ResolvedStep, known: Mapping[Secret, Data]) -> dict[str, 
 
 
 def awaited_by(steps: tuple[ResolvedStep, ...], place: int) -> Requirements | None:
-    """Return the requirements that the composition has for a step, or None."""
+    """Return the requirements that the Composition sets for a step; None if it sets none."""
     if place == len(steps) or not steps[place].requirements:
         return None
     return Requirements(resources=steps[place].requirements)
@@ -165,7 +168,7 @@ def awaited_by(steps: tuple[ResolvedStep, ...], place: int) -> Requirements | No
 
 @dataclass(frozen=True, slots=True)
 class CallStep:
-    """Call the revision of a step."""
+    """Effect: call the function revision of a step."""
 
     number: int
     step: ResolvedStep
@@ -174,7 +177,7 @@ class CallStep:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Look up the resources that a function requires; a missing one gives an empty result."""
+    """Effect: look up required resources; the result for a missing resource is empty."""
 
     number: int
     step: ResolvedStep
@@ -183,7 +186,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The run is over, successful or failed."""
+    """Effect: none, because the run is over, successful or failed."""
 
 
 Effect = CallStep | Fetch | Done
@@ -196,10 +199,6 @@ def decide(run: PipelineRun) -> Effect:
     step = run.steps[run.place]
     if run.awaited is not None:
         return Fetch(run.number, step, run.awaited)
-    return CallStep(run.number, step, _request(run, step))
-
-
-def _request(run: PipelineRun, step: ResolvedStep) -> Request:
     request = Request(
         observed=run.observed,
         desired=run.desired,
@@ -211,11 +210,11 @@ def _request(run: PipelineRun, step: ResolvedStep) -> Request:
         required_schemas=run.found.schemas,
     )
     tag = digest(request).removeprefix("sha256:")
-    return replace(request, meta=RequestMeta(tag, _CAPABILITIES))
+    return CallStep(run.number, step, replace(request, meta=RequestMeta(tag, _CAPABILITIES)))
 
 
 def fetched(run: PipelineRun, number: int, found: FoundRequirements) -> PipelineRun:
-    """Record the required resources that were found."""
+    """Return the state after required resources were looked up."""
     if run.is_over or number != run.number or run.awaited is None:
         return run
     first = run.rounds == 0
@@ -229,7 +228,7 @@ def fetched(run: PipelineRun, number: int, found: FoundRequirements) -> Pipeline
 
 
 def failed(run: PipelineRun, number: int, reason: str, message: str) -> PipelineRun:
-    """Record that a call or a lookup failed; `reason` is one word."""
+    """Return the state after a call or a lookup failed; `reason` is one word."""
     if run.is_over or number != run.number:
         return run
     step = run.steps[run.place]
@@ -238,7 +237,7 @@ def failed(run: PipelineRun, number: int, reason: str, message: str) -> Pipeline
 
 
 def answered(run: PipelineRun, number: int, response: Response) -> PipelineRun:
-    """Record the response of the current step's function."""
+    """Return the state after the function of the current step responded."""
     if run.is_over or number != run.number or run.awaited is not None:
         return run
     fatal = next((each for each in response.results if each.severity is Severity.FATAL), None)
@@ -246,27 +245,13 @@ def answered(run: PipelineRun, number: int, response: Response) -> PipelineRun:
         told = failed(run, number, "FatalResult", f"fatal: {fatal.message}")
         before = response.results[: response.results.index(fatal)]
         return _telling(told, response, before)
-    if response.requirements == run.asked:
-        return _finished(run, response)
-    if run.rounds == MOST_ROUNDS:
-        message = f"its requirements did not stabilize after {MOST_ROUNDS + 1} calls"
-        return failed(run, number, "UnstableRequirements", message)
-    return replace(
-        run,
-        number=run.number + 1,
-        rounds=run.rounds + 1,
-        asked=response.requirements,
-        awaited=response.requirements,
-        context=response.context,
-    )
-
-
-def _finished(run: PipelineRun, response: Response) -> PipelineRun:
-    told = _telling(run, response, response.results)
+    if response.requirements != run.asked:
+        return _asking(run, response)
+    # The step is done: add its result, and begin the next step.
     ttls = [ttl for ttl in (run.ttl, response.meta.ttl) if ttl]
     following = run.place + 1
     return replace(
-        told,
+        _telling(run, response, response.results),
         number=run.number + 1,
         place=following,
         rounds=0,
@@ -280,8 +265,23 @@ def _finished(run: PipelineRun, response: Response) -> PipelineRun:
     )
 
 
+def _asking(run: PipelineRun, response: Response) -> PipelineRun:
+    """Return the state after the current function changed its requirements."""
+    if run.rounds == MOST_ROUNDS:
+        message = f"its requirements did not stabilize after {MOST_ROUNDS + 1} calls"
+        return failed(run, run.number, "UnstableRequirements", message)
+    return replace(
+        run,
+        number=run.number + 1,
+        rounds=run.rounds + 1,
+        asked=response.requirements,
+        awaited=response.requirements,
+        context=response.context,
+    )
+
+
 def _telling(run: PipelineRun, response: Response, results: tuple[Result, ...]) -> PipelineRun:
-    """Return the run with the events and conditions of a response added."""
+    """Return the state with the events and conditions of a response added."""
     step = run.steps[run.place]
     ours = [each for each in response.conditions if each.type not in SYSTEM]
     others = [each.type for each in response.conditions if each.type in SYSTEM]
@@ -311,9 +311,9 @@ def _fact(condition: Condition) -> DesiredCondition:
 
 
 def found_among(wanted: Requirements, objects: Iterable[ReadOnlyObject]) -> FoundRequirements:
-    """Return the matching objects for each requirement, ordered by name; possibly none.
+    """Find the objects that match each requirement, sorted by namespace and name.
 
-    Schemas are those of CustomResourceDefinitions. Raise Refusal for a requirement with neither a
+    Schemas are read from CustomResourceDefinitions. Raise Refusal if a requirement has neither a
     name nor labels.
     """
     there = sorted(objects, key=_name)

@@ -1,4 +1,4 @@
-"""Runtimes that serve the revisions of functions: processes, Deployments, external servers."""
+"""Runtimes that serve function revisions: processes, Deployments, or external servers."""
 
 from polyver.compositions.runtimes.interface import (
     ENDPOINT,

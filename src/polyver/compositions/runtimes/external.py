@@ -1,4 +1,4 @@
-"""Runtime for revisions that an external server serves, at the address in an annotation."""
+"""Runtime for function revisions that an external server serves; an annotation has its address."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SECURE = "https://"
 
 
 class InvalidAddress(PolyverError):
-    """A string that is not the address of a function."""
+    """The string is not the address of a function."""
 
 
 class FunctionAddress(NamedTuple):
-    """The address of a function, and whether it uses TLS."""
+    """The address of a function, and whether the function serves with TLS."""
 
     target: str
     secure: bool
@@ -35,7 +35,7 @@ class FunctionAddress(NamedTuple):
 
 
 def read_address(text: str) -> FunctionAddress:
-    """Parse an address: HOST:PORT or https://HOST:PORT, and http://HOST:PORT without TLS.
+    """Parse the address of a function: HOST:PORT or https://HOST:PORT, or http:// without TLS.
 
     >>> read_address("http://localhost:9443"), str(read_address("[::1]:9443"))
     (FunctionAddress(target='localhost:9443', secure=False), '[::1]:9443')
@@ -52,7 +52,7 @@ def read_address(text: str) -> FunctionAddress:
 
 
 def reached(name: str, endpoint: str, trust: Trust) -> Endpoint:
-    """Return the endpoint to call a revision at, from `status.endpoint`."""
+    """Build the endpoint for calls of a revision from `status.endpoint` of the FunctionRevision."""
     if endpoint.startswith(_PLAIN):
         return Endpoint(name, endpoint.removeprefix(_PLAIN))
     return Endpoint(name, endpoint, trust)
@@ -64,13 +64,15 @@ class ProbeTiming:
 
     every: float = 10.0
     while_silent: float = 1.0
+    """Interval while the server does not answer."""
     answer: float = 5.0
+    """Timeout of one probe."""
     silence: float = 30.0
-    """Time without any answer after which a revision is not called any more."""
+    """Time without an answer after which a revision is not called any more."""
 
 
 class ExternalRuntime:
-    """Probes external servers that serve revisions."""
+    """Probes the external servers that serve function revisions."""
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class ExternalRuntime:
         asking: ProbeTiming | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Create a runtime; `trust` returns the certificates for a probe of a revision."""
+        """Create a runtime; `trust` returns the certificates for probes of a revision."""
         self._trust = trust
         self._asking = asking or ProbeTiming()
         self._clock: Clock = clock or SystemClock()

@@ -1,7 +1,7 @@
-"""The interface between the controller of revisions and the runtimes that serve them.
+"""The interface between the controller of FunctionRevisions and the runtimes that serve them.
 
-A controller calls a runtime with the desired state as often as it likes. The runtime brings it
-about in its own time, and reports the status.
+The controller passes the desired state to the runtime in each reconcile. The runtime works in the
+background until the actual state is the desired one, and reports the status.
 """
 
 from __future__ import annotations
@@ -35,66 +35,71 @@ Reason = Literal[
     "Serving",
     "Starting",
 ]
-"""The state of a revision, as conditions show it; the reference documentation explains each."""
+"""Reasons for the state of a revision, as conditions show them. The reference page about packages
+explains each of them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredRevision:
-    """A revision to serve."""
+    """A function revision to serve."""
 
     name: str
     """Name of the FunctionRevision."""
     package: str
-    """The reference, as in `spec.image`."""
+    """The package reference, from `spec.image`."""
     digest: str
-    """Digest of the content, which the served content must have."""
+    """Digest of the package content. The served content must have this digest."""
     address: str = ""
     """Address of an external server, from the annotation `polyver.dev/endpoint`."""
     uid: str = ""
-    """The uid of the FunctionRevision, which owns the objects that a runtime creates for it."""
+    """The uid of the FunctionRevision, which owns the objects that a runtime creates."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServingStatus:
-    """The state of a desired revision."""
+    """The status of a desired revision, as its runtime reports it."""
 
     endpoint: str = ""
-    """HOST:PORT at which the revision answers, or http://HOST:PORT without TLS; else empty."""
+    """HOST:PORT where the revision answers, or http://HOST:PORT without TLS; empty if it does not
+    answer.
+    """
     reason: Reason = "Starting"
     message: str = ""
 
     @property
     def healthy(self) -> bool:
-        """True if it can be called now."""
+        """True if the revision can be called now."""
         return bool(self.endpoint)
 
 
 class Runtime(Protocol):
-    """Serves revisions, each at its own endpoint."""
+    """Serves function revisions, each at an endpoint of its own."""
 
     async def digest(self, package: str, *, address: str = "") -> str:
         """Return the digest of a package's content; raise PolyverError if it is unavailable.
 
-        An external function's package is not read: its digest is that of its reference.
+        If `address` is given, an external server serves the function. Then the package is not read,
+        and the digest is derived from the package reference.
         """
 
     async def serve(self, wanted: DesiredRevision) -> ServingStatus:
-        """Start serving a revision if needed, and return its current status without waiting.
+        """Start to serve a revision, unless it is served already; return its status immediately.
 
-        Later calls return the new status, and start nothing twice.
+        The revision may still be starting then. A later call returns the later status.
         """
 
     async def end(self, name: str) -> None:
-        """Stop serving a revision; calls in flight may finish."""
+        """Stop serving a revision; its calls in progress may finish."""
 
     async def reach(self, name: str, endpoint: str) -> Endpoint:
-        """Return the endpoint to call a revision at, from `status.endpoint`."""
+        """Build the endpoint for calls of a revision from the `status.endpoint` of the object."""
 
     def observe(self, changed: Callable[[str], None]) -> None:
-        """Register a callback that gets the name of each revision whose status changes."""
+        """Register a callback, which gets the name of each revision whose status changes."""
 
     def figures(self) -> Iterable[Figures]:
-        """Return the metrics of each desired revision."""
+        """Return metrics for each desired revision."""
 
     async def close(self) -> None:
-        """Stop everything and release all resources."""
+        """Stop the runtime, and release all its resources."""

@@ -1,4 +1,4 @@
-"""Metrics of the runtimes of revisions, for Prometheus and other readers."""
+"""Metrics of the runtimes that serve function revisions, for Prometheus and other readers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ __all__ = ["Figures", "collector"]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Metrics of one revision."""
+    """Metrics of one function revision."""
 
     revision: str
     up: bool
-    """True if it can be called now."""
+    """True if the revision can be called now."""
     restarts: int = 0
-    """Restarts after its process ended by itself; 0 for runtimes that do not start processes."""
+    """Number of restarts after the revision's process exited by itself; 0 if a runtime starts no
+    processes.
+    """
 
 
 def collector(figures: Callable[[], Iterable[Figures]]) -> Collector:
-    """Return a collector for a Prometheus registry; this imports the Prometheus library."""
+    """Build a collector for a Prometheus registry; this imports the Prometheus library."""
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
     from prometheus_client.registry import Collector
 

@@ -1,4 +1,4 @@
-"""A runtime that delegates: external servers for revisions with an address, else another one."""
+"""Runtime that delegates each function revision to the external or the configured runtime."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ __all__ = ["ChosenRuntime"]
 
 
 class ChosenRuntime:
-    """Delegates each revision to the runtime that serves it."""
+    """Delegates each function revision to one of two runtimes."""
 
     def __init__(self, external: Runtime, configured: Runtime) -> None:
-        """Create a runtime; `external` serves revisions with an address, `configured` others."""
+        """Create a runtime.
+
+        `external` serves the revisions that have an address. `configured` serves all others.
+        """
         self._external = external
         self._configured = configured
         self._by: dict[str, Runtime] = {}
@@ -34,7 +37,7 @@ class ChosenRuntime:
 
     async def end(self, name: str) -> None:
         self._by.pop(name, None)
-        # Both: after a restart it is unknown which one served it.
+        # End it in both: after a restart of polyver, it is unknown which runtime served it.
         await self._external.end(name)
         await self._configured.end(name)
 

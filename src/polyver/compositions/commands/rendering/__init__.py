@@ -1,5 +1,5 @@
-"""The steps of `polyver render`: read, choose, serve, run, print.
+"""The parts of `polyver render`: input files, resolution, calls of functions, output.
 
-The decisions are those of the capability, as in the controllers; this package adds the input files,
+The decisions are those of the capability, as in the controllers. This package adds the input files,
 and processes that end with the command.
 """

@@ -1,4 +1,4 @@
-"""Functions of a pipeline, served while `polyver render` runs, and called."""
+"""Serves the functions of a pipeline while `polyver render` runs, and calls them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class FunctionNotServed(PolyverError):
 
 
 class _Quiet(Log):
-    """Drops log messages: the command reports problems as errors."""
+    """Ignores log messages, because the command reports problems as errors."""
 
     def warning(self, event: str, **facts: object) -> None:
         del event, facts
 
 
 class FunctionServer:
-    """Serves revisions and calls them. It starts a process runtime only if a function needs one."""
+    """Serves function revisions and calls them; it starts processes only if they are needed."""
 
     def __init__(self, folder: Path, settings: PackageSettings) -> None:
         self._folder = folder
@@ -59,7 +59,10 @@ class FunctionServer:
         """The last response of each step."""
 
     async def digest(self, package: str, address: str) -> str:
-        """Return the digest of a package's content, or of its reference if it has an address."""
+        """Return the digest of the content of a package.
+
+        If an external server serves the function, the digest is derived from the package reference.
+        """
         return content_digest(package) if address else await self._processes.digest(package)
 
     @property
@@ -70,7 +73,7 @@ class FunctionServer:
         return self._runtime
 
     async def serve(self, packages: Iterable[Package]) -> None:
-        """Wait until all packages can be called; raise FunctionNotServed if one fails."""
+        """Wait until all function revisions can be called; raise FunctionNotServed if one fails."""
         waiting = {}
         for each in packages:
             if each.known.address:
@@ -117,12 +120,12 @@ class FunctionServer:
         return reached(known.name, str(address), trust)
 
     def asking(self, seconds: float) -> _Asking:
-        """Return a callable that calls these functions, and times out after so many seconds."""
+        """Return a callable that calls functions; all its calls together may take this time."""
         now = asyncio.get_running_loop().time()
         return _Asking(self._caller, self._endpoints, self.answers, seconds, now + seconds)
 
     async def close(self) -> None:
-        """Close connections and end processes."""
+        """Close the connections, and end the processes."""
         await self._caller.close()
         if self._runtime is not None:
             await self._runtime.close()
@@ -149,7 +152,7 @@ class _Asking:
 
 @asynccontextmanager
 async def functions(folder: Path, settings: PackageSettings) -> AsyncIterator[FunctionServer]:
-    """Yield a FunctionServer, and close it even if the task is cancelled."""
+    """Yield a FunctionServer; close it in the end, even if the task is cancelled."""
     found = FunctionServer(folder, settings)
     try:
         yield found
@@ -159,7 +162,7 @@ async def functions(folder: Path, settings: PackageSettings) -> AsyncIterator[Fu
 
 @contextmanager
 def _progress() -> Iterator[Tell]:
-    """Show a progress line on a terminal; print nothing elsewhere."""
+    """Show a line with the progress on a terminal; if stderr is no terminal, print nothing."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

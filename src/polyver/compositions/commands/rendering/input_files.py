@@ -1,4 +1,4 @@
-"""Input files of `polyver render`, read and validated against the schemas of their kinds."""
+"""Reads the input files of `polyver render`, and validates them by the schemas of their kinds."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LocatedObject:
-    """An object, and the document that holds it."""
+    """An object, and the document in an input file that contains it."""
 
     document: Document
     obj: Object
@@ -77,7 +77,7 @@ class LocatedObject:
 
 
 def located(refusal: Refusal, written: LocatedObject) -> RequestRefused:
-    """Turn a refusal into an error with the file and line of the refused field."""
+    """Convert a refusal into an error that has the file and the line of the refused field."""
     _, _, field = refusal.at.rpartition(", ")
     place = written.document.place(*field_path(field))
     return RequestRefused(refusal.fact, at=place, hint=refusal.hint)
@@ -96,7 +96,7 @@ class _Metadata(_Unnamed, kw_only=True):
 
 
 class _Observed(msgspec.Struct, rename="camel"):
-    """The required fields of an observed object; some examples omit its name."""
+    """The required fields of an observed object; its name may be missing, as in some examples."""
 
     api_version: str
     kind: str
@@ -104,7 +104,7 @@ class _Observed(msgspec.Struct, rename="camel"):
 
 
 class _Any(msgspec.Struct, rename="camel"):
-    """Required fields of any object."""
+    """The required fields of all other objects."""
 
     api_version: str
     kind: str
@@ -125,7 +125,7 @@ def _objects(path: str, shape: type[_Any | _Observed] = _Any) -> list[LocatedObj
         document.read(shape)
         assert isinstance(document.value, dict)
         given = document.value.get("metadata") or {}
-        # Field ownership has no meaning for a render.
+        # Nothing is applied, so it does not matter who owns which field.
         metadata = {k: v for k, v in given.items() if k != "managedFields"}
         found.append(LocatedObject(document, {**document.value, "metadata": metadata}))
     return found
@@ -142,7 +142,7 @@ def _only(path: str, what: str, shape: type[_Any] = _Any) -> LocatedObject:
 
 
 def read_composite_resource(path: str) -> LocatedObject:
-    """Read the composite resource; `read_xrd` validates it against its definition."""
+    """Read the composite resource; only `read_xrd` validates it against a schema."""
     return _only(path, "composite resource", _Composite)
 
 
@@ -160,7 +160,7 @@ def _schemas(kind: Kind) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _of_kind(written: LocatedObject, kinds: Collection[Kind]) -> LocatedObject:
-    """Return the object validated against the schema of its kind, with defaults."""
+    """Validate an object against the schema of its kind; return the object with defaults."""
     known = {
         (version, kind.kind): each for kind in kinds for version, each in _schemas(kind).items()
     }
@@ -174,7 +174,7 @@ def _of_kind(written: LocatedObject, kinds: Collection[Kind]) -> LocatedObject:
 
 
 def read_compositions(path: str) -> list[LocatedObject]:
-    """Read Compositions and CompositionRevisions; there must be at least one."""
+    """Read the Compositions and CompositionRevisions; raise an error if there are none."""
     kinds = (COMPOSITIONS, COMPOSITION_REVISIONS)
     found = [_of_kind(each, kinds) for each in _objects(path)]
     if not found:
@@ -190,7 +190,8 @@ def read_compositions(path: str) -> list[LocatedObject]:
 def read_functions(path: str) -> list[LocatedObject]:
     """Read Functions and FunctionRevisions.
 
-    A Function that occurs several times has that many packages, one after the other.
+    If a Function occurs several times, its packages are treated as if they were installed one after
+    the other.
     """
     found = [_of_kind(each, (FUNCTIONS, FUNCTION_REVISIONS)) for each in _objects(path)]
     for each in found:
@@ -227,7 +228,10 @@ def _raise_first(refusals: Sequence[Refusal], written: LocatedObject) -> None:
 
 
 def read_xrd(path: str, composite: LocatedObject) -> tuple[CompositeKind, Object]:
-    """Read the definition of a composite resource; return it, and the resource with defaults."""
+    """Read the CompositeResourceDefinition, and validate the composite resource against its schema.
+
+    Return the defined kind, and the composite resource with defaults.
+    """
     written = _of_kind(_only(path, "CompositeResourceDefinition"), (DEFINITIONS,))
     _raise_first(check_definition(written.obj), written)
     defined = read_definition(written.obj)
@@ -248,10 +252,10 @@ def read_xrd(path: str, composite: LocatedObject) -> tuple[CompositeKind, Object
 
 
 def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
-    """Return the observed composed resources by their names in the pipeline.
+    """Read the observed composed resources; return them by their names in the pipeline.
 
-    Functions also get resources that the controller would not pass to them, with a warning, as
-    Crossplane's command does.
+    The controller would not pass some resources to functions. Like Crossplane's command, this
+    command passes them as well, but prints a warning.
     """
     found: dict[str, LocatedObject] = {}
     for each in _objects(path, _Observed):
@@ -269,7 +273,10 @@ def read_observed(path: str, composite: LocatedObject) -> dict[str, Object]:
 
 
 def _warn_of_owner(written: LocatedObject, composite: LocatedObject) -> None:
-    """Warn about a resource that another owner controls: the controller would not pass it."""
+    """Print a warning if a resource has another controller than the composite resource.
+
+    The controller of composite resources would not pass such a resource to functions.
+    """
     about = composite.obj["metadata"]
     for place, owner in enumerate(written.obj["metadata"].get("ownerReferences") or ()):
         if not isinstance(owner, dict) or not owner.get("controller"):
@@ -283,7 +290,7 @@ def _warn_of_owner(written: LocatedObject, composite: LocatedObject) -> None:
 
 
 def read_required(paths: Sequence[str]) -> list[Object]:
-    """Read the resources that functions may request."""
+    """Read the resources that functions may require."""
     return [each.obj for path in paths for each in _objects(path, _Observed)]
 
 
@@ -296,7 +303,7 @@ prepare(_Secret)
 
 
 def read_credentials(path: str) -> dict[Secret, dict[str, bytes]]:
-    """Read Secrets, by namespace and name."""
+    """Read Secrets; return their data by namespace and name."""
     found: dict[Secret, dict[str, bytes]] = {}
     for each in _objects(path, _Secret):
         if (each.obj["apiVersion"], each.kind) != ("v1", "Secret"):
@@ -321,7 +328,7 @@ def _decoded(document: Document, key: str, text: str) -> bytes:
 
 
 def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
-    """Return the initial context of the pipeline; values take precedence over files."""
+    """Build the initial context of the pipeline; a value takes precedence over a file."""
     found: Object = {}
     for text in files:
         key, path = _pair(text, "--context-files", "KEY=FILE")
@@ -342,7 +349,7 @@ def read_context(files: Sequence[str], values: Sequence[str]) -> Object:
 
 
 def read_annotations(texts: Sequence[str]) -> dict[str, str]:
-    """Parse the annotations that all functions get."""
+    """Parse the annotations that are set on all Functions."""
     return dict(_pair(text, "--function-annotations", "KEY=VALUE") for text in texts)
 
 

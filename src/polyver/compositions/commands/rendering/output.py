@@ -1,6 +1,6 @@
-"""The output of a pipeline as objects: the composite resource, then its composed resources.
+"""The objects that `polyver render` prints: the composite resource, then its composed resources.
 
-The layout is that of Crossplane's command, so that tools that compare its output work here too.
+Their form is that of Crossplane's command, so that tools which compare its output can be used.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from polyver.core.plain import Object
 __all__ = ["Included", "rendered"]
 
 NOW: Final = "2024-01-01T00:00:00Z"
-"""`lastTransitionTime` of all conditions: constant, so that outputs can be compared."""
+"""`lastTransitionTime` of all conditions. It is constant, so that two runs have the same output."""
 _VERSION = "render.crossplane.io/v1beta1"
 
 
 @dataclass(frozen=True, slots=True)
 class Included:
-    """Optional parts of the output."""
+    """The optional parts of the output."""
 
     results: bool = False
     full: bool = False
@@ -37,7 +37,7 @@ class Included:
 def rendered(
     run: PipelineRun, outcome: PipelineOutcome, answers: Mapping[str, Response], included: Included
 ) -> list[Object]:
-    """Return all objects, with their fields sorted by name."""
+    """Build all objects to print, with their fields sorted by name."""
     composite = run.observed.composite.resource
     found = [_composite(composite, outcome, full=included.full)]
     found += [_composed(run, each) for each in outcome.apply]
@@ -54,7 +54,7 @@ def _composite(obj: Object, outcome: PipelineOutcome, *, full: bool) -> Object:
     metadata = obj["metadata"]
     names = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
     conditions = composite_conditions({"metadata": metadata}, outcome, now=NOW)
-    # Nothing is applied, so it is unknown whether the API server would accept it.
+    # Omit Synced: nothing is applied, so it is unknown whether the API server would accept it.
     told = [each for each in conditions if each["type"] != "Synced"]
     if "generation" not in metadata:
         told = [{k: v for k, v in each.items() if k != "observedGeneration"} for each in told]
@@ -68,7 +68,11 @@ def _composite(obj: Object, outcome: PipelineOutcome, *, full: bool) -> Object:
 
 
 def _composed(run: PipelineRun, composed: ComposedResource) -> Object:
-    """Return the object to apply, with `generateName` if its name depends on an unknown uid."""
+    """Return the object to apply.
+
+    If its name depends on the uid of the composite resource, which is unknown, the object has
+    `generateName` instead of a name.
+    """
     about = run.observed.composite.resource["metadata"]
     metadata: Object = dict(composed.obj["metadata"])
     given = run.desired.resources[composed.name].resource.get("metadata") or {}
@@ -97,7 +101,7 @@ def _results(run: PipelineRun, answers: Mapping[str, Response]) -> list[Object]:
 
 
 def _ordered(value: Any) -> Any:
-    """Sort mappings by key: functions send them in any order."""
+    """Sort mappings by key, because functions return them in any order."""
     if isinstance(value, Mapping):
         return {key: _ordered(value[key]) for key in sorted(value)}
     return [_ordered(each) for each in value] if isinstance(value, list | tuple) else value

@@ -1,6 +1,7 @@
-"""Choice of the composition revision and of the function revisions of a pipeline.
+"""Choice of the CompositionRevision and of the function revisions for `polyver render`.
 
-Input files take the place of a server's objects; the decisions are those of the controllers.
+The objects come from input files instead of an API server. The decisions are those of the
+controllers.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ __all__ = [
 ]
 
 Digest = Callable[[str, str], Awaitable[str]]
-"""Returns a package's digest, from its reference and the address of an external server, if any."""
+"""Returns the digest of a package, from its reference and the address of an external server, if
+there is one.
+"""
 _RUNTIME = "render.crossplane.io/runtime"
 _TARGET = "render.crossplane.io/runtime-development-target"
 _USUAL = "localhost:9443"
@@ -76,9 +79,10 @@ _SERVERS_OWN = (COMPOSITION, CONTENT)
 def composition_revision(
     composite: LocatedObject, written: Sequence[LocatedObject], defined: CompositeKind | None
 ) -> tuple[Composite, LocatedObject]:
-    """Return the composite resource as parsed, and the CompositionRevision that it gets.
+    """Parse the composite resource, and choose its CompositionRevision.
 
-    A single composition is used even if the composite resource names another one.
+    If the input files contain only one composition, it is used even if the composite resource names
+    another one.
     """
     about = defined or presumed_definition(composite.obj)
     asking = read_composite(composite.obj, about)
@@ -96,9 +100,9 @@ def composition_revision(
 
 
 def _content_with(asking: Composite, revision: LocatedObject, written: LocatedObject) -> Composite:
-    """Return the composite resource with a reference to the only composition given.
+    """Return the composite resource with a reference to the only composition in the input files.
 
-    Raise an error if that composition is for another kind.
+    Raise an error if the composition is for another kind.
     """
     target = revision.obj["spec"]["compositeTypeRef"]
     is_for = target["apiVersion"], target["kind"]
@@ -114,7 +118,7 @@ def _content_with(asking: Composite, revision: LocatedObject, written: LocatedOb
 
 
 def _revisions(written: Sequence[LocatedObject]) -> list[LocatedObject]:
-    """Return all CompositionRevisions, including those that Compositions would get."""
+    """Return the CompositionRevisions in the input files, and those that Compositions would get."""
     there = {each.name: each for each in written if each.kind == COMPOSITION_REVISIONS.kind}
     for each in written:
         if each.kind != COMPOSITION_REVISIONS.kind:
@@ -123,7 +127,7 @@ def _revisions(written: Sequence[LocatedObject]) -> list[LocatedObject]:
 
 
 def _made(composition: LocatedObject, there: Sequence[LocatedObject]) -> Iterable[LocatedObject]:
-    """Yield the revisions that a Composition would have with its current content."""
+    """Yield the revisions that a Composition would have after it was applied."""
     metadata = {"uid": "", **composition.obj["metadata"]}
     obj = {**composition.obj, "metadata": metadata}
     ours = {each.name: each for each in there if composition_of(each.obj) == composition.name}
@@ -148,7 +152,7 @@ def _numbered(obj: Object, known: KnownCompositionRevision) -> Object:
 
 
 def _candidates(revisions: Sequence[LocatedObject]) -> list[Candidate]:
-    """Return the compositions to choose from, each with the labels of its highest revision."""
+    """Return the Compositions to choose from, with the labels of their highest revisions."""
     found: dict[str, Object] = {}
     for each in sorted(revisions, key=lambda each: int(each.obj["spec"]["revision"])):
         found[composition_of(each.obj)] = each.obj
@@ -165,7 +169,7 @@ def _candidates(revisions: Sequence[LocatedObject]) -> list[Candidate]:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A function revision, its package, and the document that holds it."""
+    """A function revision, its package reference, and the object in a file that defines it."""
 
     known: KnownFunctionRevision
     image: str
@@ -173,7 +177,7 @@ class Package:
 
     @property
     def obj(self) -> Object:
-        """The package as a FunctionRevision, with the fields that the decisions read."""
+        """The FunctionRevision, with those fields that the decisions read."""
         known = self.known
         return {
             "metadata": {"name": known.name, "labels": dict(known.labels)},
@@ -187,13 +191,14 @@ class Package:
 
 
 Packages = Mapping[str, Package]
-"""Packages by the names of their revisions."""
+"""Function revisions, by their names."""
 
 
 def with_annotations(written: LocatedObject, given: Mapping[str, str]) -> LocatedObject:
-    """Return a Function or FunctionRevision whose endpoint annotation is set.
+    """Return a Function or FunctionRevision with the given annotations added.
 
-    Crossplane's annotations for a running function are translated into ours.
+    Crossplane's annotations for a function that is already running are converted into the
+    annotation `polyver.dev/endpoint`.
     """
     metadata = written.obj["metadata"]
     said = {**(metadata.get("annotations") or {}), **given}
@@ -209,7 +214,7 @@ def with_annotations(written: LocatedObject, given: Mapping[str, str]) -> Locate
 
 
 def function_named(written: LocatedObject) -> str:
-    """Return the name of a Function, or of the Function that a FunctionRevision belongs to."""
+    """Return the name of a Function, or of the Function to which a FunctionRevision belongs."""
     is_revision = written.kind == FUNCTION_REVISIONS.kind
     return function_of(written.obj) if is_revision else written.name
 
@@ -217,9 +222,9 @@ def function_named(written: LocatedObject) -> str:
 async def packages_of(
     functions: Sequence[LocatedObject], revision: LocatedObject, digest: Digest
 ) -> dict[str, Package]:
-    """Return the revisions of the functions that a composition calls, as if installed.
+    """Return the revisions that the called functions would have if they were installed.
 
-    Several Functions of one name are installed one after the other.
+    If a Function occurs several times, its packages are installed one after the other.
     """
     pipeline = pipeline_of(revision.obj)
     uses = uses_in([pipeline], {pipeline.name})
@@ -238,7 +243,7 @@ async def _given(written: LocatedObject, digest: Digest) -> Package:
     if not spec.get("digest"):
         try:
             known = replace(known, digest=await digest(spec["image"], known.address))
-        except PolyverError:  # it may never be run
+        except PolyverError:  # ignore the error, because perhaps no step calls this revision
             known = replace(known, digest=content_digest(spec["image"]))
     return Package(known, spec["image"], written)
 
@@ -249,7 +254,7 @@ async def _install(
     uses: Sequence[StepFunctionUse],
     digest: Digest,
 ) -> None:
-    """Update the packages with the revisions after the installation of a Function."""
+    """Update `found` as if a Function was installed."""
     function = read_function(written.obj)
     try:
         content = await digest(function.package, function.address)
@@ -272,7 +277,7 @@ def _owner(known: KnownFunctionRevision) -> str:
 
 
 def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> KnownFunctionRevision:
-    """Return the revision; active even if the policy is Manual, as the user wants to render it."""
+    """Return the revision as active, even if users activate revisions: it may be rendered."""
     return known if function.automatic else replace(known, active=True)
 
 
@@ -280,7 +285,7 @@ def _activated(known: KnownFunctionRevision, function: DesiredFunction) -> Known
 
 
 def read_choices(texts: Iterable[str]) -> dict[str, str]:
-    """Parse `--revision`: the revision of each function to call instead of the steps' choice."""
+    """Parse `--revision`: for each function, the revision to call instead of the selected one."""
     found: dict[str, str] = {}
     for text in texts:
         function, _, revision = text.partition("=")
@@ -294,7 +299,7 @@ def read_choices(texts: Iterable[str]) -> dict[str, str]:
 def steps_of(
     revision: LocatedObject, asking: Composite, packages: Packages, choices: Mapping[str, str]
 ) -> tuple[ResolvedStep, ...]:
-    """Return the steps of a pipeline, each with the revision that it calls."""
+    """Resolve the steps of a pipeline to the revisions that they call."""
     known = {name: each.known for name, each in packages.items()}
     chosen = {
         function: _chosen(function, text, revision, known) for function, text in choices.items()
@@ -323,7 +328,7 @@ def _chosen(
 
 
 def _choosing(revision: Object, chosen: Mapping[str, str]) -> Object:
-    """Return a CompositionRevision whose steps name the chosen revisions."""
+    """Return a CompositionRevision whose steps name the revisions that `--revision` chose."""
     if not chosen:
         return revision
     made: Object = fresh(revision)

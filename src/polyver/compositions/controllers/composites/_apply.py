@@ -1,7 +1,8 @@
-"""Applies the result of a pipeline: removes old resources, applies desired ones, publishes details.
+"""Applies the outcome of a pipeline to the cluster.
 
-An object that is still as it was applied is not applied again. Connection details are published to
-a Secret that the composite resource controls.
+It deletes resources that are no longer desired, applies desired resources, and publishes connection
+details to a Secret that the composite resource controls. A resource whose applied fields have not
+changed on the API server is not applied again.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ __all__ = [
 ]
 
 MANAGER: Final = "polyver-composites"
-"""Field manager of composite resources themselves, and prefix of the field managers of their
-composed resources: each composite resource has its own.
+"""Field manager of the fields that polyver sets on composite resources. It is also the prefix of
+the field managers for composed resources: each composite resource has its own.
 """
 
 
@@ -59,14 +60,14 @@ def manager_of(composite: Object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CompositeApplyProblem:
-    """Reason why a resource could not be applied or removed."""
+    """The reason why a composed resource could not be applied or removed."""
 
     name: str
-    """Its name in the pipeline."""
+    """The name of the composed resource in the pipeline."""
     reason: str
     message: str
     unserved: bool = False
-    """True if the kind of the resource is not served yet."""
+    """True if the kind of the composed resource is not served at the moment."""
     taken: bool = False
     """True if the object belongs to another owner."""
 
@@ -76,19 +77,19 @@ class CompositeApplyProblem:
 
 @dataclass(slots=True)
 class CompositeApplyResult:
-    """Result of applying the resources of a composite resource."""
+    """The result of applying or removing the composed resources of one composite resource."""
 
     problems: list[CompositeApplyProblem] = field(default_factory=list)
     kept: list[dict[str, str]] = field(default_factory=list)
     """References to objects that could not be removed."""
     changed: bool = False
-    """True if the composed resources have changed, so that functions must run again."""
+    """True if composed resources have changed, so that the pipeline must run again."""
     later: float = 0.0
-    """Seconds until changes by other clients are reverted; 0 if there are none."""
+    """Seconds until the changes of other clients are reverted; 0 if there are no such changes."""
 
 
 class _Last(NamedTuple):
-    """The last apply of an object: a digest of it, its uid, and a digest of the applied fields."""
+    """The last apply of an object: digest of the object, its uid, digest of the owned fields."""
 
     wanted: str
     uid: str
@@ -96,7 +97,7 @@ class _Last(NamedTuple):
 
 
 class CompositeApplier:
-    """Applies and deletes composed resources, and records the results in `outputs`."""
+    """Applies and deletes composed resources; `outputs` caches the resulting objects."""
 
     def __init__(
         self, client: Client, kinds: Kinds, outputs: ComposedOutputs, clock: Clock
@@ -118,7 +119,7 @@ class CompositeApplier:
     async def remove(
         self, composite: Object, removed: Iterable[RemovedResource]
     ) -> CompositeApplyResult:
-        """Delete resources that are no longer desired, if the composite resource controls them."""
+        """Delete the given resources, except those that the composite resource does not control."""
         found, owner = CompositeApplyResult(), composite["metadata"]["uid"]
         for each in removed:
             if controller_of(each.obj) != owner:
@@ -134,9 +135,9 @@ class CompositeApplier:
         metadata = obj["metadata"]
         kind = self._kinds.nearest(obj["apiVersion"], obj["kind"])
         if kind is None or "deletionTimestamp" in metadata:
-            return  # it is gone, or is being deleted
+            return  # its kind is no longer served, or it is being deleted already
         namespace = metadata.get("namespace", "")
-        # Its deletion must not trigger a reconcile.
+        # Remove the object from the index first, so that its deletion triggers no reconcile.
         self._outputs.note(AppliedObject(kind.group, kind.kind, namespace, metadata["name"]), None)
         await delete_owned(self._client, GroupVersionResource.of(kind), obj, owner)
 
@@ -147,7 +148,10 @@ class CompositeApplier:
         composed: Sequence[ComposedResource],
         there: Mapping[AppliedObject, Object],
     ) -> CompositeApplyResult:
-        """Apply all resources; a refused one does not stop the others."""
+        """Apply all composed resources, even if the API server refuses some of them.
+
+        `there` contains the objects that exist already.
+        """
         manager = manager_of(composite)
         self._outputs.use({part_of(each.obj)[:2] for each in composed})
         found, before = CompositeApplyResult(), self._last.get(key, {})
@@ -165,7 +169,8 @@ class CompositeApplier:
                 )
             except AlreadyOwned as taken:
                 self._outputs.await_release(part, key)
-                found.problems.append(_taken(each, taken))
+                fact = f"{shown(each.obj)}: {taken}"
+                found.problems.append(CompositeApplyProblem(each.name, "Taken", fact, taken=True))
                 continue
             except ApiError as error:
                 found.problems.append(_refused(each.name, each.obj, error))
@@ -192,32 +197,21 @@ class CompositeApplier:
                 found.later = min(left, found.later or left)
                 return last
             self._patience.spend(part)
-        await self._check_free(each, kind)
+        resource, owner = GroupVersionResource.of(kind), controller_of(each.obj)
+        seen = self._outputs.of(part)
+        if seen is not None and seen.owner not in ("", owner):
+            # A watch has reported another controller. If it still owns the object, the apply fails.
+            now = await find(self._client, resource, part.name, part.namespace)
+            if now is not None and (stranger := stranger_in(now, owner)):
+                raise AlreadyOwned(stranger)
         with self._outputs.expected(part):
             made = await apply_owned(
-                self._client,
-                GroupVersionResource.of(kind),
-                each.obj,
-                family=MANAGER,
-                manager=manager,
+                self._client, resource, each.obj, family=MANAGER, manager=manager
             )
             self._outputs.keep(part, made)
         self.count += 1
         found.changed |= there is None or number_of(there) != number_of(made)
         return _last(wanted, made, manager)
-
-    async def _check_free(self, each: ComposedResource, kind: ResourceKind) -> None:
-        """Raise AlreadyOwned if another controller owns the object: the apply would fail.
-
-        The object is read only if a watch has reported another owner.
-        """
-        part, owner = part_of(each.obj), controller_of(each.obj)
-        seen = self._outputs.of(part)
-        if seen is None or seen.owner in ("", owner):
-            return
-        there = await find(self._client, GroupVersionResource.of(kind), part.name, part.namespace)
-        if there is not None and (stranger := stranger_in(there, owner)):
-            raise AlreadyOwned(stranger)
 
 
 def _last(wanted: str, obj: Object, manager: str) -> _Last:
@@ -225,7 +219,7 @@ def _last(wanted: str, obj: Object, manager: str) -> _Last:
 
 
 def _unfit(composed: ComposedResource, kind: ResourceKind | None) -> CompositeApplyProblem | None:
-    """Return the problem with an object's kind or namespace, or None."""
+    """Return the problem with the kind or the namespace of a composed resource, or None."""
     obj = composed.obj
     if kind is None:
         fact = f"no {obj['apiVersion']} {obj['kind']} is served"
@@ -245,18 +239,12 @@ def _refused(name: str, obj: Mapping[str, Any], error: ApiError) -> CompositeApp
     return CompositeApplyProblem(name, error.reason or "Refused", f"{shown(obj)}: {error.message}")
 
 
-def _taken(composed: ComposedResource, taken: AlreadyOwned) -> CompositeApplyProblem:
-    return CompositeApplyProblem(
-        composed.name, "Taken", f"{shown(composed.obj)}: {taken}", taken=True
-    )
-
-
 async def publish(
     client: Client, composite: Object, secret: Secret, details: Mapping[str, bytes]
 ) -> bool:
-    """Write details to a secret; return True if it changed.
+    """Write connection details to a Secret; return True if the Secret changed.
 
-    Raise Refusal if the secret belongs to another owner.
+    Raise Refusal if the Secret has another owner.
     """
     data = {name: base64.b64encode(each).decode() for name, each in sorted(details.items())}
     there = await find(client, SECRETS, secret.name, secret.namespace)

@@ -1,7 +1,7 @@
-"""Cache of the objects from which composite resources choose, filled by watches.
+"""Cache of the objects from which composite resources choose their revisions, fed by watches.
 
-It holds only the fields that the choice needs. Whole CompositionRevisions are read when they are
-used; some of them are cached.
+It holds only the fields that the choice needs. A whole CompositionRevision is read when it is used,
+and the most recently used ones are cached.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _KEPT: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class CachedCompositionRevision:
-    """The fields of a CompositionRevision that choosing it and following its functions needs."""
+    """The fields of a CompositionRevision that its choice and its functions' changes need."""
 
     obj: Object
     pipeline: CompositionPipeline
@@ -63,7 +63,7 @@ class CachedCompositionRevision:
 
 
 def allowing(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata with only the annotation that allows deletion; empty if it is missing."""
+    """Return only the annotation that allows deletion, as metadata; empty if it is not set."""
     said = (metadata.get("annotations") or {}).get(ALLOW_DELETION)
     return {"annotations": {ALLOW_DELETION: said}} if said is not None else {}
 
@@ -74,7 +74,7 @@ def noted_in(kind: ResourceKind, obj: Object) -> CachedCompositionRevision:
     metadata, spec = obj["metadata"], obj["spec"]
     about = {name: metadata[name] for name in ("name", "uid", "generation") if name in metadata}
     labels = metadata.get("labels") or {}
-    # Compute the content digest now: the cache does not hold the whole spec.
+    # Compute the content digest now, because the cache does not keep the whole spec.
     content = labels.get(CONTENT) or known_composition_revision(obj).content
     light = {name: spec[name] for name in ("revision", "compositeTypeRef")}
     about |= allowing(metadata)
@@ -83,7 +83,7 @@ def noted_in(kind: ResourceKind, obj: Object) -> CachedCompositionRevision:
 
 
 def defined_in(kind: ResourceKind, obj: Object) -> tuple[CompositeKind | None]:
-    """Return the kind that a definition defines, or None while the definition is invalid."""
+    """Return the kind that a CompositeResourceDefinition defines; None if it is invalid."""
     del kind
     return (None if check_definition(obj) else read_definition(obj),)
 
@@ -109,7 +109,7 @@ def function_revision_in(kind: ResourceKind, obj: Object) -> Object:
 
 
 class CompositionCache:
-    """Definitions, Compositions and revisions as the watches have reported them."""
+    """CompositeResourceDefinitions, Compositions and revisions, as watches have reported them."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -134,17 +134,20 @@ class CompositionCache:
 
     @staticmethod
     def _chosen(definitions: dict[str, CompositeKind]) -> CompositeKind:
-        """Return the first definition by name, as only one definition of a kind can be served."""
+        """Return the first CompositeResourceDefinition of a kind by name.
+
+        Only one definition of a kind can be served.
+        """
         return definitions[min(definitions)]
 
     def candidates(self, defined: CompositeKind, *names: str) -> Iterator[Candidate]:
-        """Yield the compositions that fit a kind, and those with the given names."""
+        """Yield the Compositions for a kind, and those with the given names."""
         for each in self._compositions.values():
             if each.fits(defined) or each.name in names:
                 yield each
 
     def revisions(self, composition: str, *names: str) -> list[Object]:
-        """Return the revisions of a composition, and those with the given names."""
+        """Return the revisions of a Composition, and those with the given names."""
         found = dict(self._revisions.get(composition, {}))
         found |= {name: self._named[name] for name in names if name in self._named}
         return [each.obj for each in found.values()]
@@ -161,26 +164,26 @@ class CompositionCache:
 
     @property
     def installed(self) -> FunctionLineages:
-        """All functions at this moment; a later change creates a new object."""
+        """The lineages of all functions at this moment. After a change this is another object."""
         if self._installed is None:
             every = (each for some in self._functions.values() for each in some.values())
             self._installed = FunctionLineages(every)
         return self._installed
 
     def installed_as(self, revisions: Collection[str]) -> FunctionLineages:
-        """Return the functions with only the given revisions."""
+        """Return the lineages of all functions, with only the given revisions."""
         every = (each for some in self._functions.values() for each in some.values())
         return FunctionLineages(each for each in every if each["metadata"]["name"] in revisions)
 
     def is_revision(self, name: str, composition: str, labels: Mapping[str, str]) -> bool:
-        """Return True if the composition has a revision of this name with these labels."""
+        """Report whether a Composition has a revision with this name and these labels."""
         noted = self._named.get(name)
         if noted is None or noted.composition != composition:
             return False
         return {*labels.items()} <= {*(noted.obj["metadata"].get("labels") or {}).items()}
 
     async def content(self, revision: str) -> Object | None:
-        """Return a whole CompositionRevision, or None if it no longer exists."""
+        """Return a whole CompositionRevision, from the cache or the API server; None if deleted."""
         noted = self._named.get(revision)
         if noted is None:
             return None
@@ -200,7 +203,10 @@ class CompositionCache:
     # Updates.
 
     def define(self, change: Change[tuple[CompositeKind | None]]) -> set[tuple[str, str]]:
-        """Record a change of a definition; return the kinds that it defined or defines."""
+        """Record a change of a CompositeResourceDefinition.
+
+        Return the kinds, as group and kind, that it defined before or defines now.
+        """
         touched = set()
         for told in (change.before, change.after):
             if told is not None and told[0] is not None:
@@ -224,9 +230,9 @@ class CompositionCache:
     def revise(
         self, change: Change[CachedCompositionRevision]
     ) -> dict[str, tuple[Lineage, Lineage]]:
-        """Record a change of a CompositionRevision; return the changed lineages, by composition.
+        """Record a change of a CompositionRevision; return the changed lineages, by Composition.
 
-        Each lineage is given as it was before and as it is now.
+        Each lineage is returned as a pair: before the change, and after it.
         """
         told = [each for each in (change.before, change.after) if each is not None]
         names = {each.composition for each in told}
@@ -244,7 +250,7 @@ class CompositionCache:
     def install(self, change: Change[Object]) -> dict[str, tuple[Lineage, Lineage]]:
         """Record a change of a FunctionRevision; return the changed lineages, by function.
 
-        Each lineage is given as it was before and as it is now.
+        Each lineage is returned as a pair: before the change, and after it.
         """
         told = [each for each in (change.before, change.after) if each is not None]
         names = {function_of(each) for each in told}

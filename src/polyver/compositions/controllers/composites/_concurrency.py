@@ -1,24 +1,26 @@
-"""Concurrency limits for calls of each revision, so that a slow one occupies few workers.
+"""Limits for concurrent calls of each function revision, so that a slow one blocks few workers.
 
-If a revision's limit (a `lane` in the code) is reached, a composite resource waits for a moment
-while calls complete; otherwise it is parked, and its key is woken when there is room. So no worker
-waits for a revision that does not answer.
+Each function revision has a limit (`lane` in the code). If the limit is reached, a composite
+resource first waits for a moment, because calls may end soon. If there is still no room, its key is
+parked: the worker continues with other keys, and the parked key is woken when there is room. So no
+worker waits for a revision that does not answer.
 
 Some inputs make a function exit or hang. When a function exits, all calls in flight are lost, and
-the input that caused it is unknown. So each key that lost a call is a suspect, and its next call is
-made alone, with no other call of the revision in flight:
+it is unknown which of their inputs was the cause. So each key that lost a call becomes a *suspect*.
+Its next call is made alone, with no other call of the same revision in flight:
 
-- It is answered: the suspicion was wrong.
-- It is lost, and the function has answered others since it lost the call before: the input is the
-  cause. The key is quarantined: it is tried again alone, after a back-off of its own that starts at
-  a minute, even if other keys get answers meanwhile.
-- It is lost, and no key got an answer since: the function may fail for all keys. The key remains a
-  suspect.
+- If the call is answered, the key is no longer a suspect.
+- If the call is lost, and the function has answered other keys since this key lost its previous
+  call, then the input of this key is the cause. The key is *quarantined*: it is tried again alone
+  after a back-off of its own, which starts at one minute, even if other keys get answers meanwhile.
+- If the call is lost, and no key has got an answer since, then the function may fail for all keys.
+  The key remains a suspect.
 
-A call that exceeds its deadline while others are answered need not be made alone. Three of these in
-a row lead to a quarantine: one or two may be caused by an overloaded function.
+If a call exceeds its deadline while other keys get answers, the next call of its key need not be
+made alone. Three such calls in a row lead to a quarantine. One or two may be caused by an
+overloaded function.
 
-The quarantine ends with an answer, or when the input changes.
+The quarantine ends when the function answers the key, or when the input of the key changes.
 """
 
 from __future__ import annotations
@@ -41,12 +43,14 @@ _HUNG_AT_LEAST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class LostCall:
-    """A call that a function may have received, and did not answer."""
+    """A call that a function may have received, but did not answer."""
 
     input: str
     """Digest of all inputs of the call."""
     hung: bool
-    """True if it exceeded its deadline; else the connection broke, as when a function exits."""
+    """True if the call exceeded its deadline; False if the connection broke, as it does when a
+    function exits.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,11 @@ class _Suspect:
     since: float
     """Time at which the last call was lost."""
     times: int
-    """Number of lost calls in a row."""
+    """Number of calls in a row that were lost."""
     strikes: int
-    """Number of lost calls in a row that the key itself caused."""
+    """Number of these lost calls that the input of the key itself caused."""
     due: float
-    """Time of the next try, if the key is quarantined."""
+    """Time of the next try, if the key is quarantined; else 0."""
     alone: bool
     """True if no other key may call the revision at the same time."""
 
@@ -69,13 +73,13 @@ class _Suspect:
 @dataclass(slots=True)
 class _ConcurrencyLimit(Generic[K]):
     inside: dict[K, float] = field(default_factory=dict)
-    """Keys that are calling the revision, and the time at which each of them began."""
+    """Keys that are calling the revision now, with the time at which each of them began."""
     parked: OrderedDict[K, None] = field(default_factory=OrderedDict)
-    """Keys that found no room and wait to be woken."""
+    """Keys that wait to be woken, because there was no room."""
     called: set[K] = field(default_factory=set)
-    """Keys that were woken, and have not entered yet."""
+    """Keys that were woken, but have not entered yet."""
     failing: bool = False
-    """True if the last call that ended got no answer; then only one key at a time may call."""
+    """True if the last call that ended got no answer. Then only one key at a time may call."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
     suspects: dict[K, _Suspect] = field(default_factory=dict)
     answered: float = -1.0
@@ -101,7 +105,7 @@ class _ConcurrencyLimit(Generic[K]):
 
 
 class ConcurrencyLimits(Generic[K]):
-    """The concurrency limits of all revisions."""
+    """The concurrency limits of all function revisions."""
 
     def __init__(
         self,
@@ -119,7 +123,10 @@ class ConcurrencyLimits(Generic[K]):
         self._called: dict[K, set[str]] = {}
 
     async def enter(self, key: K, revisions: Iterable[str]) -> bool:
-        """Return True if all limits have room, now or soon; otherwise the key is woken later."""
+        """Report whether all revisions have room, now or after a moment; if so, occupy it.
+
+        If not, the key is parked, and woken when there is room.
+        """
         names = sorted(set(revisions))
         until = self._clock.time() + _MOMENT
         while full := next((name for name in names if not self._has_room(name, key)), ""):
@@ -145,9 +152,10 @@ class ConcurrencyLimits(Generic[K]):
         silent: str = "",
         lost: LostCall | None = None,
     ) -> None:
-        """End the calls of a key; `answered` are the revisions that answered, `silent` did not.
+        """End the calls of a key, and wake parked keys.
 
-        `lost` describes the unanswered call, if the function may have received it.
+        `answered` are the revisions that answered, and `silent` is the one that did not. `lost`
+        describes the call without an answer, if the function may have received it.
         """
         for name in set(revisions):
             lane = self._lanes.get(name)
@@ -205,7 +213,7 @@ class ConcurrencyLimits(Generic[K]):
         return "", 0.0
 
     def forget(self, key: K) -> None:
-        """Remove a key that no longer exists."""
+        """Remove a key whose composite resource no longer exists."""
         for name, lane in [*self._lanes.items()]:
             if lane.suspects.pop(key, None) is not None:
                 self._call_back(name, lane)
@@ -219,7 +227,7 @@ class ConcurrencyLimits(Generic[K]):
             self._call_back(revision, lane)
 
     def settle(self, key: K) -> None:
-        """End the work on a key; if it was woken and made no call, wake other keys instead."""
+        """End the reconcile of a key; wake other keys if it was woken but made no call."""
         for name in self._called.pop(key, ()):
             lane = self._lanes.get(name)
             if lane is not None:
@@ -227,7 +235,7 @@ class ConcurrencyLimits(Generic[K]):
                 self._call_back(name, lane)
 
     def open(self, revision: str) -> None:
-        """Wake parked keys, because a revision has a new endpoint and probably answers now."""
+        """Wake parked keys after a revision got a new endpoint, because it probably answers now."""
         lane = self._lanes.get(revision)
         if lane is not None:
             lane.failing = False
@@ -258,7 +266,7 @@ class ConcurrencyLimits(Generic[K]):
 
 
 async def _left(lane: _ConcurrencyLimit[K], seconds: float) -> bool:
-    """Report whether the calls of any key end within this time."""
+    """Report whether a call of any key ends within this time."""
     try:
         async with asyncio.timeout(seconds):
             return await lane.left.wait()

@@ -1,6 +1,7 @@
 """The controller of composite resources.
 
-A run resolves all its revisions when it starts; changes during a run are handled by the next one.
+A run of a pipeline uses the revisions that were resolved when it started. A change of revisions
+during the run is handled by the next reconcile.
 """
 
 from __future__ import annotations
@@ -72,10 +73,10 @@ _MOMENTS: Final = 20
 
 
 class CompositeController(Controller[CompositeKey]):
-    """Reconciles composite resources of all kinds, one key for each of them.
+    """Reconciles composite resources of all kinds; each composite resource has one key.
 
-    `several` enables the feature FunctionRevisions. Keys of Compositions and Functions set their
-    condition `Adopted`.
+    Compositions and Functions have keys too: their reconcile sets the condition `Adopted`.
+    `several` enables the feature FunctionRevisions.
     """
 
     name = "composites"
@@ -119,7 +120,7 @@ class CompositeController(Controller[CompositeKey]):
         )
         self._has_begun = False
         self._waiting: set[CompositeKey] = set()
-        """Keys that need a kind that is not served."""
+        """Keys that need a kind that is not served at the moment."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -133,7 +134,7 @@ class CompositeController(Controller[CompositeKey]):
         await self._calling.close()
 
     def _wake(self, key: CompositeKey) -> None:
-        self.wake(key)  # looked up now: the controller's loop may have replaced `wake`
+        self.wake(key)  # read the attribute at each call: the controller's loop replaces `wake`
 
     def _watch_other_kinds(self) -> None:
         self.watch_anew()
@@ -171,7 +172,7 @@ class CompositeController(Controller[CompositeKey]):
         return waiting
 
     def _composites(self, discovery: Discovery) -> list[ResourceKind]:
-        """Return the defined kinds, in the version in which they are composed."""
+        """Return the served kinds of composite resources, each in its referenceable version."""
         wanted = {(each.group, each.version, each.kind) for each in self._known.kinds.values()}
         return [each for each in discovery.kinds if (each.group, each.version, each.kind) in wanted]
 
@@ -194,7 +195,7 @@ class CompositeController(Controller[CompositeKey]):
         return (key,) if self._news.is_news(key, change.after.revision) else ()
 
     def _put(self, key: CompositeKey, state: CompositeState | None) -> None:
-        """Record a composite resource; count adoption again for releases that it follows."""
+        """Update the index; count `Adopted` again if the resource follows other revisions now."""
         before = self._following.get(key)
         self._following.put(key, state)
         after = self._following.get(key)
@@ -250,7 +251,7 @@ class CompositeController(Controller[CompositeKey]):
             return ()
         lineages = self._known.revise(change)
         if not self._has_begun:
-            return ()  # all keys are reconciled once everything is known
+            return ()  # all keys are reconciled when the watches are synced
         told = [each for each in (change.before, change.after) if each is not None]
         for each in told:
             self._count("Composition", each.composition)
@@ -264,7 +265,11 @@ class CompositeController(Controller[CompositeKey]):
         return moved | self._allowed(change.key.name, objects)
 
     def _allowed(self, revision: str, told: Sequence[Object]) -> set[CompositeKey]:
-        """Return the keys to reconcile if a revision's annotation that allows deletion changed."""
+        """Return the keys to reconcile after a change of a revision.
+
+        There are keys only if the annotation that allows the revision to delete objects has
+        changed. `told` contains the revision before and after the change.
+        """
         said = [allowing(each["metadata"]) for each in told]
         return {*self._composing.allowed(revision)} if said[0] != said[-1] else set()
 
@@ -292,7 +297,7 @@ class CompositeController(Controller[CompositeKey]):
 
     async def reconcile(self, key: CompositeKey) -> Requeue | None:
         if not await self._is_synced():
-            # An object that the watches have not reported yet would look as if it did not exist.
+            # Before the watches are synced, an existing object may look as if it did not exist.
             return Requeue(_SOON)
         if self._report.is_for(key):
             return await self._report.report(key)
@@ -303,7 +308,7 @@ class CompositeController(Controller[CompositeKey]):
             self._calling.settle(key)
 
     async def _is_synced(self) -> bool:
-        """Report whether the watches are synced, after waiting for them for a short time."""
+        """Report whether all watches are synced; wait for a short time if they are not."""
         for _ in range(_MOMENTS):
             if self.synced:
                 self._has_begun = True
@@ -326,12 +331,15 @@ class CompositeController(Controller[CompositeKey]):
         return await self._composing.compose(work)
 
     def _noted(self, key: CompositeKey, before: Object, after: Object) -> None:
-        """Record our own write; wake the key if other clients changed the object before it."""
+        """Record a write of this controller.
+
+        Wake the key if another client has changed the composite resource since it was read.
+        """
         self._news.note(key, number_of(after))
         defined = self._known.defined(key.group, key.kind)
         if defined is not None and self._following.owner(after["metadata"]["uid"]) is not None:
-            # Recorded at once: the users of a release must be known before a watch reports the
-            # write.
+            # Update the index now, not when a watch reports the write: which composite resources
+            # use a revision must be known without delay.
             self._put(key, state_of(read_composite(after, defined), number_of(after)))
         if others_in(before) != others_in(after):
             self._wake(key)

@@ -1,9 +1,9 @@
-"""What the controller of composite resources knows about them between reconciles.
+"""State that the controller of composite resources keeps in memory between reconciles.
 
-`CompositeIndex` holds their indexed fields, to find the keys that a change of a release moves;
-`AdoptionCounter` counts from it the followers of each release. `OwnWriteFilter` skips watch events
-that report the controller's own writes. `FailedMoves` holds the releases that composite resources
-failed to move to, so that they are not tried in vain.
+- `CompositeIndex` finds the composite resources that a change of a revision moves.
+- `AdoptionCounter` counts the composite resources that follow each revision.
+- `OwnWriteFilter` skips watch events that report the controller's own writes.
+- `FailedMoves` records failed moves, so that they are not tried again in vain.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from msgspec import Struct
 
 from polyver.client import Clock, Key
-from polyver.compositions._policy import COMPOSITIONS_MANUAL, REVISIONS
+from polyver.compositions._revision_rules import COMPOSITIONS_MANUAL, REVISIONS
 from polyver.compositions.controllers.composites._candidates import CompositionCache
 from polyver.compositions.decisions import (
     Candidate,
@@ -46,12 +46,12 @@ from polyver.kube.objects.conditions import DesiredCondition
 
 __all__ = [
     "AdoptionCounter",
+    "Combination",
     "CompositeIndex",
     "CompositeKey",
     "CompositeState",
     "FailedMoves",
     "OwnWriteFilter",
-    "Release",
     "adopted_fact",
     "others_in",
     "state_of",
@@ -61,7 +61,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class CompositeKey(NamedTuple):
-    """Identifies a composite resource, independent of its version."""
+    """Identifies a composite resource, independent of its API version."""
 
     group: str
     kind: str
@@ -75,63 +75,59 @@ class CompositeState(Struct, frozen=True, gc=False):
 
     uid: str
     revision: int
-    """Its resourceVersion."""
+    """The resourceVersion of the composite resource."""
     composition: str
     used: str
-    """The CompositionRevision that its spec references."""
+    """The CompositionRevision that the spec of the composite resource references."""
     dependent: Dependent
     selector: Selector
     policy: Policy
     parts: tuple[tuple[str, str], ...]
-    """Kinds of its composed resources, by group and name."""
+    """Kinds of the composed resources, each as group and kind."""
     calls: tuple[tuple[str, str], ...] = ()
-    """Functions that composed it, and their revisions."""
+    """Functions that composed the resource, each with the revision that was called."""
     trouble: Follower = ""
-    """Result of its last failed move: "held" if it would delete objects, "failing", or empty."""
+    """Result of the last move: "held" if it would delete objects, "failing" if it failed otherwise,
+    empty if it succeeded.
+    """
     synced: str = ""
-    """Status of its condition `Synced`."""
+    """Status of the condition `Synced`: True, False, or empty if it is not set."""
 
     @property
     def followed(self) -> tuple[object, ...]:
-        """The fields that decide which releases the resource follows and uses."""
+        """The fields that decide which revisions the composite resource follows and uses."""
         return self.composition, self.used, self.calls, self.trouble, self.synced, self.selector
 
 
 def state_of(composite: Composite, revision: int) -> CompositeState:
-    """Return the indexed fields of a composite resource."""
-    entry = composite_entry(composite, Lineage(composite.composition))
-    dependent, _, selector, policy = entry
+    """Return the indexed fields of a composite resource; `revision` is its resourceVersion."""
+    lineage = Lineage(composite.composition)
+    dependent, _, selector, policy = composite_entry(composite, lineage)
     kinds = {(each["apiVersion"].rpartition("/")[0], each["kind"]) for each in composite.resources}
-    uid = composite.obj["metadata"].get("uid", "")
-    used = composite.revision
-    who = replace(dependent, pin=None)
-    parts = tuple(sorted(kinds))
     status = composite.obj.get("status") or {}
     calls = tuple((each["function"], each["revision"]) for each in status.get("pipeline") or ())
     said = {each["type"]: each for each in status.get("conditions") or ()}
+    updated = said.get("Updated") or {}
+    trouble: Follower = ""
+    if updated.get("status") == "False":
+        trouble = "held" if updated.get("reason") == WOULD_DELETE else "failing"
     return CompositeState(
-        uid,
+        composite.obj["metadata"].get("uid", ""),
         revision,
         composite.composition,
-        used,
-        who,
+        composite.revision,
+        replace(dependent, pin=None),
         selector,
         policy,
-        parts,
+        tuple(sorted(kinds)),
         calls,
-        _trouble(said.get("Updated") or {}),
+        trouble,
         (said.get("Synced") or {}).get("status", ""),
     )
 
 
-def _trouble(updated: Mapping[str, Any]) -> Follower:
-    if updated.get("status") != "False":
-        return ""
-    return "held" if updated.get("reason") == WOULD_DELETE else "failing"
-
-
 class CompositeIndex:
-    """Composite resources of all kinds."""
+    """Index of the composite resources of all kinds."""
 
     def __init__(self, known: CompositionCache) -> None:
         self._known = known
@@ -139,11 +135,11 @@ class CompositeIndex:
         self._uids: dict[str, CompositeKey] = {}
 
     def put(self, key: CompositeKey, state: CompositeState | None) -> None:
-        """Record a composite resource; None means that it is gone."""
+        """Record the state of a composite resource; None if it was deleted."""
         there = self._states.setdefault(key[:2], {})
         before = there.get(Key(*key[2:]))
         if before is not None and state is not None and before.revision > state.revision:
-            return  # a later state, of our own write, is known already
+            return  # the index has a later state already, from a write of this controller
         there.pop(Key(*key[2:]), None)
         if before is not None and self._uids.get(before.uid) == key:
             del self._uids[before.uid]
@@ -162,11 +158,11 @@ class CompositeIndex:
         return self._uids.get(uid)
 
     def of_kind(self, group: str, kind: str) -> list[CompositeKey]:
-        """Return the keys of a kind."""
+        """Return the keys of all composite resources of a kind."""
         return [CompositeKey(group, kind, *key) for key in self._states.get((group, kind), ())]
 
     def choosing(self, *told: Candidate | None) -> Iterator[CompositeKey]:
-        """Yield the composite resources that use or may choose one of these compositions."""
+        """Yield the composite resources that use, or may choose, one of the given Compositions."""
         for each in filter(None, told):
             named = each.api_version.rpartition("/")[0], each.kind
             defined = self._known.defined(*named)
@@ -177,7 +173,11 @@ class CompositeIndex:
     def moved(
         self, targets: Iterable[tuple[str, str]], before: Lineage, after: Lineage
     ) -> Iterator[CompositeKey]:
-        """Yield the composite resources that a change of a composition's revisions moves."""
+        """Yield the composite resources that a change of the revisions of a Composition moves.
+
+        `targets` are the kinds, as group and kind, that the Composition is for. `before` and
+        `after` are the lineages before and after the change.
+        """
         for named in targets:
             defined = self._known.defined(*named)
             there: dict[Key, CompositeState] = self._states.get(named, {})
@@ -190,7 +190,10 @@ class CompositeIndex:
                 yield CompositeKey(*named, *keys[each.dependent.name])
 
     def calling(self, before: Lineage, after: Lineage) -> Iterator[CompositeKey]:
-        """Yield the composite resources whose function revision changes with a lineage."""
+        """Yield the composite resources for which a step may call another function revision now.
+
+        `before` and `after` are the lineages of the function before and after the change.
+        """
         moved = moved_pipelines(self._known.pipelines, before, after)
         if not moved:
             return
@@ -200,19 +203,19 @@ class CompositeIndex:
                     yield CompositeKey(*named, *key)
 
     def _wanted(self, state: CompositeState) -> str:
-        """Return the CompositionRevision that the selector resolves to; empty if there is none."""
+        """Return the CompositionRevision that a composite resource selects; empty if none."""
         return _target(self._known.lineage(state.composition), state.selector, state.policy)
 
 
 class AdoptionCounter:
-    """Counts the composite resources that follow each release of a Composition or a Function."""
+    """Counts the composite resources that follow each revision of a Composition or a Function."""
 
     def __init__(self, following: CompositeIndex, known: CompositionCache) -> None:
         self._following = following
         self._known = known
 
     def composition(self, name: str) -> dict[str, Adoption]:
-        """Return the adoption of each revision of a Composition."""
+        """Return the adoption of each revision of a Composition, by the revision's name."""
         lineage = self._known.lineage(name)
 
         def followers() -> Iterator[tuple[str, Follower]]:
@@ -225,7 +228,7 @@ class AdoptionCounter:
         return adoption_of(followers())
 
     def function(self, name: str) -> dict[str, Adoption]:
-        """Return the adoption of each revision of a Function."""
+        """Return the adoption of each revision of a Function, by the revision's name."""
         lineage = self._known.installed.lineage(name)
         pipelines = {each.name: each for each in self._known.pipelines}
 
@@ -266,7 +269,7 @@ def _entry(state: CompositeState, lineage: Lineage) -> tuple[Dependent, str, Sel
 
 
 def adoption_of(followers: Iterable[tuple[str, Follower]]) -> dict[str, Adoption]:
-    """Return the adoption of each release, by its name."""
+    """Count followers by state for each revision, from pairs of a revision and a state."""
     found: dict[str, Adoption] = {}
     for release, state in followers:
         found[release] = found.get(release, Adoption()).with_follower(state)
@@ -274,29 +277,32 @@ def adoption_of(followers: Iterable[tuple[str, Follower]]) -> dict[str, Adoption
 
 
 def adopted_fact(adoption: Mapping[str, Adoption]) -> DesiredCondition:
-    """Return the condition `Adopted` of a Composition or a Function."""
+    """Return the condition `Adopted` of a Composition or a Function, from its adoption."""
     return DesiredCondition("Adopted", *adopted(dict(sorted(adoption.items())), noun="revisions"))
 
 
 class OwnWriteFilter(Generic[K]):
-    """Records the states that the controller has read or written, to skip their events."""
+    """Tells the events about the controller's own writes from those about other clients' writes.
+
+    It records the resourceVersion of each state that the controller has read or written.
+    """
 
     def __init__(self, wake: Callable[[K], None]) -> None:
         self._wake = wake
         self._noted: dict[K, int] = {}
         self._told: dict[K, int] = {}
-        """Latest resourceVersion that a watch reported, for keys that are being reconciled."""
+        """Latest resourceVersion that a watch has reported, for keys that are being reconciled."""
 
     def is_news(self, key: K, revision: int) -> bool:
-        """Report whether the state in a watch event needs a reconcile."""
+        """Report whether a watch event with this resourceVersion needs a reconcile."""
         if key in self._told:
-            # It may be the write that is in progress.
+            # The event may report a write of the reconcile that is in progress.
             self._told[key] = max(self._told[key], revision)
             return False
         return revision > self._noted.get(key, -1)
 
     def note(self, key: K, revision: int) -> None:
-        """Record a state that was read or written."""
+        """Record the resourceVersion of a state that the controller has read or written."""
         self._noted[key] = max(self._noted.get(key, -1), revision)
 
     def forget(self, key: K) -> None:
@@ -304,7 +310,7 @@ class OwnWriteFilter(Generic[K]):
 
     @contextmanager
     def working(self, key: K) -> Iterator[None]:
-        """Hold back watch events during a reconcile; wake the key afterwards if others wrote."""
+        """Delay watch events during a reconcile; then wake the key if another client wrote."""
         self._told[key] = -1
         try:
             yield
@@ -314,7 +320,7 @@ class OwnWriteFilter(Generic[K]):
 
 
 def others_in(obj: Object) -> tuple[Any, ...]:
-    """Return the fields that other clients write, to distinguish their changes from our own."""
+    """Return the fields that only other clients write, to detect their changes."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     ours = {"compositionRef", "compositionRevisionRef", "resourceRefs"}
     inside = spec.get("crossplane")
@@ -325,8 +331,8 @@ def others_in(obj: Object) -> tuple[Any, ...]:
     return (*about, said)
 
 
-Release = tuple[str, ...]
-"""A CompositionRevision, and the FunctionRevision of each step."""
+Combination = tuple[str, ...]
+"""A CompositionRevision, and the FunctionRevision that each of its steps calls."""
 
 
 class _Known(NamedTuple):
@@ -336,33 +342,38 @@ class _Known(NamedTuple):
 
 
 class FailedMoves:
-    """Failed moves by composite resource and release."""
+    """Failed moves, by composite resource and combination."""
 
     def __init__(self, clock: Clock, *, seconds: float) -> None:
         self._clock = clock
         self._seconds = seconds
-        self._known: dict[CompositeKey, dict[Release, _Known]] = {}
+        self._known: dict[CompositeKey, dict[Combination, _Known]] = {}
 
-    def get(self, key: CompositeKey, release: Release, given: str) -> FailedCompositeMove | None:
-        """Return the failure of a move to a release with this input, if it is still known."""
-        known = self._known.get(key, {}).get(release)
+    def get(
+        self, key: CompositeKey, combination: Combination, given: str
+    ) -> FailedCompositeMove | None:
+        """Return the failed move to a combination with this input; None if unknown or expired."""
+        known = self._known.get(key, {}).get(combination)
         if known is None or known.input != given or known.until < self._clock.time():
             return None
         return known.failed
 
     def note(
-        self, key: CompositeKey, release: Release, given: str, failed: FailedCompositeMove
+        self, key: CompositeKey, combination: Combination, given: str, failed: FailedCompositeMove
     ) -> None:
         """Record a failed move, unless the failure is transient."""
         if not failed.passes:
             until = self._clock.time() + self._seconds
-            self._known.setdefault(key, {})[release] = _Known(given, until, failed)
+            self._known.setdefault(key, {})[combination] = _Known(given, until, failed)
 
     def forget(self, key: CompositeKey) -> None:
         self._known.pop(key, None)
 
     def allowed(self, revision: str) -> Iterable[CompositeKey]:
-        """Forget failed moves to a revision that may now delete objects; return their keys."""
+        """Forget the failed moves to combinations with a revision; return the keys to reconcile.
+
+        The annotation of the revision allows it to delete objects now.
+        """
         found = [key for key, some in self._known.items() if any(revision in each for each in some)]
         for key in found:
             del self._known[key]

@@ -1,8 +1,10 @@
-"""Objects that a run of a pipeline gets from the API server.
+"""Reads the objects that a run of a pipeline needs from the API server.
 
-`Kinds` finds served kinds. `ComposedOutputs` indexes and caches existing composed resources.
-`CompositeObserver` reads the initial state of a pipeline from them and from Secrets.
-`RequiredResourceReader` reads the further resources and schemas that functions require.
+- `Kinds` finds served kinds.
+- `ComposedOutputs` indexes and caches composed resources.
+- `CompositeObserver` reads the composed resources, Secrets and connection details of one composite
+  resource.
+- `RequiredResourceReader` reads the resources and schemas that functions require.
 """
 
 from __future__ import annotations
@@ -50,12 +52,14 @@ _KEPT: Final = 4096
 SECRETS = GroupVersionResource("", "v1", "secrets")
 _PAGE: Final = 500
 _MOST: Final = 5000
-"""Maximum number of objects; more would exceed the size of a request."""
+"""Maximum number of objects for one requirement: with more objects, the request to the function
+would become too large.
+"""
 _AT: Final = "requirements"
 
 
 class Kinds:
-    """Kinds as of the last discovery."""
+    """The served kinds, as of the last discovery."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], ResourceKind] = {}
@@ -71,12 +75,12 @@ class Kinds:
         return self._kinds.get((api_version, kind))
 
     def nearest(self, api_version: str, kind: str) -> ResourceKind | None:
-        """Return the kind in this API version, or else in another served version of its group."""
+        """Return the kind in this API version, or in another served version of the same group."""
         found = self._kinds.get((api_version, kind))
         return found or self._any.get((api_version.rpartition("/")[0], kind))
 
     def is_unknown(self, api_version: str) -> bool:
-        """Report whether discovery of this API version failed, so that its kinds are unknown."""
+        """Report whether discovery of this API version failed, so that its kinds are not known."""
         return api_version in self._discovery.failures
 
 
@@ -84,27 +88,28 @@ class ObservedComposedResource(Struct, frozen=True, gc=False):
     """The indexed fields of a composed resource."""
 
     owner: str
-    """The uid of its controller; empty without one."""
+    """The uid of the object's controller; empty if it has no controller."""
     revision: int
+    """The resourceVersion of the object."""
 
     def differs(self, other: ObservedComposedResource | None) -> bool:
-        """Report whether the object changed in any field: functions get all of it."""
+        """Report whether the object has changed in any field: functions get the whole object."""
         return other is None or self.revision != other.revision
 
 
 def seen_in(kind: ResourceKind, obj: Object) -> ObservedComposedResource:
-    """Return the indexed fields of an object."""
+    """Return the indexed fields of a composed resource."""
     del kind
     return ObservedComposedResource(controller_of(obj), number_of(obj))
 
 
 class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
-    """Index and cache of all composed resources."""
+    """Index and cache of the composed resources of all composite resources."""
 
     def __init__(
         self, changed: Callable[[], None], owner: Callable[[str], CompositeKey | None]
     ) -> None:
-        """Create an index; `owner` returns the key of the composite resource with a uid."""
+        """Create an index; `owner` maps the uid of a composite resource to its key."""
         super().__init__(
             changed, keep=seen_in, whose=lambda seen: owner(seen.owner), labels=COMPOSITE
         )
@@ -112,11 +117,11 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
         self._awaited: dict[AppliedObject, set[CompositeKey]] = {}
 
     def await_release(self, part: AppliedObject, key: CompositeKey) -> None:
-        """Reconcile a composite resource once an object has no other controller any more."""
+        """Reconcile the key when the object has been deleted, or has no controller any more."""
         self._awaited.setdefault(part, set()).add(key)
 
     def forget(self, key: CompositeKey) -> None:
-        """Remove a composite resource that no longer exists."""
+        """Remove the key of a composite resource that no longer exists."""
         for keys in self._awaited.values():
             keys.discard(key)
         self._awaited = {part: keys for part, keys in self._awaited.items() if keys}
@@ -130,7 +135,7 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
         return found
 
     def keep(self, part: AppliedObject, obj: Object) -> None:
-        """Cache a whole object for later reconciles."""
+        """Store a whole object in the cache for later reconciles."""
         self.note(part, obj)
         self._objects[part] = obj
         self._objects.move_to_end(part)
@@ -138,7 +143,7 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
             self._objects.popitem(last=False)
 
     def kept(self, part: AppliedObject) -> Object | None:
-        """Return a cached object if it is still current, else None."""
+        """Return the cached object if it is the latest known version; else None."""
         obj, seen = self._objects.get(part), self.of(part)
         if obj is None or seen is None or not self.is_followed(part):
             return None
@@ -147,16 +152,16 @@ class ComposedOutputs(AppliedObjects[ObservedComposedResource, CompositeKey]):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The observed state of a composite resource."""
+    """The observed state of a composite resource and its composed resources."""
 
     state: State
-    """The state as functions get it."""
+    """The observed state in the form that functions get."""
     objects: Mapping[AppliedObject, Object]
-    """Its composed resources, as whole objects."""
+    """The composed resources as whole objects."""
 
 
 class CompositeObserver:
-    """Reads objects that are not cached from the API server."""
+    """Reads composed resources and Secrets; composed resources come from the cache if possible."""
 
     def __init__(self, client: Client, kinds: Kinds, outputs: ComposedOutputs) -> None:
         self._client = client
@@ -164,15 +169,23 @@ class CompositeObserver:
         self._outputs = outputs
 
     async def observe(self, composite: Composite, published: Secret | None) -> Observation:
-        """Read the composed resources and details; raise Refusal if their existence is unknown."""
+        """Read the composed resources and connection details of a composite resource.
+
+        `published` is the Secret to which its connection details are published. Raise Refusal if it
+        is unknown whether a composed resource exists.
+        """
         objects: dict[AppliedObject, Object] = {}
         for reference in composite.resources:
             part, obj = await self._referenced(reference, composite)
             if obj is not None:
                 objects[part] = obj
-        found = [(shown_to_functions(obj), await self._details(obj)) for obj in objects.values()]
-        details = await self.data(published) if published is not None else None
-        own = Resource(shown_to_functions(dict(composite.obj)), details or {})
+        found = []
+        for obj in objects.values():
+            secret = connection_secret(obj)
+            details = await self.data(secret) if secret is not None else None
+            found.append((shown_to_functions(obj), details or {}))
+        own_details = await self.data(published) if published is not None else None
+        own = Resource(shown_to_functions(dict(composite.obj)), own_details or {})
         return Observation(State(own, observe(composite.obj, found)), objects)
 
     async def _referenced(
@@ -188,7 +201,7 @@ class CompositeObserver:
         kind = self._kinds.nearest(version, named)
         if kind is None:
             if self._kinds.is_unknown(version):
-                # The object may exist, so its reference must not be dropped.
+                # The object may exist, so its reference must stay in `resourceRefs`.
                 fact = f"it is unknown whether {named} {name} exists: {version} does not answer"
                 raise Refusal("KindNotServed", fact, at=f"{composite.at}.resourceRefs")
             return part, None
@@ -199,10 +212,6 @@ class CompositeObserver:
             self._outputs.keep(part, obj)
         return part, obj
 
-    async def _details(self, obj: Object) -> Mapping[str, bytes]:
-        secret = connection_secret(obj)
-        return (await self.data(secret) or {}) if secret is not None else {}
-
     async def data(self, secret: Secret) -> dict[str, bytes] | None:
         """Return the data of a Secret, or None if it does not exist."""
         found = await find(self._client, SECRETS, secret.name, secret.namespace)
@@ -211,7 +220,10 @@ class CompositeObserver:
         return {name: base64.b64decode(text) for name, text in (found.get("data") or {}).items()}
 
     async def credentials(self, secrets: Iterable[Secret]) -> dict[Secret, dict[str, bytes]]:
-        """Return the Secrets that exist; raise Refusal if reading one is forbidden."""
+        """Read the Secrets that exist, and return their data.
+
+        Raise Refusal if polyver is not allowed to read one of the Secrets.
+        """
         known = {}
         for secret in sorted(secrets, key=str):
             try:
@@ -226,20 +238,20 @@ class CompositeObserver:
 
 
 def shown_to_functions(obj: Object) -> Object:
-    """Return an object as functions get it: without field ownership."""
+    """Return an object in the form that functions get: without `managedFields`."""
     metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
     return {**obj, "metadata": metadata}
 
 
 class RequiredResourceReader:
-    """Reads required resources from an API server."""
+    """Reads the resources and schemas that functions require from an API server."""
 
     def __init__(self, client: Client, kinds: Kinds) -> None:
         self._client = client
         self._kinds = kinds
 
     async def look(self, wanted: Requirements) -> FoundRequirements:
-        """Return the resources and schemas that exist; raise Refusal if they cannot be read."""
+        """Read the required resources and schemas that exist; raise Refusal if that fails."""
         return FoundRequirements(
             await self._all(wanted.resources, "resources"),
             await self._all(wanted.extra_resources, "extra_resources"),
@@ -265,7 +277,7 @@ class RequiredResourceReader:
         kind = self._kinds.find(selector.api_version, selector.kind)
         if kind is None:
             fact = f"no {selector.api_version} {selector.kind} is served"
-            raise Refusal("KindNotServed", fact, at=at, hint="install its definition")
+            raise Refusal("KindNotServed", fact, at=at, hint="install its CustomResourceDefinition")
         namespace = (selector.namespace or "") if kind.namespaced else ""
         place = GroupVersionResource.of(kind)
         if selector.match_name is not None:
@@ -299,7 +311,7 @@ class RequiredResourceReader:
                 return found
 
     async def _schema(self, wanted: SchemaSelector) -> dict[str, Any]:
-        """Return the schema of a custom kind; empty for other kinds."""
+        """Return the schema of a custom kind; empty if no CustomResourceDefinition has the kind."""
         kind = self._kinds.find(wanted.api_version, wanted.kind)
         if kind is None:
             return {}

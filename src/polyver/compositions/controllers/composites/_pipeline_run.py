@@ -1,14 +1,14 @@
-"""Runs pipelines: the loop of their steps, the calls of functions, and the masking of secrets.
+"""Runs pipelines: the loop over the steps, the calls of functions, and the masking of Secrets.
 
-A function that does not answer delays only its users.
+A function that does not answer delays only the composite resources that use it.
 
-The caller of `drive` passes in the functions that call and look up, so that the controller and
-`polyver render`, which has only files, share this code.
+`drive` gets the callables that call a function and look up required resources as arguments. So the
+controller and `polyver render`, which has no API server, share this code.
 
 Functions get credentials and connection details, and may quote them in a result, a condition or an
-error; an API server may quote them in a refusal. So the messages that a composite resource reports
-are masked. Status fields that functions compose are not masked: they are desired content, not
-messages.
+error. An API server may quote them in an error as well. Therefore the messages that a composite
+resource reports are masked. Status fields that functions set are not masked, because they are
+desired content and not messages.
 """
 
 from __future__ import annotations
@@ -65,33 +65,34 @@ class CompositeLimits:
     workers: int = 64
     """Number of composite resources that are reconciled concurrently."""
     lane: int = 16
-    """Number of composite resources that may call the same revision concurrently."""
+    """Number of composite resources that may call the same function revision concurrently."""
     resync: float = 600.0
-    """Interval after which a composite resource is reconciled without any change."""
+    """Interval after which a composite resource is reconciled even if nothing has changed."""
     shortest: float = 1.0
-    """Lower bound of the time to live that a function may set for its response."""
+    """Lower bound for the time to live that a function sets in its response."""
     quiet: float = 15.0
-    """Time for which an unanswered call is not reported: the function may be starting."""
+    """Time for which a function that does not answer is not reported, because it may be starting.
+    """
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
     """Back-off of failed reconciles."""
     quarantine: Backoff = field(default_factory=lambda: Backoff(first=60.0, most=1800.0))
-    """Back-off of a resource whose input makes a function exit or hang."""
+    """Back-off for a composite resource whose input makes a function exit or hang."""
 
 
 @dataclass(slots=True)
 class PipelineCalls:
-    """The calls of one run."""
+    """Makes the calls of one run, and records which function revisions answered."""
 
     calling: RevisionCaller
     key: CompositeKey
     input_of: Callable[[], str]
     """Returns a digest of all inputs of the run."""
     answered: set[str] = field(default_factory=set)
-    """Revisions that answered, even with an error."""
+    """Function revisions that answered; an error is an answer too."""
     silent: str = ""
-    """The revision that did not answer."""
+    """The function revision that did not answer; empty if there is none."""
     lost: LostCall | None = None
-    """The unanswered call, if the revision may have received it."""
+    """The call without an answer, if the function may have received the request."""
 
     async def ask(self, step: ResolvedStep, request: Request) -> Response:
         try:
@@ -108,7 +109,7 @@ class PipelineCalls:
 
 
 class RevisionCaller:
-    """Calls revisions, and records the keys that wait for a revision to answer."""
+    """Calls function revisions, and records the keys that wait until a revision answers."""
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class RevisionCaller:
             wake, clock, width=limits.lane, quarantine=limits.quarantine
         )
         self._stuck: dict[str, set[CompositeKey]] = {}
-        """Keys that could not be composed, by the revision that prevented it."""
+        """For each function revision that could not be called: the keys that wait for it."""
         self._endpoints: dict[str, str] = {}
         self._forgetting: set[asyncio.Task[None]] = set()
 
@@ -143,7 +144,7 @@ class RevisionCaller:
             fact = f"cannot be reached: {error}"
             unreachable = CallFailure.UNREACHABLE
             raise FunctionFailed(unreachable, fact, revision=step.revision) from None
-        # A suspect that is sent twice could make the function exit twice.
+        # Do not resend the request of a suspect: the input could make the function exit twice.
         resend = not self._lanes.is_suspect(key, step.revision)
         return await self.caller.call(endpoint, request, within=self._seconds, resend=resend)
 
@@ -154,19 +155,20 @@ class RevisionCaller:
         return self._lanes.quarantined(key, revisions, input_of)
 
     async def enter(self, key: CompositeKey, revisions: Iterable[str]) -> bool:
-        """Return True if a run may begin now; else its key is woken when it may."""
+        """Report whether a run may begin now; if not, wake its key when the run may begin."""
         return await self._lanes.enter(key, revisions)
 
     def leave(self, key: CompositeKey, revisions: Iterable[str], asking: PipelineCalls) -> None:
-        """End a run, and wake the keys that wait for one of the revisions that answered."""
+        """End a run, and wake the keys that wait for a revision that answered in this run."""
         silent, lost = asking.silent, asking.lost
         self._lanes.leave(key, revisions, answered=asking.answered, silent=silent, lost=lost)
-        # The key may have been waiting for another release that it could not move to.
+        # The key no longer waits for these revisions. It may have waited for them because of a
+        # combination to which it could not move.
         self._free(key, revisions)
         if silent and not self.quarantined(key, [silent], asking.input_of)[0]:
             self.stick(key, silent)
         for name in asking.answered - {asking.silent}:
-            # Keys that could not be composed because of it may try again.
+            # The keys that waited for this function revision may be reconciled again.
             for other in self._stuck.pop(name, ()):
                 self._wake(other)
 
@@ -195,11 +197,12 @@ class RevisionCaller:
                     del self._stuck[name]
 
     def served(self, revision: str, endpoint: str) -> set[CompositeKey]:
-        """Record the endpoint of a revision, empty if none; return the keys to reconcile.
+        """Record the endpoint of a function revision; return the keys to reconcile.
 
-        A key that has lost several calls in a row is not returned: it might make the function exit
-        again before other keys get an answer. It waits until another key gets an answer, or for its
-        back-off.
+        `endpoint` is empty if the revision is not served. A key that has lost several calls in a
+        row is not returned: its input might make the function exit again before other keys get an
+        answer. Such a key waits until the function has answered another key, or until its back-off
+        ends.
         """
         before = self._endpoints.pop(revision, "")
         if endpoint:
@@ -216,13 +219,13 @@ class RevisionCaller:
 
 
 Ask = Callable[[ResolvedStep, Request], Awaitable[Response]]
-"""Calls the revision of a step; raises FunctionFailed if the call fails."""
+"""Calls the function revision of a step; raises FunctionFailed if the call fails."""
 Look = Callable[[Requirements], Awaitable[FoundRequirements]]
-"""Looks up the resources that a function requires; raises Refusal if that is impossible."""
+"""Looks up the resources that a function requires; raises Refusal if they cannot be looked up."""
 
 
 async def drive(run: PipelineRun, ask: Ask, look: Look) -> PipelineRun:
-    """Return the run after its end, successful or failed."""
+    """Run a pipeline to its end, and return the final state: successful or failed."""
     while True:
         effect = decide(run)
         match effect:
@@ -242,7 +245,7 @@ async def drive(run: PipelineRun, ask: Ask, look: Look) -> PipelineRun:
 
 
 def hide_run(masks: Masks, run: PipelineRun) -> None:
-    """Mask the credentials, connection details and Secrets of a run from now on."""
+    """Add the credentials, connection details and Secrets of a run to the values to mask."""
     for step in run.credentials.values():
         for data in step.values():
             _hide_data(masks, data)
@@ -251,7 +254,7 @@ def hide_run(masks: Masks, run: PipelineRun) -> None:
 
 
 def hide_found(masks: Masks, found: FoundRequirements) -> None:
-    """Mask the Secrets among the resources that a function required."""
+    """Add the Secrets among the required resources of a function to the values to mask."""
     for given in (found.resources, found.extra_resources):
         for each in given.values():
             _hide(masks, each)
@@ -271,7 +274,7 @@ def _hide_data(masks: Masks, data: Mapping[str, bytes]) -> None:
 
 
 def masked_outcome(outcome: PipelineOutcome, masks: Masks) -> PipelineOutcome:
-    """Return an outcome whose messages show no secret."""
+    """Return the outcome, with the values of Secrets masked in all messages."""
     if not masks:
         return outcome
     failure = outcome.failure
@@ -286,5 +289,5 @@ def masked_outcome(outcome: PipelineOutcome, masks: Masks) -> PipelineOutcome:
 
 
 def masked_error(error: ApiError, masks: Masks) -> ApiError:
-    """Return a refusal whose message shows no secret, for the log."""
+    """Return the error of an API server, with the values of Secrets masked in its message."""
     return ApiError(error.code, error.reason, masks.mask(error.message), headers=error.headers)

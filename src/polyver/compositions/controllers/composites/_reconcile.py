@@ -1,6 +1,10 @@
-"""Reconciles one composite resource in steps.
+"""Reconciliation of one composite resource, from the choice of its revisions to its status.
 
-Each step can be repeated: after an interruption the next reconcile continues from the stored state.
+A *combination* is a CompositionRevision, with the FunctionRevision that each of its pipeline steps
+calls. A composite resource *moves* when it begins to use another combination.
+
+Each part of the reconciliation can be repeated: after an interruption, the next reconcile continues
+from the objects that are stored on the API server.
 """
 
 from __future__ import annotations
@@ -21,9 +25,9 @@ from polyver.compositions.controllers.composites._apply import (
 )
 from polyver.compositions.controllers.composites._candidates import CompositionCache
 from polyver.compositions.controllers.composites._known_composites import (
+    Combination,
     CompositeKey,
     FailedMoves,
-    Release,
     others_in,
 )
 from polyver.compositions.controllers.composites._observed_state import (
@@ -99,19 +103,22 @@ _NOT_SERVED: Final = "RevisionNotServed"
 
 @dataclass(slots=True)
 class Work:
-    """The composite resource of one reconcile, updated after each write."""
+    """The composite resource that is being reconciled, and the state of this reconcile."""
 
     key: CompositeKey
     resource: GroupVersionResource
     defined: CompositeKind
     found: Object
+    """The composite resource as this reconcile last read or wrote it."""
     noted: Callable[[CompositeKey, Object, Object], None]
-    """Records a write, given the object before and after it."""
+    """Callback for each write of the composite resource; it gets the object before and after the
+    write.
+    """
     wait: Callable[[CompositeKey], None]
-    """Reconciles the key again when the served kinds change."""
+    """Callback that requests another reconcile of the key when the set of served kinds changes."""
     warnings: list[str] = field(default_factory=list)
     masks: Masks = field(default_factory=Masks)
-    """Values of Secrets, which messages must not show."""
+    """Values of Secrets, which must not appear in messages."""
 
     @property
     def composite(self) -> Composite:
@@ -125,12 +132,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """The composition revision and function revisions of one run."""
+    """A combination that was resolved for one run of the pipeline."""
 
     revision: Object
     steps: tuple[ResolvedStep, ...]
     secret: Secret | None
-    """Secret to which connection details are published."""
+    """Secret to which the connection details of the composite resource are published."""
 
     @property
     def name(self) -> str:
@@ -142,26 +149,26 @@ class _Resolved:
 
     @property
     def calls(self) -> dict[str, str]:
-        """Function revision by step."""
+        """Names of the function revisions, by pipeline step."""
         return {step.name: step.revision for step in self.steps}
 
     @property
-    def release(self) -> Release:
+    def combination(self) -> Combination:
         return (self.name, *(step.revision for step in self.steps))
 
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """Result of a run."""
+    """Result of one run of a pipeline."""
 
     there: Observation
     outcome: PipelineOutcome
     silent: str
-    """The revision that did not answer; empty if all did."""
+    """The function revision that did not answer; empty if all function revisions answered."""
 
 
 class Composer:
-    """Reconciles composite resources; all shared state is passed in."""
+    """Reconciles composite resources. The caches and the shared state are passed in."""
 
     def __init__(
         self,
@@ -189,10 +196,15 @@ class Composer:
         self._moves = FailedMoves(clock, seconds=limits.resync)
         self._failures: dict[CompositeKey, int] = {}
         self._silent: dict[CompositeKey, float] = {}
-        """Since when a function of the release in use has not answered, by composite resource."""
+        """For each composite resource: since when a function of the combination in use has not
+        answered.
+        """
         self._since: dict[CompositeKey, float] = {}
-        """Since when a function of the release to move to has not answered."""
-        # A run's own changes are reconciled again at once, with a back-off in case this never ends.
+        """For each composite resource: since when a function of the combination to move to has not
+        answered.
+        """
+        # Changes that a run made itself are reconciled again at once. The back-off limits the rate
+        # if each reconcile makes another change.
         again = Backoff(first=0.01, most=60.0, factor=3.0)
         self._again = RevertBackoff[CompositeKey](clock, again, quiet=30.0)
         self._runs = 0
@@ -211,7 +223,7 @@ class Composer:
         self._telling.forget(key)
 
     def allowed(self, revision: str) -> Iterable[CompositeKey]:
-        """Return the keys to reconcile because a revision may now delete objects."""
+        """Return the keys to reconcile after a revision was allowed to delete objects."""
         return self._moves.allowed(revision)
 
     async def compose(self, work: Work) -> Requeue | None:
@@ -223,38 +235,41 @@ class Composer:
             await self._release(work)
             return None
         try:
-            return await self._bring(work)
-        except Refusal as refusal:
-            if refusal.reason == _NOT_SERVED and self._may_be_starting(work):
-                return self._retry(work.key)
-            return await self._failed(work, refused(refusal))
+            composition, target = self._choose(work)
+            pinned = self._pinned(work, composition)
+            if pinned:
+                return await self._move(work, composition, target, pinned)
+            await self._refer(work, composition, target)
+            resolved = await self._resolved(work, target, self._known.installed)
+            self._check_served(work, resolved.steps)
+            return await self._compose(work, resolved, None)
+        except Refusal as error:
+            refusal = error
         except ApiError as error:
             if error.code >= 500 or error.code in _PASSING:
                 raise masked_error(error, work.masks) from None
-            told = Refusal(error.reason or "Refused", error.message)
-            return await self._failed(work, refused(told))
+            refusal = Refusal(error.reason or "Refused", error.message)
+        if refusal.reason == _NOT_SERVED and self._may_be_starting(work):
+            return self._retry(work.key)
+        return await self._failed(work, refused(refusal))
 
     async def _release(self, work: Work) -> None:
-        """Remove the finalizers; garbage collection deletes the composed resources."""
+        """Remove Crossplane's finalizer from a composite resource that is being deleted.
+
+        The composite resource owns its composed resources, so garbage collection deletes them.
+        """
         if not work.found["metadata"].get("finalizers"):
             return
         work.wrote(await self._telling.deleting(work.resource, work.found))
         await remove_finalizer(self._client, work.resource, work.found, CROSSPLANE_HOLDS)
 
-    async def _bring(self, work: Work) -> Requeue | None:
-        composition, target = self._choose(work)
-        pinned = self._pinned(work, composition)
-        if not pinned:
-            await self._refer(work, composition, target)
-            resolved = await self._resolved(work, target, self._known.installed)
-            self._check_served(work, resolved.steps)
-            return await self._compose(work, resolved, None)
-        return await self._move(work, composition, target, pinned)
-
     async def _compose(
         self, work: Work, resolved: _Resolved, failed: FailedCompositeMove | None
     ) -> Requeue | None:
-        """Run the pipeline of one release, and apply its result or report its failure."""
+        """Run the pipeline of one combination; apply the result, or report the failure.
+
+        `failed` is the move to another combination that failed before, if any. It is reported too.
+        """
         input_of = self._input_of(work, resolved)
         quarantined, left = self._calling.quarantined(work.key, resolved.revisions, input_of)
         if quarantined:
@@ -272,7 +287,10 @@ class Composer:
         return self._sooner(work, result) if failed is not None and failed.passes else result
 
     async def _run(self, work: Work, resolved: _Resolved) -> _Ran | None:
-        """Run a pipeline; return None if its functions are busy: then the key is woken later."""
+        """Run a pipeline; return None if the concurrency limit of a function revision is reached.
+
+        In that case the key is reconciled again when the function revision has room.
+        """
         if not await self._calling.enter(work.key, resolved.revisions):
             return None
         asking = PipelineCalls(self._calling, work.key, self._input_of(work, resolved))
@@ -296,10 +314,14 @@ class Composer:
     def _input_of(self, work: Work, resolved: _Resolved) -> Callable[[], str]:
         return lambda: digest([*others_in(work.found), resolved.name])
 
-    # Moves to other releases.
+    # Moves to other combinations.
 
     def _pinned(self, work: Work, composition: str) -> str:
-        """Return the CompositionRevision in use; empty if none is, or if it no longer matches."""
+        """Return the name of the CompositionRevision in use.
+
+        It is empty if the composite resource was never composed, or if the revision no longer
+        matches the Composition and the labels that the composite resource requests.
+        """
         composite = work.composite
         if not _recorded(work.found):
             return ""
@@ -307,27 +329,29 @@ class Composer:
         return composite.revision if fits else ""
 
     async def _move(self, work: Work, composition: str, target: str, pinned: str) -> Requeue | None:
-        """Compose with the newest release that works.
+        """Compose with the first combination that works, in this order of preference:
 
-        The releases are tried in this order: the target with the current functions, the composition
-        revision in use with the current functions, and the release in use. A release that fails, or
-        would delete objects, changes nothing.
+        - the target revision with the current function revisions,
+        - the CompositionRevision in use with the current function revisions,
+        - the combination in use.
+
+        A combination that fails, or that would delete objects, changes nothing on the API server.
         """
         recorded = _recorded(work.found)
         now, then = self._known.installed, self._known.installed_as([*recorded.values()])
         failed: FailedCompositeMove | None = None
-        tried: set[Release] = set()
+        tried: set[Combination] = set()
         for name, installed in ((target, now), (pinned, now), (pinned, then)):
             try:
                 resolved = await self._resolved(work, name, installed)
             except Refusal as refusal:
                 if target == pinned and not tried:
-                    raise  # no other release: the current one cannot be called
+                    raise  # there is no other combination to try
                 failed = failed or FailedCompositeMove(name, refusal.reason, str(refusal))
                 continue
-            if resolved.release in tried:
+            if resolved.combination in tried:
                 continue
-            tried.add(resolved.release)
+            tried.add(resolved.combination)
             if name == pinned and resolved.calls == recorded:
                 self._check_served(work, resolved.steps)
                 if failed is not None and failed.passes and self._is_early(work.key):
@@ -344,14 +368,14 @@ class Composer:
     async def _taken(
         self, work: Work, composition: str, resolved: _Resolved, pinned: str
     ) -> Requeue | FailedCompositeMove | None:
-        """Move to a release if it works; else return the failure."""
+        """Move to a combination and apply its result; return the failure if it cannot be used."""
         given, installed = self._input_of(work, resolved)(), self._known.installed
-        known = self._moves.get(work.key, resolved.release, given)
+        known = self._moves.get(work.key, resolved.combination, given)
         if known is not None:
             return known
         found = await self._tried(work, resolved, pinned)
         if isinstance(found, FailedCompositeMove):
-            self._moves.note(work.key, resolved.release, given, found)
+            self._moves.note(work.key, resolved.combination, given, found)
             return found
         self._moves.forget(work.key)
         self._since.pop(work.key, None)
@@ -361,17 +385,17 @@ class Composer:
         return self._current(result, installed)
 
     def _current(self, result: Requeue | None, installed: FunctionLineages) -> Requeue | None:
-        """Return the requeue; an immediate one if functions have changed since the resolution.
+        """Return `result`, or an immediate requeue if function revisions changed after resolution.
 
-        No watch would trigger it: the index of composite resources knows only the releases that the
-        status names.
+        No watch would trigger that reconcile: the index of composite resources knows only the
+        revisions that are recorded in their status.
         """
         return result if self._known.installed is installed else Requeue(0.0)
 
     async def _tried(
         self, work: Work, resolved: _Resolved, pinned: str
     ) -> _Ran | FailedCompositeMove:
-        """Run a release that a composite resource does not use yet; return the run or failure."""
+        """Run a combination that is not in use yet, without applying; return the run or failure."""
         release = self._new_in(work, resolved, pinned)
         try:
             self._check_served(work, resolved.steps)
@@ -398,7 +422,10 @@ class Composer:
         return ran
 
     async def _as_before(self, work: Work, pinned: str) -> PipelineOutcome | None:
-        """Return the outcome of the release in use; None if it cannot be called or fails."""
+        """Run the combination in use, and return its outcome.
+
+        Return None if a function of the combination cannot be called, or if the run fails.
+        """
         then = self._known.installed_as([*_recorded(work.found).values()])
         try:
             resolved = await self._resolved(work, pinned, then)
@@ -409,14 +436,17 @@ class Composer:
         return ran.outcome if ran is not None and ran.outcome.failure is None else None
 
     def _new_in(self, work: Work, resolved: _Resolved, pinned: str) -> str:
-        """Return the names of the revisions that are new in a release, for messages."""
+        """Return the names of those revisions that the combination in use does not have.
+
+        They are part of messages.
+        """
         recorded = _recorded(work.found)
         found = [resolved.name] if resolved.name != pinned else []
         found += [name for step, name in resolved.calls.items() if recorded.get(step) != name]
         return " with ".join(dict.fromkeys(found))
 
     async def _allows_deletion(self, work: Work, resolved: _Resolved, pinned: str) -> bool:
-        """Return True if an annotation allows a new revision in the release to delete objects."""
+        """Report whether an annotation allows a new revision of a combination to delete objects."""
         recorded = _recorded(work.found)
         if resolved.name != pinned:
             name = composition_of(resolved.revision)
@@ -432,9 +462,9 @@ class Composer:
         return False
 
     async def _stay(self, work: Work, failed: FailedCompositeMove) -> Requeue:
-        """Keep the composed resources as they are, because the release in use cannot be called.
+        """Report a failed move, and leave the composed resources as they are.
 
-        Report the failed move.
+        This happens if the combination in use cannot be called either.
         """
         if failed.passes and self._is_early(work.key):
             return self._retry(work.key)
@@ -446,13 +476,13 @@ class Composer:
             work.wrote(await self._telling.stayed(work.resource, work.found, updated))
             await self._tell_events(work, [event], ())
         else:
-            # The user's latest changes are not composed, so report the failure.
+            # The user's latest changes have not been composed, so Synced must become false as well.
             refusal = Refusal(failed.reason, updated.message)
             await self._failed(work, replace(refused(refusal), updated=updated))
         return self._retry(work.key) if failed.passes else Requeue(self._limits.resync)
 
     def _is_early(self, key: CompositeKey) -> bool:
-        """Report whether the functions of a release may still be starting."""
+        """Report whether the functions of the combination to move to may still be starting."""
         now = self._clock.time()
         return now - self._since.setdefault(key, now) < self._limits.quiet
 
@@ -463,7 +493,7 @@ class Composer:
     # Resolution.
 
     def _choose(self, work: Work) -> tuple[str, str]:
-        """Return the Composition and the revision that the composite resource selects."""
+        """Return the names of the Composition and of the CompositionRevision to use."""
         composite, defined = work.composite, work.defined
         names = composite.composition, defined.enforced, defined.default
         chosen = choose_composition(composite, defined, self._known.candidates(defined, *names))
@@ -473,22 +503,25 @@ class Composer:
         return chosen.composition, found.release.name
 
     async def _resolved(self, work: Work, name: str, installed: FunctionLineages) -> _Resolved:
-        """Return a whole CompositionRevision, with its steps resolved to these functions."""
+        """Read a CompositionRevision, and resolve each of its steps to an installed revision.
+
+        Raise Refusal if the CompositionRevision was deleted, or if a step cannot be resolved.
+        """
         composite, defined = work.composite, work.defined
         revision = await self._known.content(name)
         if revision is None:
             fact = f"revision {name} has just been deleted"
             raise Refusal("RevisionNotFound", fact, at=f"{composite.at}.compositionRevisionRef")
         steps = resolve_steps(revision, composite, installed, several=self._several)
-        # Only legacy kinds have connection secrets of their own.
+        # Only composite resources of the scope LegacyCluster have a connection Secret.
         secret = published_to(composite, revision) if defined.legacy else None
         return _Resolved(revision, steps, secret)
 
     async def _refer(self, work: Work, composition: str, revision: str) -> None:
-        """Record the composition and revision in the spec before they are used."""
+        """Write the references to the Composition and its revision to the spec, before use."""
         change = references_patch(work.composite, composition, revision)
         if change:
-            # With the resourceVersion: the user may have chosen another one meanwhile.
+            # Send the resourceVersion: the user may have changed these references meanwhile.
             await self._patch(work, {**change, "metadata": precondition(work.found)})
 
     async def _patch(self, work: Work, change: dict[str, Any]) -> None:
@@ -539,7 +572,7 @@ class Composer:
             if not _is_invalid(error):
                 raise
             refusal = Refusal("InvalidStatus", error.message, at="status")
-            # The status still reports the revisions that made the current objects.
+            # Keep in the status which revisions composed the objects that exist now.
             made = {"pipeline": outcome.status["pipeline"]}
             return await self._failed(work, replace(refused(refusal), status=made))
         work.wrote(told)
@@ -589,7 +622,11 @@ class Composer:
         return Requeue(self._limits.backoff.delay(failures, spread=chance()))
 
     def _may_be_starting(self, work: Work) -> bool:
-        """Report whether a silent function of a synced resource may still be starting."""
+        """Report whether a function that does not answer may still be starting.
+
+        It may be if the composite resource is synced, and if the function has been silent for a
+        short time only.
+        """
         now = self._clock.time()
         since = self._silent.setdefault(work.key, now)
         return now - since < self._limits.quiet and is_synced(work.found)
@@ -612,13 +649,16 @@ class Composer:
 
 
 def _recorded(found: Object) -> dict[str, str]:
-    """Return the function revision that each step called last time."""
+    """Return the function revision that each step called when the resource was last composed."""
     recorded = (found.get("status") or {}).get("pipeline") or ()
     return {each["step"]: each["revision"] for each in recorded}
 
 
 def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
-    """Return the outcome; with an event and a message if the resource is quarantined."""
+    """Return the outcome; if a revision is given, add to its messages that it is quarantined.
+
+    A quarantined function revision is not called for this composite resource for some time.
+    """
     failure = outcome.failure
     if not revision or failure is None:
         return outcome
@@ -631,5 +671,8 @@ def _quarantined(outcome: PipelineOutcome, revision: str) -> PipelineOutcome:
 
 
 def _is_invalid(error: ApiError) -> bool:
-    """Report whether a status is refused for its content; servers answer 500 to unknown fields."""
+    """Report whether the API server refused a status because of its content.
+
+    Some API servers answer 500, not 400 or 422, if a status contains unknown fields.
+    """
     return error.code in (400, 422) or "field not declared in schema" in error.message

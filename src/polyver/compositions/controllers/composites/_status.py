@@ -1,8 +1,8 @@
 """Writes the status of composite resources, and `Adopted` of Compositions and Functions.
 
-A status is written only if it differs. Status fields of functions and our own are written by one
-server-side apply: fields that a function no longer sets are removed, and fields of other managers
-stay.
+The status is written only if it changes. One server-side apply writes both the status fields that
+functions set and polyver's own fields. So the API server removes a field that a function no longer
+sets, and keeps the fields of other field managers.
 """
 
 from __future__ import annotations
@@ -39,12 +39,14 @@ __all__ = ["AdoptionReport", "CompositeStatusWriter", "is_paused", "is_synced"]
 
 _SYSTEM = ("Synced", "Ready")
 _EVERY: Final = 1.0
-"""Minimum seconds between two counts for one object: many composite resources move at once."""
+"""Minimum seconds between two counts for one Composition or Function, because many composite
+resources can move at the same time.
+"""
 _RESOURCES: Final = {"Composition": COMPOSITIONS, "Function": FUNCTIONS}
 
 
 def is_paused(composite: Object) -> bool:
-    """Report whether the composite resource is paused by an annotation."""
+    """Report whether an annotation pauses the reconciliation of a composite resource."""
     return (composite["metadata"].get("annotations") or {}).get(PAUSED) == "true"
 
 
@@ -57,7 +59,7 @@ def is_synced(composite: Object) -> bool:
 
 
 class CompositeStatusWriter:
-    """Writes statuses, and emits events."""
+    """Writes the status of composite resources, and emits their events."""
 
     def __init__(self, client: Client, clock: Clock, events: Events) -> None:
         self._client = client
@@ -69,7 +71,7 @@ class CompositeStatusWriter:
         self._told.pop(key, None)
 
     async def events(self, key: CompositeKey, about: Object, told: Iterable[PipelineEvent]) -> None:
-        """Emit the events that the previous reconcile of this key did not emit."""
+        """Emit those events that the previous reconcile of this key did not emit."""
         now = frozenset(told)
         before = self._told.get(key, frozenset())
         for each in sorted(now - before, key=lambda each: (each.reason, each.message)):
@@ -90,7 +92,7 @@ class CompositeStatusWriter:
     async def failed(
         self, resource: GroupVersionResource, found: Object, outcome: PipelineOutcome
     ) -> Object:
-        """Set the conditions of a failure; other fields stay, unless the outcome sets them."""
+        """Set the conditions of a failure; keep the status fields that the outcome does not set."""
         conditions = composite_conditions(found, outcome, now=timestamp(self._clock))
         told = {"Synced", *outcome.types}
         status = {**_kept(found), **outcome.status}
@@ -99,7 +101,7 @@ class CompositeStatusWriter:
     async def stayed(
         self, resource: GroupVersionResource, found: Object, updated: DesiredCondition
     ) -> Object:
-        """Set only the condition `updated`; other status fields keep their values."""
+        """Set the condition `updated` only; all other status fields keep their values."""
         conditions = stayed_conditions(found, updated, now=timestamp(self._clock))
         return await self._say(resource, found, _kept(found), conditions, {updated.type})
 
@@ -112,7 +114,11 @@ class CompositeStatusWriter:
         *,
         published: bool,
     ) -> Object:
-        """Set the status after a run; `published` means that the connection Secret changed."""
+        """Set the status after a successful run.
+
+        `unsynced` are messages about resources that could not be applied. `published` is true if
+        the connection Secret changed.
+        """
         now = timestamp(self._clock)
         status = dict(outcome.status)
         before = (found.get("status") or {}).get("connectionDetails")
@@ -130,9 +136,14 @@ class CompositeStatusWriter:
         conditions: Iterable[Object],
         told: set[str],
     ) -> Object:
-        """Apply a status; its conditions are those of the types `told`, and those that we own."""
+        """Apply a status, if it differs from the present one.
+
+        Of the conditions, only those of the types in `told` and those that polyver applied before
+        are included.
+        """
         fields = _owned(found)
-        ours = told | _types(fields)
+        owned = fields.get("f:conditions") or {}
+        ours = told | {_key(name)["type"] for name in owned if name.startswith("k:")}
         status = {**status, "conditions": [each for each in conditions if each["type"] in ours]}
         if _says(found.get("status"), status) and _covers(status, fields):
             return found
@@ -158,7 +169,7 @@ Fields = Mapping[str, Any]
 
 
 def _owned(found: Object) -> Fields:
-    """Return the status fields that we applied before, from `managedFields`."""
+    """Return the status fields that polyver applied last, from `managedFields`."""
     for each in found["metadata"].get("managedFields") or ():
         said = each.get("manager"), each.get("operation"), each.get("subresource")
         if said == (MANAGER, "Apply", "status"):
@@ -168,13 +179,16 @@ def _owned(found: Object) -> Fields:
 
 
 def _kept(found: Object) -> Object:
-    """Return the status fields that we applied before, with their values."""
+    """Return the status fields that polyver applied last, with their present values."""
     kept = _projected(found.get("status") or {}, _owned(found))
     return kept if isinstance(kept, dict) else {}
 
 
 def _projected(value: object, fields: Fields) -> object:
-    """Return the part of a value that `fields` (fieldsV1) covers; a leaf covers the whole value."""
+    """Return the part of a value that `fields`, in the format of fieldsV1, covers.
+
+    A leaf of `fields` covers the whole value.
+    """
     inside = {name: each for name, each in fields.items() if name[:2] in ("f:", "k:")}
     if not inside:
         return value
@@ -191,19 +205,13 @@ def _projected(value: object, fields: Fields) -> object:
     return {name: _projected(value[name], of) for name, of in there if name in value}
 
 
-def _types(fields: Fields) -> set[str]:
-    """Return the types of the conditions that we own."""
-    items = fields.get("f:conditions") or {}
-    return {_key(name)["type"] for name in items if name.startswith("k:")}
-
-
 def _key(name: str) -> Mapping[str, Any]:
     found: Mapping[str, Any] = json.loads(name[2:])
     return found
 
 
 def _covers(wanted: object, fields: Fields) -> bool:
-    """Report whether the desired status still has all fields that we own."""
+    """Report whether the desired status still contains all fields that polyver applied last."""
     for name, inside in fields.items():
         found: object = None
         if name.startswith("f:") and isinstance(wanted, Mapping):
@@ -219,7 +227,7 @@ def _covers(wanted: object, fields: Fields) -> bool:
 
 
 def _says(found: object, wanted: object) -> bool:
-    """Report whether a status includes all desired fields; it may have more."""
+    """Report whether a status contains all desired fields with equal values, besides others."""
     if isinstance(wanted, Mapping):
         there = found if isinstance(found, Mapping) else {}
         return all(
@@ -236,7 +244,10 @@ def _same(name: str, found: object, wanted: object) -> bool:
 
 
 class AdoptionReport:
-    """Counts the composite resources that follow each revision, and reports the counts."""
+    """Sets `Adopted` of Compositions and Functions.
+
+    The condition shows how many composite resources have moved to each revision.
+    """
 
     def __init__(
         self, client: Client, clock: Clock, events: Events, adopting: AdoptionCounter
@@ -258,7 +269,7 @@ class AdoptionReport:
         return key.kind in _RESOURCES and key.group == _RESOURCES[key.kind].group
 
     async def report(self, key: CompositeKey) -> Requeue | None:
-        """Set the condition `Adopted` of a Composition or a Function, and emit events."""
+        """Count again, set the condition `Adopted`, and emit events; return when to count again."""
         left = self._counted.get(key, -_EVERY) + _EVERY - self._clock.time()
         if left > 0:
             return Requeue(left)
@@ -284,13 +295,13 @@ class AdoptionReport:
             return
         conditions = set_conditions(obj, [fact], now=timestamp(self._clock))
         status = {**(obj.get("status") or {}), "conditions": conditions}
-        # With the resourceVersion: other controllers write conditions of these objects as well.
+        # The object includes its resourceVersion: other controllers write these conditions as well.
         await self._client.update(
             resource, {**obj, "status": status}, subresource="status", manager=MANAGER
         )
 
     async def _announce(self, obj: Object, adoption: Mapping[str, Adoption]) -> None:
-        """Emit one event for each release, once all its followers have tried it."""
+        """Emit one event for each revision, after all resources that follow it have tried it."""
         before = (find_condition(obj, "Adopted") or {}).get("message", "")
         for name, each in adoption.items():
             known = obj["metadata"]["uid"], name
@@ -298,7 +309,7 @@ class AdoptionReport:
                 continue
             self._announced.add(known)
             if f"{name}: {each}" in before:
-                continue  # it was announced before a restart
+                continue  # the event was emitted before a restart of polyver
             failed = bool(each.held or each.failing)
             reason, kind = ("NotAdopted", "Warning") if failed else ("Adopted", "Normal")
             await self._events.tell(obj, reason, f"{name}: {each}", type=kind)  # type: ignore[arg-type]

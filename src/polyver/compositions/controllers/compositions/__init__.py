@@ -1,4 +1,4 @@
-"""Controllers of composite resource definitions and Compositions."""
+"""Controllers of CompositeResourceDefinitions and Compositions."""
 
 from polyver.compositions.controllers.compositions._compositions import CompositionController
 from polyver.compositions.controllers.compositions._definitions import CompositeDefinitionController

@@ -1,7 +1,8 @@
 """Controller of Compositions: creates, numbers, labels and adopts their revisions.
 
-`composition_changes` decides; old revisions are kept. Compositions and revisions in use get a
-finalizer; `CompositeUsers` knows the composite resources that use each revision.
+To adopt a revision means to make the Composition its owner. `composition_changes` makes the
+decisions. Old revisions are kept. Compositions and revisions that composite resources use get a
+finalizer.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from polyver.compositions.controllers.compositions._snapshot import (
     shown,
     state_of,
 )
-from polyver.compositions.controllers.packages import composites, keep_revision
+from polyver.compositions.controllers.packages import composites, keep_revision, observe_name
 from polyver.compositions.decisions import (
     Changes,
     KnownCompositionRevision,
@@ -55,7 +56,7 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["CompositionController"]
 
 _LATER = 1.0
-"""Seconds until the next reconcile while composite resources are not known yet."""
+"""Seconds until the next reconcile while the watches are not synced."""
 
 
 _User = tuple[str, str, Key]
@@ -63,17 +64,17 @@ _User = tuple[str, str, Key]
 
 
 class CompositeUsers:
-    """Records composite resources, and returns the users of a revision."""
+    """Records which composite resources use each CompositionRevision."""
 
     def __init__(self) -> None:
         self._users: dict[str, dict[_User, None]] = {}
 
     def of(self, revision: str) -> Sequence[str]:
-        """Return the users of a revision, as messages name them."""
+        """Return the composite resources that use a revision, named as in messages."""
         return [shown(kind, *reversed(key)) for _, kind, key in self._users.get(revision, ())]
 
     def observe(self, kind: ResourceKind, change: Change[str]) -> set[str]:
-        """Record a change; return the revisions that become used or unused by it."""
+        """Record a change; return the revisions that got a first user or lost the last one."""
         user = kind.group, kind.kind, change.key
         touched = {self._drop(change.before or "", user)}
         if change.after:
@@ -83,7 +84,7 @@ class CompositeUsers:
         return touched - {""}
 
     def forget(self, kind: ResourceKind) -> set[str]:
-        """Remove the users of a kind that is no longer served; return revisions now unused."""
+        """Remove the users of a kind that is no longer served; return the revisions now unused."""
         gone = [
             (revision, user)
             for revision, users in self._users.items()
@@ -93,7 +94,7 @@ class CompositeUsers:
         return {self._drop(*each) for each in gone} - {""}
 
     def _drop(self, revision: str, user: _User) -> str:
-        """Remove a user; return the revision if this was its last user, else an empty string."""
+        """Remove a user; return the revision if this was its last user, or else an empty string."""
         users = self._users.get(revision)
         if users is None or user not in users:
             return ""
@@ -104,12 +105,12 @@ class CompositeUsers:
         return revision
 
     def used(self, revisions: Iterable[str]) -> set[str]:
-        """Return the given revisions that are in use."""
+        """Return those of the given revisions that are in use."""
         return {each for each in revisions if each in self._users}
 
 
 class CompositionController(Controller[str]):
-    """Reconciles Compositions, one key each; their revisions and users of revisions wake it."""
+    """Reconciles Compositions; the key is the name, and changes of revisions and users wake it."""
 
     name = "compositions"
 
@@ -128,12 +129,12 @@ class CompositionController(Controller[str]):
         self._events = Events(client, clock or SystemClock(), log or Log(), component="polyver")
         self._users = CompositeUsers()
         self._compositions: dict[str, str] = {}
-        """The Composition of each known revision."""
+        """The name of the Composition of each known revision."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
         return [
-            Watch(kinds=exactly(COMPOSITIONS), observe=_observe, keep=state_of, metadata=True),
+            Watch(kinds=exactly(COMPOSITIONS), observe=observe_name, keep=state_of, metadata=True),
             Watch(
                 kinds=exactly(COMPOSITION_REVISIONS),
                 observe=self._observe_revision,
@@ -152,7 +153,7 @@ class CompositionController(Controller[str]):
         obj = await find(self._client, COMPOSITIONS, key)
         found = await self._composed.revisions(key)
         revisions = {each["metadata"]["name"]: each for each in found}
-        if self.synced:  # else revisions in use would look unused
+        if self.synced:  # before that, a revision in use may look unused
             obj = await self._hold(obj, revisions)
         if obj is not None and not is_going(obj):
             await self._revise(obj, revisions)
@@ -195,7 +196,7 @@ class CompositionController(Controller[str]):
                 raise
             there = await find(self._client, COMPOSITION_REVISIONS, known.name)
             if there is None or composition_of(there) == obj["metadata"]["name"]:
-                raise  # created or deleted meanwhile: reconcile again
+                raise  # it was created or deleted meanwhile: reconcile again
             fact = f"its revision would be named {known.name}, which has another owner"
             return [Refusal("NameTaken", fact, at="metadata.name", hint="delete that revision")]
         message = f"{known.name} is revision {known.number}"
@@ -203,14 +204,14 @@ class CompositionController(Controller[str]):
         return []
 
     async def _allow_deletion(self, current: str) -> None:
-        """Copy the annotation of a Composition to the revision with its current content."""
+        """Copy the annotation that allows deletion from a Composition to its current revision."""
         found = await find(self._client, COMPOSITION_REVISIONS, current)
         if found is not None and not allows_deletion(found):
             await self._change(found, {"metadata": {"annotations": {ALLOW_DELETION: "true"}}})
 
     async def _change(self, obj: Object, change: Object) -> None:
         metadata = obj["metadata"]
-        # With the resourceVersion: a decision on an old state is made again.
+        # Send the resourceVersion: if the object has changed, the decision must be made again.
         change = {**change, "metadata": {**change.get("metadata", {}), **precondition(obj)}}
         await self._client.patch(
             COMPOSITION_REVISIONS, metadata["name"], change=change, manager=POLYVER
@@ -219,7 +220,10 @@ class CompositionController(Controller[str]):
     # Finalizers of objects in use.
 
     async def _hold(self, obj: Object | None, revisions: dict[str, Object]) -> Object | None:
-        """Add finalizers to objects in use; remove them from unused or forcibly deleted ones."""
+        """Add the finalizer to objects in use, and remove the finalizer from other objects.
+
+        It is removed as well from an object that is being deleted by force.
+        """
         used = self._users.used(revisions)
         for name, each in revisions.items():
             users = {name} & used
@@ -232,12 +236,15 @@ class CompositionController(Controller[str]):
         if not used or (is_going(obj) and is_by_force(obj)):
             await self._record(obj, used)
             return await remove_finalizer(self._client, resource, obj, USED)
-        if is_going(obj):  # which takes no new finalizer
+        if is_going(obj):  # API servers refuse new finalizers for such an object
             return obj
         return await add_finalizer(self._client, resource, obj, USED)
 
     async def _record(self, obj: Object, used: Iterable[str]) -> None:
-        """Emit the event about a forced deletion before it takes place, so that it is recorded."""
+        """Emit the event about a deletion by force.
+
+        This is called before the finalizer is removed, so that the event is not lost.
+        """
         if users := sorted({user for name in used for user in self._users.of(name)}):
             message = f"deleted by force, although used by {listed(users)}"
             await self._events.tell(obj, "DeletedByForce", message, type="Warning")
@@ -266,11 +273,6 @@ class CompositionController(Controller[str]):
     def _touched(self, revisions: Iterable[str]) -> set[str]:
         found = {self._compositions.get(each, "") for each in revisions}
         return found - {""}
-
-
-def _observe(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
-    del kind
-    return (change.key.name,) if change.before != change.after else ()
 
 
 def _revision(kind: ResourceKind, obj: Object) -> tuple[str, Any]:

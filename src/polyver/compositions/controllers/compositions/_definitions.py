@@ -1,7 +1,8 @@
-"""Controller of composite resource definitions: applies a CRD for each of them.
+"""Controller of CompositeResourceDefinitions: applies a CRD for the kind of each of them.
 
-A Conversion for the kind takes precedence over the definition's conversion. CRDs of other owners
-are not touched, and a kind with objects is deleted only by force.
+In this module, a definition is a CompositeResourceDefinition. If there is a Conversion object for
+the kind, the conversion of the definition is not applied. CRDs of other owners are not changed. A
+definition whose kind still has objects is deleted only by force.
 """
 
 from __future__ import annotations
@@ -60,13 +61,15 @@ _CONVERSIONS = GroupVersionResource(
     CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
 )
 _LATER = 10.0
-"""Seconds until the next reconcile after a refusal, or while unwatched objects remain."""
+"""Seconds until the next reconcile after a refusal, or while objects of a deleted definition
+remain.
+"""
 _ORPHAN = "orphan"
-"""Kubernetes' finalizer of an object that is deleted without its dependents."""
+"""The finalizer with which Kubernetes deletes an object, but not its dependents."""
 
 
 class CompositeDefinitionController(Controller[str]):
-    """Reconciles definitions; a definition and its CRD share a name, which is the key."""
+    """Reconciles CompositeResourceDefinitions; the key is the name, which the CRD has as well."""
 
     name = "compositeresourcedefinitions"
 
@@ -111,7 +114,10 @@ class CompositeDefinitionController(Controller[str]):
         return (change.key.name,) if changed else ()
 
     def _observe_composite(self, kind: ResourceKind, change: Change[str]) -> Iterable[str]:
-        """Return the definition of a deleted object, as it may wait for its last object to go."""
+        """Return the key of the definition of a deleted composite resource.
+
+        The definition may be waiting for the deletion of its last composite resource.
+        """
         gone = change.after is None and kind.resource in self._known
         return (kind.resource,) if gone else ()
 
@@ -124,7 +130,8 @@ class CompositeDefinitionController(Controller[str]):
             return await self._remove(obj, crd)
         refusals = check_definition(obj) or check_crd(obj, crd)
         if not refusals and (crd is None or not is_going(crd)):
-            # Held first: a kind that nobody holds would stay when its definition is gone.
+            # Add the finalizer before the CRD is applied. Otherwise the CRD could remain after the
+            # definition was deleted.
             obj = await add_finalizer(self._client, DEFINITIONS, obj, DEFINED)
             crd, refusals = await self._define(obj, crd)
         await self._tell(obj, crd, refusals)
@@ -133,14 +140,15 @@ class CompositeDefinitionController(Controller[str]):
     # The CRD.
 
     async def _define(self, obj: Object, crd: Object | None) -> tuple[Object | None, list[Refusal]]:
-        """Apply the CRD of a definition; return it, and the reasons why it is not as desired."""
+        """Apply the CRD of a definition; return the CRD, and refusals if it is not as desired."""
         try:
             if crd is not None and lost_fields(obj, crd):
                 refusals = check_conversion(obj, crd, await self._composed.composites(crd))
                 if refusals:
                     return crd, refusals
             if crd is not None and mapping(obj["spec"].get("conversion")).get("webhook"):
-                # Before the storage version may change: else objects are read without conversion.
+                # Set the webhook before the storage version changes. Otherwise the API server would
+                # read stored objects without conversion.
                 crd = await self._convert(obj, crd)
             if crd is not None and no_longer_defined(obj, crd):
                 crd, refusals = await self._drop(obj, crd)
@@ -156,12 +164,12 @@ class CompositeDefinitionController(Controller[str]):
             return crd, [Refusal("NotTaken", error.message)]
 
     async def _drop(self, obj: Object, crd: Object) -> tuple[Object, list[Refusal]]:
-        """Remove undefined versions from `storedVersions`, if the kind has no objects."""
+        """Remove undefined versions from `storedVersions`, unless the kind has objects."""
         refusals = check_stored(obj, crd, await self._composed.composites(crd))
         if refusals:
             return crd, refusals
-        # From here on objects are stored in the new version; objects created before are found by
-        # the second check.
+        # After this apply, objects are stored in the new version. The second check finds objects
+        # that were created before it.
         crd = await self._apply(crd_content(obj, crd), is_there=True)
         refusals = check_stored(obj, crd, await self._composed.composites(crd))
         if refusals:
@@ -177,11 +185,12 @@ class CompositeDefinitionController(Controller[str]):
         ), []
 
     async def _apply(self, content: Object, *, is_there: bool) -> Object:
-        # Force only an existing CRD, which is ours; another client may be creating it right now.
+        # Use force only for an existing CRD, which belongs to polyver: another client may be
+        # creating a CRD of this name at the same time.
         return await self._client.apply(CRDS, content, manager=APPLIER, force=is_there)
 
     async def _convert(self, obj: Object, crd: Object) -> Object:
-        """Set the conversion of the definition, unless there is a Conversion for the kind."""
+        """Set the conversion of the definition, unless a Conversion object exists for the kind."""
         change = conversion_change(obj, crd)
         if change is None or await self._is_converted(crd["metadata"]["name"]):
             return crd
@@ -218,7 +227,7 @@ class CompositeDefinitionController(Controller[str]):
             await remove_finalizer(self._client, DEFINITIONS, obj, DEFINED)
             return None
         if has_finalizer(obj, _ORPHAN):
-            return None  # the kind stays, and is free in a moment
+            return None  # the CRD stays, and Kubernetes removes its owner reference
         there = [] if is_going(crd) else await self._composed.composites(crd)
         if there and not is_by_force(obj):
             await self._tell(obj, crd, (), there)
@@ -229,7 +238,10 @@ class CompositeDefinitionController(Controller[str]):
         return None
 
     async def _delete(self, obj: Object, crd: Object, there: Sequence[str]) -> None:
-        """Delete the CRD, and with it the remaining objects, which requires force."""
+        """Delete the CRD.
+
+        The API server then deletes the objects that are left; a deletion by force allows this.
+        """
         name, uid = crd["metadata"]["name"], crd["metadata"]["uid"]
         if there:
             message = f"deleted by force, with {listed(there, most=3)}"

@@ -1,4 +1,4 @@
-"""Reads of Compositions, revisions and composite resources from an API server."""
+"""Reads CRDs, CompositionRevisions and composite resources from an API server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DEFINITIONS, COMPOSITIONS, COMPOSITION_REVISIONS = (
 
 
 def shown(kind: str, name: str, namespace: str = "") -> str:
-    """Return a composite resource's name for messages.
+    """Return the kind and name of a composite resource, for messages.
 
     >>> shown("AcmeBucket", "my-bucket", "shop")
     'AcmeBucket shop/my-bucket'
@@ -43,7 +43,7 @@ def shown(kind: str, name: str, namespace: str = "") -> str:
 
 
 def state_of(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
-    """Return the metadata fields whose change needs a reconcile."""
+    """Return the metadata fields of an object whose change requires a reconcile."""
     del kind
     metadata = obj["metadata"]
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
@@ -51,30 +51,34 @@ def state_of(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
 
 
 class ClientCompositionLookup:
-    """Reads compositions from an API server on demand."""
+    """Reads CRDs, CompositionRevisions and composite resources from an API server on demand."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def crd(self, definition: str) -> Object | None:
-        """Return the CustomResourceDefinition of a definition, with any owner, or None."""
+        """Return the CRD that has the name of a CompositeResourceDefinition; None if there is none.
+
+        The CRD may have another owner.
+        """
         return await find(self._client, CRDS, definition)
 
     async def revisions(self, composition: str) -> list[Object]:
         """Return the CompositionRevisions of a Composition."""
         if not composition or label_value_problems(composition):
-            return []  # not a valid label value, so there are none
+            return []  # the name is not a valid label value, so no revision has it
         labels = f"{COMPOSITION}={composition}"
         return (await self._client.list(COMPOSITION_REVISIONS, labels=labels)).items
 
     async def composites(self, crd: Object) -> list[str]:
-        """Return the names of some objects of a kind, in any version; empty if there are none.
+        """Return the names of some objects of the kind of a CRD; empty if there are none.
 
-        Raise ApiError if no version can be read, as for a moment after the versions changed.
+        Raise ApiError if the objects cannot be read in any version. This can happen for a moment
+        after the versions have changed.
         """
         spec = crd["spec"]
         if not _is_established(crd):
-            return []  # never served
+            return []  # the kind is not served, so it has no objects
         namespaced = spec["scope"] == "Namespaced"
         for version in [each["name"] for each in spec["versions"] if each["served"]]:
             resource = GroupVersionResource(
@@ -92,7 +96,7 @@ class ClientCompositionLookup:
         raise ApiError(503, "ServiceUnavailable", problem)
 
     async def users(self, revisions: Iterable[Object]) -> Mapping[str, Sequence[str]]:
-        """Return the composite resources that use these revisions, by the revisions' names."""
+        """Return the composite resources that use each of these revisions, by revision name."""
         found: dict[str, list[str]] = {}
         wanted = {each["metadata"]["name"]: each for each in revisions}
         targets = {_target(each) for each in wanted.values()}
@@ -127,6 +131,6 @@ def _is_established(crd: Object) -> bool:
 
 
 def _target(revision: Object) -> tuple[str, str]:
-    """Return the group and kind that a revision is for."""
+    """Return the group and the kind of the composite resources that a revision composes."""
     target = revision["spec"]["compositeTypeRef"]
     return target["apiVersion"].rpartition("/")[0], target["kind"]

@@ -13,6 +13,7 @@ from polyver.compositions.controllers.packages._lookup import (
     Users,
     composites,
     keep_revision,
+    observe_name,
 )
 from polyver.compositions.controllers.packages._revisions import FunctionRevisionController
 
@@ -30,4 +31,5 @@ __all__ = [
     "Users",
     "composites",
     "keep_revision",
+    "observe_name",
 ]

@@ -1,4 +1,4 @@
-"""Digests of packages, computed in tasks: reading a package may take minutes."""
+"""Digests of Function packages, computed in tasks because reading a package may take minutes."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ __all__ = ["DigestLimits", "DigestLookup", "DigestRequest", "Digests"]
 
 @dataclass(frozen=True, slots=True)
 class DigestLimits:
-    """Limits for the computation of digests; times are in seconds."""
+    """Limits for computing digests; times are in seconds."""
 
     seconds: float = 300.0
     at_once: int = 16
     every: float = 60.0
-    """Interval between two checks for changed content, if the pull policy is Always."""
+    """Interval between two checks for changed content, with the pull policy Always."""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=120.0))
-    """Back-off after a failure."""
+    """Back-off after a digest could not be computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DigestRequest:
-    """A package whose digest is needed."""
+    """A package whose digest is requested."""
 
     package: str
     address: str = ""
     repeated: bool = False
-    """True if the digest may change."""
+    """True if the digest must be computed again and again, because the content may change."""
 
 
 @dataclass(frozen=True, slots=True)
 class DigestLookup:
-    """Known state of a digest; while it is being computed, `digest` and `problem` are empty."""
+    """What is known about a digest; before it is computed, `digest` and `problem` are empty."""
 
     digest: str | None = None
     problem: str = ""
     reason: str = ""
-    """Reason of the problem as one word; empty if there is no problem."""
+    """The reason of the problem as one word; empty if there is no problem."""
     again: float | None = None
-    """Seconds after which to call `answer` again."""
+    """Seconds after which `Digests.answer` must be called again; None if that is not needed."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class _Asked:
 
 
 class Digests:
-    """Computes digests by a runtime, and wakes the function when its digest is known."""
+    """Lets a runtime compute digests, and wakes the Function when its digest is known."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Digests:
         self._asked: dict[str, _Asked] = {}
 
     def answer(self, function: str, question: DigestRequest) -> DigestLookup:
-        """Return the known state of a digest; start to compute the digest if it is due."""
+        """Return what is known about a digest; start to compute the digest if that is due."""
         asked = self._asked.get(function)
         if asked is None or asked.question != question:
             self.forget(function)
@@ -93,7 +93,7 @@ class Digests:
         return DigestLookup(asked.digest, asked.problem, asked.reason, again)
 
     def forget(self, function: str) -> None:
-        """Cancel the computation for a function, and drop its result."""
+        """Cancel the computation for a Function, and remove its result."""
         asked = self._asked.pop(function, None)
         if asked is not None and asked.task is not None:
             asked.task.cancel()

@@ -1,6 +1,6 @@
-"""Controller of Functions: creates, numbers, activates and collects their revisions.
+"""Controller of Functions: creates, numbers, activates, deactivates and deletes their revisions.
 
-`packages` decides; admission checks the same rules before a write.
+`polyver.compositions.packages` makes the decisions. Admission checks the same rules before a write.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from polyver.compositions.controllers.packages._lookup import (
     ClientFunctionLookup,
     Dependents,
     NoDependents,
+    observe_name,
 )
 from polyver.compositions.names import ALLOW_DELETION, COPIED, ENDPOINT, IN_USE
 from polyver.compositions.packages import (
@@ -54,11 +55,11 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["FunctionController"]
 
 _LATER = 1.0
-"""Seconds until the next reconcile while the users of functions are unknown."""
+"""Seconds until the next reconcile while the users of functions are not known."""
 
 
 class FunctionController(Controller[str]):
-    """Reconciles Functions, one key each; their revisions and users wake it."""
+    """Reconciles Functions; the key is the name, and changes of revisions and users wake it."""
 
     name = "functions"
 
@@ -92,7 +93,7 @@ class FunctionController(Controller[str]):
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
         return [
-            Watch(kinds=exactly(FUNCTIONS), observe=_observe, keep=_state),
+            Watch(kinds=exactly(FUNCTIONS), observe=observe_name, keep=_state),
             Watch(kinds=exactly(FUNCTION_REVISIONS), observe=_observe_revision, keep=_revision),
             *self._dependents.watches,
         ]
@@ -101,7 +102,7 @@ class FunctionController(Controller[str]):
         await self._digests.close()
 
     def _wake(self, key: str) -> None:
-        self.wake(key)  # looked up now: the controller's loop may have replaced `wake`
+        self.wake(key)  # read the attribute at each call: the controller's loop replaces `wake`
 
     async def reconcile(self, key: str) -> Requeue | None:
         obj = await self._installed.function(key)
@@ -114,7 +115,7 @@ class FunctionController(Controller[str]):
         function, known = read_function(obj), [*map(known_revision, revisions.values())]
         refusals = check_package(obj, several=self._several)
         answer = DigestLookup() if refusals else self._answer(function, obj, known)
-        # Users that are not known yet would look as if they used nothing.
+        # Before the watches are synced, a function in use may look as if it were unused.
         uses = await self._installed.uses(key) if self.synced else None
         plan = decide(function, known, answer.digest, uses)
         refusals += plan.refusals
@@ -128,14 +129,23 @@ class FunctionController(Controller[str]):
             if current is not None and allows_deletion(obj) and not allows_deletion(current):
                 allowed = {"metadata": {"annotations": {ALLOW_DELETION: "true"}}}
                 await self._change(current, allowed)
-        await self._tell(obj, plan, refusals, _seen(obj, answer, plan, revisions))
+        # While the current revision is unknown, report the state of the last known one.
+        shown = plan.current or (obj.get("status") or {}).get("currentRevision", "")
+        asking = answer.digest is None and not answer.problem
+        reason = answer.reason or UNPACKING
+        seen = FunctionPackageState(answer.problem, reason, asking, revisions.get(shown))
+        await self._tell(obj, plan, refusals, seen)
         later = [each for each in (answer.again, _LATER if uses is None else None) if each]
         return Requeue(min(later)) if later else None
 
     def _answer(
         self, function: DesiredFunction, obj: Object, known: Sequence[KnownFunctionRevision]
     ) -> DigestLookup:
-        """Return the digest that is recorded for this reference, else the one that is looked up."""
+        """Return the digest of the package.
+
+        If the status records a digest for the same package reference, that digest is returned.
+        Otherwise the digest is looked up.
+        """
         status = obj.get("status") or {}
         if function.pull != "Always" and status.get("currentIdentifier") == function.package:
             for each in known:
@@ -149,7 +159,7 @@ class FunctionController(Controller[str]):
     async def _hold(
         self, obj: Object, revisions: dict[str, Object], used: Mapping[str, object]
     ) -> Object:
-        """Add finalizers to objects in use; remove them from the others."""
+        """Add the finalizer to objects in use, and remove the finalizer from unused objects."""
         for name, each in revisions.items():
             if name not in used:
                 await remove_finalizer(self._client, FUNCTION_REVISIONS, each, IN_USE)
@@ -196,7 +206,7 @@ class FunctionController(Controller[str]):
                 raise
             there = await find(self._client, FUNCTION_REVISIONS, known.name)
             if there is None or function_of(there) == obj["metadata"]["name"]:
-                raise  # created or deleted meanwhile: reconcile again
+                raise  # it was created or deleted meanwhile: reconcile again
             fact = f"its revision would be named {known.name}, which has another owner"
             return [Refusal("NameTaken", fact, at="metadata.name", hint="delete that revision")]
         message = f"{known.name} is revision {known.number}: {obj['spec']['package']}"
@@ -205,7 +215,7 @@ class FunctionController(Controller[str]):
 
     async def _change(self, obj: Object, change: Object) -> Object:
         metadata = obj["metadata"]
-        # With the resourceVersion: a decision on an old state is made again.
+        # Send the resourceVersion: if the object has changed, the decision must be made again.
         change = {**change, "metadata": {**change.get("metadata", {}), **precondition(obj)}}
         return await self._client.patch(
             FUNCTION_REVISIONS, metadata["name"], change=change, manager=POLYVER
@@ -248,27 +258,12 @@ def _troubles(
         yield "InUse", str(postponed)
 
 
-def _seen(
-    obj: Object, answer: DigestLookup, plan: FunctionPlan, revisions: Mapping[str, Object]
-) -> FunctionPackageState:
-    """Return the state of the package, with the current revision, or the last known one."""
-    current = plan.current or (obj.get("status") or {}).get("currentRevision", "")
-    asking = answer.digest is None and not answer.problem
-    reason = answer.reason or UNPACKING
-    return FunctionPackageState(answer.problem, reason, asking, revisions.get(current))
-
-
 def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     del kind
     metadata, status = obj["metadata"], obj.get("status") or {}
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
     texts = (str(metadata.get(name)) for name in ("labels", "annotations", "finalizers"))
     return (*seen, *texts, status.get("currentIdentifier"), status.get("currentRevision"))
-
-
-def _observe(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
-    del kind
-    return (change.key.name,) if change.before != change.after else ()
 
 
 def _revision(kind: ResourceKind, obj: Object) -> tuple[str, Any]:

@@ -1,6 +1,7 @@
-"""Functions, their revisions and their users on an API server.
+"""Reads Functions, their revisions and their users from an API server.
 
-The users of functions are compositions, followed by watches or read on demand.
+The users of Functions are the steps of compositions. `Compositions` keeps them in memory, fed by
+watches; `CompositionsOn` reads them on demand.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ __all__ = [
     "Users",
     "composites",
     "keep_revision",
+    "observe_name",
 ]
 
 _REVISIONS = GroupVersionResource(
@@ -50,24 +52,24 @@ FUNCTION_REVISIONS = GroupVersionResource(
 
 
 class Users(Protocol):
-    """Finds the users of functions."""
+    """Finds the users of functions: the steps of compositions that call them."""
 
     async def uses(self, function: str) -> Sequence[StepFunctionUse]:
-        """Return the steps that call a function, in revisions that are in use or the newest."""
+        """Return the steps that call a function, from revisions that are in use or the newest."""
         ...
 
 
 class Dependents(Users, Protocol):
-    """Users of functions that are kept up to date by watches, for controllers."""
+    """Users of functions that watches keep up to date, for controllers."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
-        """Watches that keep it up to date; their keys are names of functions."""
+        """The watches that keep the users up to date; their keys are names of functions."""
         ...
 
 
 class NoDependents:
-    """No users, where compositions are not served."""
+    """Finds no users, for API servers that do not serve compositions."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
@@ -114,7 +116,7 @@ class Compositions:
             self._pipelines[change.key.name] = change.after
         told = {each for each in (change.before, change.after) if each is not None}
         compositions = {each.composition for each in told}
-        # Another revision of the composition may have become its newest, or ceased to be.
+        # The change may make another revision of the composition the newest one.
         told |= {each for each in self._pipelines.values() if each.composition in compositions}
         return {function for each in told for function in each.functions}
 
@@ -136,7 +138,7 @@ class Compositions:
 
 
 class CompositionsOn:
-    """CompositionRevisions and the composite resources that use them, read on demand."""
+    """Reads CompositionRevisions and the composite resources that use them on demand."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -170,7 +172,7 @@ class CompositionsOn:
 
 
 def composites(discovery: Discovery) -> list[ResourceKind]:
-    """Return the kinds of composite resources, by their common category."""
+    """Return the kinds of composite resources, which have a category in common."""
     found = preferred(discovery.kinds, verbs=("list", "watch"))
     return [kind for kind in found if _CATEGORY in kind.categories]
 
@@ -181,29 +183,35 @@ def _pipeline(kind: ResourceKind, obj: Object) -> CompositionPipeline:
 
 
 def keep_revision(kind: ResourceKind, obj: Object) -> str:
-    """Return the revision that a composite resource uses; empty if it uses none."""
+    """Return the CompositionRevision that a composite resource uses; empty if it uses none."""
     del kind
     return revision_used(obj)
 
 
+def observe_name(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
+    """Return the name of an object as the key to reconcile, if its observed fields changed."""
+    del kind
+    return (change.key.name,) if change.before != change.after else ()
+
+
 class ClientFunctionLookup:
-    """Functions, their revisions and their users on an API server."""
+    """Reads Functions, their revisions and their users from an API server."""
 
     def __init__(self, client: Client, users: Users | None = None) -> None:
         self._client = client
         self._users = users or NoDependents()
 
     async def function(self, name: str) -> Object | None:
-        """Return a Function, or None if there is none of that name."""
+        """Return a Function; None if it does not exist."""
         return await find(self._client, FUNCTIONS, name) if name else None
 
     async def revisions(self, function: str) -> list[Object]:
-        """Return the FunctionRevisions of a function."""
+        """Return the FunctionRevisions of a Function."""
         if not function or label_value_problems(function):
-            return []  # not a valid label value, so there are none
+            return []  # the name is not a valid label value, so no revision has it
         labels = f"{PACKAGE}={function}"
         return (await self._client.list(FUNCTION_REVISIONS, labels=labels)).items
 
     async def uses(self, function: str) -> Sequence[StepFunctionUse]:
-        """Return the steps of compositions that call a function."""
+        """Return the steps of compositions that call a Function."""
         return await self._users.uses(function)

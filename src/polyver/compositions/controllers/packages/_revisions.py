@@ -1,14 +1,14 @@
-"""Controller of FunctionRevisions: serves the active ones, each at its own endpoint."""
+"""Controller of FunctionRevisions: lets a runtime serve the active ones, each at an endpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from polyver.client import Change, Client, Clock, SystemClock, find, timestamp
+from polyver.client import Client, Clock, SystemClock, find, timestamp
 from polyver.client.field_managers import POLYVER
-from polyver.compositions.controllers.packages._lookup import FUNCTION_REVISIONS
+from polyver.compositions.controllers.packages._lookup import FUNCTION_REVISIONS, observe_name
 from polyver.compositions.names import ENDPOINT, IN_USE, SERVED
 from polyver.compositions.packages import known_revision, revision_status
 from polyver.compositions.runtimes import DesiredRevision, Runtime, ServingStatus
@@ -27,9 +27,9 @@ __all__ = ["FunctionRevisionController"]
 
 
 class FunctionRevisionController(Controller[str]):
-    """Reconciles FunctionRevisions, one key each; the runtime wakes it, too.
+    """Reconciles FunctionRevisions; the key is the name, and the runtime wakes it as well.
 
-    The controller owns the runtime, and closes it.
+    The controller owns the runtime: it closes the runtime when it is closed itself.
     """
 
     name = "functionrevisions"
@@ -43,7 +43,9 @@ class FunctionRevisionController(Controller[str]):
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
         return [
-            Watch(kinds=exactly(FUNCTION_REVISIONS), observe=_observe, keep=_state, metadata=True)
+            Watch(
+                kinds=exactly(FUNCTION_REVISIONS), observe=observe_name, keep=_state, metadata=True
+            )
         ]
 
     @property
@@ -54,7 +56,7 @@ class FunctionRevisionController(Controller[str]):
         await self._runtime.close()
 
     def _wake(self, name: str) -> None:
-        self.wake(name)  # looked up now: the controller's loop may have replaced `wake`
+        self.wake(name)  # read the attribute at each call: the controller's loop replaces `wake`
 
     async def reconcile(self, key: str) -> Requeue | None:
         obj = await find(self._client, FUNCTION_REVISIONS, key)
@@ -99,13 +101,17 @@ class FunctionRevisionController(Controller[str]):
                 manager=POLYVER,
             )
         except ApiError as error:
-            if error.code != 404:  # the last finalizer may just have been removed
+            if error.code != 404:  # the object may just have been deleted
                 raise
             return obj
 
 
 def _is_wanted(obj: Object) -> bool:
-    """Report whether to serve a revision: it is active, and not being deleted unless in use."""
+    """Report whether to serve a revision.
+
+    A revision is served if it is active. One that is being deleted is served only while it is in
+    use.
+    """
     metadata = obj["metadata"]
     held = has_finalizer(obj, IN_USE)
     active = obj["spec"]["desiredState"] == "Active"
@@ -125,8 +131,3 @@ def _state(kind: ResourceKind, obj: Object) -> tuple[Any, ...]:
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
     address = (metadata.get("annotations") or {}).get(ENDPOINT)
     return (*seen, address, str(metadata.get("finalizers")))
-
-
-def _observe(kind: ResourceKind, change: Change[Any]) -> Iterable[str]:
-    del kind
-    return (change.key.name,) if change.before != change.after else ()

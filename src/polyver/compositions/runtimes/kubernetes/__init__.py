@@ -1,4 +1,4 @@
-"""Runtime that serves revisions by Deployments on a cluster."""
+"""Runtime that serves function revisions by Deployments on a cluster."""
 
 from polyver.compositions.runtimes.kubernetes._runtime import KubernetesRuntime
 

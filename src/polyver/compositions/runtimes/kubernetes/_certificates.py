@@ -1,4 +1,7 @@
-"""Certificates of functions on a cluster: all replicas share the authorities in a Secret."""
+"""Certificates of functions on a cluster.
+
+All replicas of polyver share the certificate authorities, which are stored in a Secret.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +21,18 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["AUTHORITIES", "ClusterCertificates"]
 
 AUTHORITIES = "polyver-functions"
-"""Name of the Secret with the authorities."""
+"""Name of the Secret with the certificate authorities."""
 _KEY = "authorities.json"
 _TRIES = 5
 _READ_EVERY = 60.0
 
 
 class _UnreadableSecret(PolyverError):
-    """A Secret with unexpected content."""
+    """The Secret with the certificate authorities has unexpected content."""
 
 
 class ClusterCertificates:
-    """Issues certificates for revisions and for their caller."""
+    """Issues certificates for function revisions, and for polyver as their caller."""
 
     def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
         self._client = client
@@ -41,7 +44,7 @@ class ClusterCertificates:
         self._one_at_a_time = asyncio.Lock()
 
     async def fitting(self, revision: str, before: IssuedCertificate | None) -> IssuedCertificate:
-        """Return the certificates of a revision: the existing ones, unless they need renewal."""
+        """Return the certificates of a revision; issue new ones if they need renewal."""
         authorities, now = await self._authorities(), self._clock.now()
         names = server_names(revision, namespace=self._namespace)
         if before is not None and not renewal(before, authorities, names, now):
@@ -56,7 +59,7 @@ class ClusterCertificates:
         return Trust(self._caller.bundle, self._caller.pair, revision)
 
     async def _authorities(self) -> Authorities:
-        """Return the authorities as of now; changes are stored before any certificate uses them."""
+        """Return the authorities, after the rotation that is due was stored."""
         async with self._one_at_a_time:
             age = self._clock.time() - self._read_at
             if self._known is not None and age < _READ_EVERY:
@@ -70,7 +73,7 @@ class ClusterCertificates:
             raise _UnreadableSecret(fact)
 
     async def _advanced(self, now: datetime) -> Authorities | None:
-        """Try once to advance the stored authorities; return None after a write conflict."""
+        """Perform and store the rotation that is due; return None after a write conflict."""
         kept = await find(self._client, SECRETS, AUTHORITIES, self._namespace)
         before = self._decoded(kept) if kept else Authorities()
         after = before.advanced(now)

@@ -1,4 +1,4 @@
-"""The objects of a revision on a cluster: a Deployment, a Service and a Secret."""
+"""The objects that serve a function revision on a cluster: a Deployment, a Service and a Secret."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 REVISION = "pkg.crossplane.io/revision"
-"""Label with the name of the served revision."""
+"""Label with the name of the FunctionRevision that is served."""
 _OURS = {"app.kubernetes.io/managed-by": "polyver"}
 _CERTIFICATES = "polyver.dev/certificates"
 _PORT = 9443
@@ -56,7 +56,7 @@ def name_problem(name: str) -> str:
 
 
 def endpoint_of(name: str, namespace: str) -> str:
-    """Return the address of a revision.
+    """Return the address at which the Service of a revision is called.
 
     >>> endpoint_of("fn-1", "polyver-system")
     'dns:///fn-1.polyver-system:9443'
@@ -67,7 +67,7 @@ def endpoint_of(name: str, namespace: str) -> str:
 def objects_of(
     wanted: DesiredRevision, namespace: str, issued: IssuedCertificate
 ) -> list[tuple[GroupVersionResource, Object]]:
-    """Return the objects of a revision, in the order in which they are applied."""
+    """Build the objects that serve a revision, in the order in which they are applied."""
     return [
         (SECRETS, secret_of(wanted, namespace, issued)),
         (SERVICES, _service(wanted, namespace)),
@@ -76,7 +76,7 @@ def objects_of(
 
 
 def secret_of(wanted: DesiredRevision, namespace: str, issued: IssuedCertificate) -> Object:
-    """Return the Secret with a revision's certificates, in the layout that functions read."""
+    """Build the Secret with the certificates of a revision, in the layout that functions read."""
     content = {
         "tls.crt": issued.pair.certificate,
         "tls.key": issued.pair.key,
@@ -88,7 +88,7 @@ def secret_of(wanted: DesiredRevision, namespace: str, issued: IssuedCertificate
 
 
 def issued_in(secret: Object | None) -> IssuedCertificate | None:
-    """Return the certificates in a Secret, or None if it has none."""
+    """Read the certificates in a Secret; return None if it has none."""
     data: Mapping[str, str] = (secret or {}).get("data") or {}
     try:
         crt, key, ca = (
@@ -100,14 +100,14 @@ def issued_in(secret: Object | None) -> IssuedCertificate | None:
 
 
 def is_ours(found: Object, name: str) -> bool:
-    """Report whether polyver created an object for that revision."""
+    """Report whether polyver created an object for this revision."""
     labels = found["metadata"].get("labels") or {}
     wanted = {**_OURS, REVISION: name}
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
 def served_of(deployment: Object | None, name: str, namespace: str) -> ServingStatus:
-    """Return the status of a revision, from the conditions of its Deployment."""
+    """Build the status of a revision from the conditions of its Deployment."""
     status = (deployment or {}).get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     if _is(conditions, "Available", "True"):
@@ -150,7 +150,7 @@ def _service(wanted: DesiredRevision, namespace: str) -> Object:
 
 
 def _deployment(wanted: DesiredRevision, namespace: str, issued: IssuedCertificate) -> Object:
-    # Functions read their certificates once, so changed certificates need a new pod.
+    # Functions read their certificates only when they start, so new certificates need a new Pod.
     mark = hashlib.sha256(issued.pair.certificate + issued.bundle).hexdigest()[:16]
     template = {
         "metadata": {

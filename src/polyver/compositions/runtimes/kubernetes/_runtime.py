@@ -1,4 +1,7 @@
-"""Runtime that serves revisions by Deployments, each behind its own Service, from OCI images."""
+"""Runtime that serves each function revision by a Deployment and a Service on a cluster.
+
+The packages of the functions are OCI images.
+"""
 
 from __future__ import annotations
 
@@ -44,17 +47,18 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["KubernetesRuntime"]
 
 _LOOK_EVERY = 600.0
-"""Seconds between two reconciles without a watch event, which also renew certificates."""
+"""Seconds between two reconciles without a watch event. These reconciles also renew certificates.
+"""
 _BACKOFF = Backoff(first=0.5, most=60.0)
 
 
 class NotOurs(PolyverError):
-    """An object of that name has another owner."""
+    """An object with the same name has another owner."""
 
 
 @dataclass(eq=False)
 class _Served:
-    """A desired revision."""
+    """A function revision that is desired, and its status."""
 
     wanted: DesiredRevision
     served: ServingStatus = field(default_factory=ServingStatus)
@@ -63,7 +67,7 @@ class _Served:
 
 
 class KubernetesRuntime:
-    """Serves revisions in one namespace of a cluster."""
+    """Serves function revisions in one namespace of a cluster."""
 
     def __init__(
         self,
@@ -104,7 +108,7 @@ class KubernetesRuntime:
         known = self._revisions.pop(name, None)
         if known is not None:
             await self._stop(known)
-        # Deletion ends its pods with a grace period, in which calls in flight may finish.
+        # The Pods of the Deployment have a grace period, in which calls in progress may finish.
         for resource in (DEPLOYMENTS, SERVICES, SECRETS):
             await self._delete(resource, name)
 
@@ -119,7 +123,7 @@ class KubernetesRuntime:
             yield Figures(name, up=each.served.healthy)
 
     async def close(self) -> None:
-        """Stop reconciling; the objects on the cluster stay for the next process."""
+        """Stop reconciling; the objects stay on the cluster for the next process."""
         for known in self._revisions.values():
             await self._stop(known)
         self._revisions.clear()
@@ -169,8 +173,8 @@ class KubernetesRuntime:
         applied: Object | None = None
         for resource, content in objects_of(wanted, self._namespace, issued):
             found = await self._ours(resource, wanted.name)
-            # Force only an existing object, which is ours; another client may be creating it right
-            # now.
+            # Use force only for an existing object, which belongs to polyver: another client may be
+            # creating an object of this name at the same time.
             uid = {"uid": found["metadata"]["uid"]} if found is not None else {}
             wholly = {**content, "metadata": {**content["metadata"], **uid}}
             applied = await self._client.apply(
@@ -179,7 +183,10 @@ class KubernetesRuntime:
         return served_of(applied, wanted.name, self._namespace)
 
     async def _ours(self, resource: GroupVersionResource, name: str) -> Object | None:
-        """Return the object of that name, or None; raise NotOurs if polyver did not create it."""
+        """Return the object of this name; None if there is none.
+
+        Raise NotOurs if polyver did not create it.
+        """
         found = await find(self._client, resource, name, self._namespace)
         if found is not None and not is_ours(found, name):
             fact = f"{resource.plural} {self._namespace}/{name} has another owner"

@@ -1,4 +1,4 @@
-"""Runtime that serves revisions by child processes, for embedded use and development."""
+"""Runtime that serves function revisions by child processes, for embedded use and development."""
 
 from polyver.compositions.runtimes.process._digests import folder_digest
 from polyver.compositions.runtimes.process._memory import InvalidMemory, read_memory

@@ -1,4 +1,4 @@
-"""Child processes of one revision: started with certificates, probed, ended."""
+"""Child processes that serve one function revision: start, health probes and end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LONGEST_BETWEEN = 1.0
 
 @dataclass(eq=False)
 class ProcessRuntimeContext:
-    """Settings and resources that all revisions share."""
+    """Settings and resources that all revisions of the runtime share."""
 
     certificates: CertificateFolder
     logs: Path
@@ -48,12 +48,12 @@ class ProcessRuntimeContext:
     log: Log
     aside: DaemonThreadPool
     ports: set[int] = field(default_factory=set)
-    """Ports in use: two gRPC servers could listen at one port, and would share its calls."""
+    """Ports in use. Two gRPC servers can listen at the same port; they would share the calls."""
 
 
 @dataclass(eq=False)
 class Child:
-    """A process that serves a revision."""
+    """A child process that serves a function revision."""
 
     program: Supervised
     port: int
@@ -67,7 +67,7 @@ class Child:
 
 
 class Children:
-    """Starts, probes and ends the children of a revision."""
+    """Starts, probes and ends the child processes of a function revision."""
 
     def __init__(self, revision: str, surroundings: ProcessRuntimeContext) -> None:
         self._revision = revision
@@ -75,7 +75,7 @@ class Children:
         self._certificates: FunctionCertificates | None = None
 
     async def start(self, environment: FunctionEnvironment) -> Child:
-        """Start another child."""
+        """Start another child process."""
         certificates, port = await self._issued(), _free_port(self._at.ports)
         work = self._at.work / f"{self._revision}-{port}"
         address = f"{LOOPBACK}:{port}"
@@ -101,7 +101,7 @@ class Children:
         return Child(program, port, certificates, work, Life(self._at.clock.time()))
 
     async def _issued(self) -> FunctionCertificates:
-        """Return certificates that are reused for each start while they are valid."""
+        """Return certificates for the next start; they are reused until they must be renewed."""
         known, now = self._certificates, self._at.clock.now()
         if known is None or self._at.certificates.renewal(known, now=now):
             issue = self._at.certificates.issue
@@ -110,11 +110,11 @@ class Children:
         return known
 
     def renewal(self, child: Child) -> str:
-        """Return the reason why a child needs new certificates; empty if it does not."""
+        """Return the reason why a child needs new certificates; empty if it does not need them."""
         return self._at.certificates.renewal(child.certificates, now=self._at.clock.now())
 
     async def first_answer(self, child: Child) -> Outlook:
-        """Probe until there is an answer, or until the start takes too long."""
+        """Probe a new child until it answers, or until its start takes too long."""
         pause = self._at.timing.ask_while_starting
         while True:
             await self._ask(child)
@@ -125,13 +125,16 @@ class Children:
             pause = min(pause * 1.5, _LONGEST_BETWEEN)
 
     async def next_answer(self, child: Child, *others: asyncio.Task[Any]) -> Outlook:
-        """Probe again after a pause, or as soon as one of the other tasks completes."""
+        """Probe a child after a pause, or earlier if one of the tasks `others` completes."""
         await self._pause(child, self._at.timing.ask_every, others)
         await self._ask(child)
         return outlook(child.life, self._at.timing, self._at.clock.time())
 
     async def end(self, child: Child) -> Ending:
-        """End a child, by force if it does not end itself; cancellation forces it at once."""
+        """End a child; kill it if it does not exit within its grace period.
+
+        If this task is cancelled, kill the child immediately.
+        """
         try:
             return await child.program.end()
         except asyncio.CancelledError:
@@ -139,14 +142,14 @@ class Children:
             await child.program.wait()
             raise
         finally:
-            child.program.kill()  # it has ended: this releases its supervisor
+            child.program.kill()  # the program has ended; this ends its supervisor as well
             self._at.ports.discard(child.port)
             await self._at.aside.run(lambda: shutil.rmtree(child.work, ignore_errors=True))
 
     async def _pause(
         self, child: Child, seconds: float, others: Iterable[asyncio.Task[Any]] = ()
     ) -> None:
-        """Wait, but not longer than the child runs."""
+        """Wait for some seconds; end the wait if the child exits or one of the tasks completes."""
         waits = [
             asyncio.ensure_future(sleep(self._at.clock, seconds)),
             asyncio.ensure_future(child.program.wait()),
@@ -158,7 +161,7 @@ class Children:
                 each.cancel()
 
     async def _ask(self, child: Child) -> None:
-        """Probe a child, and record the result unless the child ends first."""
+        """Probe a child, and record the result, unless the child exits during the probe."""
         if not child.program.runs:
             return
         asked = asyncio.ensure_future(self._problem(child))
@@ -182,7 +185,7 @@ class Children:
 
 
 def _variables(environment: FunctionEnvironment, work: Path) -> dict[str, str]:
-    """Return the environment variables of a child; none of polyver's own except PATH."""
+    """Return the environment variables of a child; of polyver's own, only PATH is included."""
     path = os.environ.get("PATH", os.defpath)
     if environment.programs is not None:
         path = f"{environment.programs}{os.pathsep}{path}"

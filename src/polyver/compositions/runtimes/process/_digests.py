@@ -1,7 +1,8 @@
-"""The content of a folder: its files, their digest, and a copy that has this digest.
+"""The content of a folder: the digest of its files, and a copy that has this digest.
 
-Two folders with the same files have the same digest, wherever they are and in whatever order the
-file system lists them; files that tools leave behind are not content.
+Two folders with the same files have the same digest, wherever the folders are and in whatever order
+the file system lists the files. Files that tools generate, such as caches, are not part of the
+content.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MOST_BYTES = 512 << 20
 
 
 def is_content(name: str) -> bool:
-    """Report whether a file or a folder of this name is part of the content.
+    """Report whether a file or folder with this name is part of the content of a package.
 
     >>> is_content("main.py"), is_content("__pycache__"), is_content("x.egg-info")
     (True, False, False)
@@ -41,20 +42,20 @@ def is_content(name: str) -> bool:
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:
-    """Return the digest of a content: of its paths, and of the SHA-256 of each file's bytes.
+    """Compute the digest of a folder from its paths and the SHA-256 of each file.
 
     >>> digest_of({"a": b"1" * 32, "b": b"2" * 32}) == digest_of({"b": b"2" * 32, "a": b"1" * 32})
     True
     """
     whole = hashlib.sha256(b"polyver folder 1\n")
     for path, content in sorted((os.fsencode(path), content) for path, content in files.items()):
-        # The length in front keeps a path from being mistaken for part of something else.
+        # The length in front separates the path from the content.
         whole.update(len(path).to_bytes(8, "big") + path + content)
     return f"sha256:{whole.hexdigest()}"
 
 
 def folder_digest(folder: Path) -> str:
-    """Return the digest of a folder's current content."""
+    """Compute the digest of the current content of a folder."""
     return _digest_and_copy(folder, None)
 
 
@@ -64,7 +65,7 @@ def copy_folder(folder: Path, to: Path) -> str:
 
 
 def file_digest(file: Path) -> str:
-    """Return the digest of one file."""
+    """Compute the digest of a file."""
     try:
         with file.open("rb") as opened:
             return f"sha256:{hashlib.file_digest(opened, 'sha256').hexdigest()}"
@@ -114,7 +115,10 @@ def _files(root: Path, folder: Path, inside: str) -> Iterator[tuple[str, Path]]:
 
 
 def _followed(root: Path, path: Path, name: str) -> Path:
-    """Return the file to read: a link may only lead to another file of the folder."""
+    """Return the file to read for a path; raise PackageUnusable for some symbolic links.
+
+    A link must lead to a file in the same folder.
+    """
     if path.is_symlink():
         target = Path(os.path.realpath(path))  # raises no error for a loop of links
         if not target.is_relative_to(root.resolve()):
@@ -126,7 +130,10 @@ def _followed(root: Path, path: Path, name: str) -> Path:
 
 
 def _read(file: Path, to: Path | None, most: int) -> tuple[bytes, int]:
-    """Return the digest and the size of a file's bytes, and write them to the copy, if any."""
+    """Read a file, and write its content to the copy if there is one.
+
+    Return the digest and the size of the content.
+    """
     whole, size = hashlib.sha256(), 0
     # Without O_NONBLOCK, opening a pipe would block.
     with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:

@@ -1,7 +1,8 @@
-"""Environments in which functions run: one for each digest, built once and kept.
+"""Environments in which functions run: one for each digest, which is built once and kept.
 
-An environment counts as complete when its record exists, which is written last; a crash leaves only
-incomplete ones. A lock on a file protects building, using and removing it, across processes.
+An environment is complete when its record exists. The record is written last, so a crash leaves
+only incomplete environments. File locks protect environments, also from other processes: only one
+process builds or removes an environment, and an environment in use is never removed.
 """
 
 from __future__ import annotations
@@ -42,12 +43,14 @@ _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor} of {sys.base_prefi
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """Record of a complete environment."""
+    """The record of a complete environment."""
 
     at: str
-    """Its folder; environments cannot be moved."""
+    """The folder of the environment. Environments cannot be moved."""
     python: str
-    """Python that created it; empty if nothing was installed."""
+    """The version and location of the Python that created it; empty if no Python project was
+    installed.
+    """
     command: FunctionCommand
 
 
@@ -56,7 +59,7 @@ _record = msgspec.json.Decoder(_Record)
 
 @dataclass(frozen=True, slots=True)
 class FunctionEnvironment:
-    """The environment of a function, locked while it is used."""
+    """The environment of a function, which is locked while it is used."""
 
     folder: Path
     command: FunctionCommand
@@ -64,23 +67,23 @@ class FunctionEnvironment:
 
     @property
     def source(self) -> Path | None:
-        """Copy of the package's folder, if it has its own command, which runs in the copy."""
+        """The copy of the package's folder, in which the package's own command runs; or None."""
         found = self.folder / "source"
         return found if found.is_dir() else None
 
     @property
     def programs(self) -> Path | None:
-        """Folder with the installed programs, or None."""
+        """The folder with the installed programs; None if nothing was installed."""
         found = bin_of(_installed(self.folder))
         return found if found.is_dir() else None
 
     def release(self) -> None:
-        """Unlock it after use."""
+        """Release the lock after use."""
         self._lock.release()
 
 
 class Environments:
-    """A folder with environments."""
+    """The folder with all environments."""
 
     def __init__(
         self, folder: Path, logs: Path, installer: EnvironmentInstaller, aside: DaemonThreadPool
@@ -92,10 +95,10 @@ class Environments:
         self._builds = asyncio.Semaphore(_AT_A_TIME)
 
     async def take(self, digest: str, source: Path | None) -> FunctionEnvironment | None:
-        """Return the environment for a digest, built from `source` if it does not exist.
+        """Return the environment for a digest; build it from `source` if it does not exist.
 
-        Without a source, return None if it does not exist. Concurrent callers wait until it is
-        built.
+        If `source` is None and the environment does not exist, return None. While another task or
+        process builds the environment, wait.
         """
         while True:
             if (found := self._use(digest)) is not None:
@@ -122,7 +125,7 @@ class Environments:
             lock.release()
             return None
         with suppress(OSError):
-            os.utime(self._record_of(digest))  # the least recently used are removed first
+            os.utime(self._record_of(digest))  # least recently used environments are removed first
         return FunctionEnvironment(Path(record.at), record.command, lock)
 
     def _lock_of(self, digest: str) -> Path:
@@ -132,7 +135,7 @@ class Environments:
         return self._folder / f"{hex_of(digest)}.json"
 
     def _record(self, digest: str) -> _Record | None:
-        """Return the record of an environment that is usable here and now, or None."""
+        """Return the record of an environment that can be used; None if there is none."""
         try:
             found = _record.decode(self._record_of(digest).read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -146,7 +149,7 @@ class Environments:
         folder = self._folder / f"{hex_of(digest)}.{secrets.token_hex(4)}"
         log = self._logs / f"build-{hex_of(digest)[:12]}.log"
         try:
-            # Leftovers of a process that was killed during a build.
+            # Remove incomplete environments of a process that was killed during a build.
             await self._aside.run(lambda: self._remove_folders(digest))
             private_folder(folder)
             command, is_python = await self._filled(folder, source, log)
@@ -168,7 +171,7 @@ class Environments:
             return project.command, False
         environment, what = _installed(folder), source
         if not is_wheel:
-            # Building creates files, which must not end up in the stored copy.
+            # The installation may create files, which the stored copy must not contain.
             what = folder / "build"
             await self._aside.run(lambda: shutil.copytree(source, folder / "build"))
         await self._installer.make(environment, log)
@@ -178,7 +181,7 @@ class Environments:
         return project.command or _command_in(environment, what), True
 
     async def tidy(self, *, keep: int, sources: Path) -> None:
-        """Remove incomplete environments, and unused ones except the last few."""
+        """Remove incomplete environments, and all but the most recently used of the unused ones."""
         await self._aside.run(lambda: self._tidy(keep, sources))
 
     def _tidy(self, keep: int, sources: Path) -> None:
@@ -257,7 +260,7 @@ def _local(libraries: Path) -> Iterator[Distribution]:
 
 
 def _origin(distribution: Distribution) -> Path | None:
-    """Return the path that a distribution was installed from; None for one from an index."""
+    """Return the path from which a distribution was installed; None if it came from an index."""
     try:
         found = _direct.decode(distribution.read_text("direct_url.json") or "")
     except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""File locks, which end with the process that holds them, however it ends."""
+"""File locks. When a process ends, for whatever reason, the system releases its locks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["FileLock"]
 
 
 class FileLock:
-    """A held lock, exclusive or shared."""
+    """A lock on a file that this process holds, exclusive or shared."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
@@ -19,7 +19,7 @@ class FileLock:
 
     @classmethod
     def take(cls, path: Path, *, shared: bool) -> FileLock | None:
-        """Return the lock if it is available now, else None."""
+        """Take a lock and return it; return None if another holder prevents this."""
         while True:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -41,7 +41,7 @@ class FileLock:
             self._descriptor = -1
 
     def remove(self) -> None:
-        """Release an exclusive lock, and remove its file."""
+        """Remove the file of an exclusive lock, and release the lock."""
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
         self.release()

@@ -1,4 +1,4 @@
-"""Memory limit of functions: a function that leaks must not take down the machine."""
+"""Memory limits of functions, so that one with a memory leak does not exhaust the machine."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 class InvalidMemory(PolyverError):
-    """A string that is not an amount of memory."""
+    """The string is not an amount of memory."""
 
 
 def read_memory(text: str) -> int:
-    """Parse an amount of memory in Kubernetes notation; return bytes.
+    """Parse an amount of memory in Kubernetes notation into bytes.
 
     >>> read_memory("512Mi") >> 20, read_memory("0")
     (512, 0)
@@ -35,7 +35,7 @@ def read_memory(text: str) -> int:
 
 
 def usual_memory() -> int:
-    """Return the default memory limit of a function in bytes; 0 if the memory is unknown."""
+    """Return the default memory limit of one function in bytes; 0 (no limit) if unknown."""
     found: list[int] = []
     with suppress(OSError, ValueError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -46,7 +46,7 @@ def usual_memory() -> int:
 
 
 def share_of(memory: int) -> int:
-    """Return half of the memory, but at least 1 GiB; 0 if the memory is unknown.
+    """Return half of an amount of memory, but at least 1 GiB; 0 if the amount is 0 (unknown).
 
     >>> share_of(16 << 30) >> 30, share_of(1 << 30) >> 30, share_of(0)
     (8, 1, 0)

@@ -1,7 +1,8 @@
-"""Packages: the folder, wheel or requirement of a reference, if it is allowed.
+"""Function packages: which ones may run, and the folder, wheel or requirement of a reference.
 
-A Function object must not be able to execute code by itself: the operator of polyver lists the
-packages that may run, or allows those that references name.
+A user who can create a Function object must not be able to execute arbitrary code. So the operator
+of polyver lists the packages that may run, or allows all packages that `file:` and `pypi:`
+references name.
 """
 
 from __future__ import annotations
@@ -37,34 +38,34 @@ _LARGEST_MAP = 1 << 20
 
 
 class PackageUnusable(PolyverError):
-    """A package that cannot be served; `reason` is its reason in conditions."""
+    """A package cannot be served; `reason` is the reason that conditions show."""
 
     reason: ClassVar[Reason] = "NotUsable"
 
 
 class NotAllowed(PackageUnusable):
-    """A package that the operator has not allowed."""
+    """The operator of polyver has not allowed a package."""
 
     reason = "NotAllowed"
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder on this machine."""
+    """A package that is a folder on this machine."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A built Python distribution on this machine."""
+    """A package that is a built Python distribution on this machine."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A distribution in a package index, pinned to one version.
+    """A package that is a Python distribution in a package index, pinned to one version.
 
     >>> Requirement.read("function-greet == 1.2.3").text
     'function-greet==1.2.3'
@@ -75,7 +76,7 @@ class Requirement:
 
     @classmethod
     def read(cls, text: str) -> Requirement:
-        """Parse a pinned requirement; nothing else may reach the installer."""
+        """Parse a pinned requirement; raise PackageUnusable for any other text."""
         found = _REQUIREMENT.fullmatch(text.strip())
         if found is None:
             hint = "write name==1.2.3"
@@ -92,21 +93,21 @@ Source = Folder | Wheel | Requirement
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """Packages that may run."""
+    """The packages that may run."""
 
     named: Mapping[str, Source] = field(default_factory=dict)
-    """Packages by reference, from the file of `--packages`."""
+    """The packages that the file of `--packages` lists, by package reference."""
     allows_others: bool = False
-    """True if other `file:` and `pypi:` references may run: `--allow-packages`."""
+    """True if `--allow-packages` is given: other `file:` and `pypi:` references may run as well."""
     base: Path = field(default_factory=Path.cwd)
-    """Base of relative paths in references."""
+    """The folder to which relative paths in references refer."""
 
     def find(self, reference: str) -> Source:
-        """Return an existing package; raise PackageUnusable if it is missing or not allowed."""
+        """Return the source of a package; raise PackageUnusable if it is missing or not allowed."""
         return _there(self.locate(reference))
 
     def locate(self, reference: str) -> Source:
-        """Return the location of a package; raise NotAllowed if it may not run."""
+        """Return the source of a package, existing or not; raise NotAllowed if it may not run."""
         if reference in self.named:
             return self.named[reference]
         scheme, found, rest = reference.partition(":")
@@ -121,7 +122,7 @@ class Packages:
 
 
 def read_packages(file: Path) -> Mapping[str, Source]:
-    """Read the file of `--packages`: a mapping from references to locations."""
+    """Read the file of `--packages`, which maps package references to their sources."""
     documents = load_manifests(_text(file), str(file))
     if len(documents) > 1:
         raise documents[1].error("there is a second document", hint="one mapping is expected")
@@ -157,7 +158,7 @@ def _named(document: Document, reference: str, base: Path) -> Source:
 
 
 def _local(text: str, base: Path) -> Source:
-    """Parse a path, or the part of a file: reference after the colon."""
+    """Parse the path of a folder or wheel, from a `file:` reference or the file of `--packages`."""
     if text.startswith("//"):
         host, slash, path = text[2:].partition("/")
         if host not in ("", "localhost"):
@@ -174,7 +175,7 @@ def _local(text: str, base: Path) -> Source:
 
 
 def _there(source: Source) -> Source:
-    """Return the source if it exists, else raise PackageUnusable."""
+    """Return the source if its folder or file exists; else raise PackageUnusable."""
     match source:
         case Folder(path) if not _is(path, Path.is_dir):
             if _is(path, Path.exists):

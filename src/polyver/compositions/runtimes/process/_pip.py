@@ -1,4 +1,4 @@
-"""The installer: pip, run as a child process, and its error messages."""
+"""The installer: runs pip as a child process, and shortens its error messages."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class InstallFailed(PackageUnusable):
 
 
 def bin_of(environment: Path) -> Path:
-    """Return the folder with an environment's programs."""
+    """Return the folder with the programs of a virtual environment."""
     return environment / "bin"
 
 
 def libraries_of(environment: Path) -> Path:
-    """Return the folder with an environment's Python code."""
+    """Return the folder with the Python code of a virtual environment."""
     found = {"base": str(environment), "platbase": str(environment)}
     return Path(sysconfig.get_path("purelib", "venv", found))
 
 
 class EnvironmentInstaller:
-    """Creates virtual environments, and installs into them."""
+    """Creates virtual environments, and installs function packages into them."""
 
     def __init__(self, folder: Path, *, timeout: float) -> None:
-        """Create an installer; the folder is for its own files."""
+        """Create an installer; `folder` is for the installer's own files."""
         self._folder = folder
         self._timeout = timeout
 
@@ -59,20 +59,23 @@ class EnvironmentInstaller:
         await self._run(argv, log, "no environment can be created")
 
     async def install(self, environment: Path, what: str, log: Path) -> None:
-        """Install a folder or a wheel with its dependencies."""
+        """Install a folder or a wheel, with its dependencies."""
         python = str(bin_of(environment) / "python")
         argv = [*await self._pip(log), "--python", python, "install", *_QUIET]
         await self._run([*argv, "--no-warn-script-location", what], log, "it cannot be installed")
 
     async def download(self, requirement: str, to: Path, log: Path) -> None:
-        """Download the wheel of a requirement, without its dependencies."""
+        """Download the wheel of a requirement, without the dependencies."""
         argv = [*await self._pip(log), "download", *_QUIET, "--no-deps", "--only-binary=:all:"]
         await self._run(
             [*argv, "--dest", str(to), requirement], log, f"{requirement} cannot be fetched"
         )
 
     async def _pip(self, log: Path) -> Sequence[str]:
-        """Return the command of this interpreter's pip, or of a separately installed pip."""
+        """Return the command that runs pip.
+
+        If this Python interpreter has no pip, install pip separately.
+        """
         if importlib.util.find_spec("pip"):
             return [sys.executable, "-m", "pip"]
         own = self._folder / f"pip-{sys.version_info.major}.{sys.version_info.minor}"
@@ -103,7 +106,7 @@ class EnvironmentInstaller:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment variables that pip needs for its index and settings, and no others."""
+    """Return those environment variables that pip needs for its package index and settings."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -123,8 +126,8 @@ def _failed(failing: str, ending: Ending) -> InstallFailed:
 def essence(ending: Ending) -> str:
     """Return the essential lines of pip's output.
 
-    These are the output of a failed subprocess, else the lines that begin with ERROR, else the last
-    lines.
+    These are the last lines of a subprocess of pip that failed. If there is none, these are the
+    lines that begin with ERROR, or else the last lines.
 
     >>> said = "failed:\\n [1 lines of output]\\n no compiler\\n [end of output]\\nnote: x"
     >>> essence(Ending(1, said=said)).splitlines()[-1]

@@ -1,4 +1,4 @@
-"""The command of the function in a package, from its folder or its installed distribution."""
+"""The command that runs the function of a package, from its folder or its distribution."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _USUAL = ("--address", "{address}", "--tls-certs-dir", "{tls}")
 
 
 class FunctionCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of `polyver-function.yaml`, which is also recorded for each environment."""
+    """Content of the file `polyver-function.yaml`, and part of the record of an environment."""
 
     command: list[str]
-    """The program and its arguments. {address} is replaced by the address to listen at, {tls} by
-    the folder with its certificates, {python} by the Python that runs polyver.
+    """The program and its arguments. {address} is replaced by the address at which to listen, {tls}
+    by the folder with the certificates, {python} by the Python interpreter that runs polyver.
     """
     env: dict[str, str] = {}
     """Additional environment variables, with the same replacements."""
@@ -40,16 +40,16 @@ prepare(FunctionCommand)
 
 @dataclass(frozen=True, slots=True)
 class FunctionProject:
-    """The kind of a folder's content."""
+    """How the function in a folder is run."""
 
     command: FunctionCommand | None = None
-    """Its own command, if it has one."""
+    """The command that the folder defines; None if it defines none."""
     is_python: bool = False
-    """True if there is a Python project to install."""
+    """True if the folder is a Python project, which must be installed."""
 
 
 def read_project(folder: Path) -> FunctionProject:
-    """Return the kind of a folder's content; raise PackageUnusable without a way to run it."""
+    """Read how the function in a folder is run; raise PackageUnusable if that is not defined."""
     is_python = any((folder / name).is_file() for name in _PYTHON)
     if (folder / FILE).is_file():
         return FunctionProject(_read(folder / FILE), is_python)
@@ -83,7 +83,10 @@ def _read(file: Path) -> FunctionCommand:
 
 
 def _check_arguments(document: Document) -> None:
-    """Raise an error with a hint if an argument is a mapping, which {address} is in YAML."""
+    """Raise an error with a hint if an argument is a mapping.
+
+    In YAML, {address} without quotes is a mapping.
+    """
     value = document.value if isinstance(document.value, dict) else {}
     arguments = value.get("command")
     for number, each in enumerate(arguments if isinstance(arguments, list) else ()):
@@ -93,7 +96,9 @@ def _check_arguments(document: Document) -> None:
 
 
 def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> FunctionCommand:
-    """Return the command of an installed distribution: Crossplane's template, or its script.
+    """Return the command that runs the function of an installed distribution.
+
+    This is the module `function.main`, as in Crossplane's template, or a script.
 
     >>> command_of("greet", ["greet"], has_module=False).command
     ['greet']
@@ -114,9 +119,10 @@ def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> Func
 def filled(
     command: FunctionCommand, *, address: str, tls: str
 ) -> tuple[Sequence[str], Mapping[str, str]]:
-    """Return the arguments and variables of one start.
+    """Return the arguments and the environment variables for one start of a function.
 
-    A command without {address} and {tls} gets the usual flags.
+    If the command contains neither {address} nor {tls}, the flags `--address` and `--tls-certs-dir`
+    are added.
 
     >>> filled(FunctionCommand(["run"]), address="127.0.0.1:1", tls="/tls")[0]
     ['run', '--address', '127.0.0.1:1', '--tls-certs-dir', '/tls']

@@ -1,4 +1,4 @@
-"""Decisions about child processes, from times, answers and exits."""
+"""Decisions about child processes, based on times, health probes and exit codes."""
 
 from __future__ import annotations
 
@@ -37,11 +37,13 @@ class Timing:
     answer: float = 10.0
     """Timeout of one health probe."""
     silence: float = 60.0
-    """Time without any answer after which a child counts as hung; a busy function may be slow."""
+    """Time without an answer after which a child counts as hung. It is long, because a busy
+    function may be slow.
+    """
     stable: float = 30.0
-    """Time of service after which earlier failures are forgotten."""
+    """After this time of service, earlier failures are not counted any more."""
     drain: float = 30.0
-    """Time for calls in flight after the endpoint has changed or ended."""
+    """Time for calls in progress after the endpoint has changed or was removed."""
     grace: float = 10.0
     """Shutdown grace period of a child."""
     build: float = 900.0
@@ -51,17 +53,17 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a program: its exit code, or the negative number of a signal."""
+    """How a program ended: its exit code, or the negative number of the signal that ended it."""
 
     code: int
     why: str = ""
-    """Further knowledge about the cause."""
+    """The cause, if it is known otherwise than from the code."""
     said: str = ""
-    """The end of its output."""
+    """The last part of the program's output."""
 
     @property
     def fact(self) -> str:
-        """The cause as one sentence.
+        """The cause as part of a sentence.
 
         >>> Ending(3).fact, Ending(-11).fact, Ending(-9, "took too much").fact
         ('ended with exit code 3', 'was ended by SIGSEGV', 'took too much')
@@ -77,7 +79,7 @@ class Ending:
 
     @property
     def last_lines(self) -> str:
-        """The last lines of its output, limited in number and length."""
+        """The last lines of the program's output, limited in number and length."""
         lines = [line.rstrip() for line in self.said.splitlines() if line.strip()]
         return "\n".join(lines[-_LINES:])[-_SAID:]
 
@@ -88,21 +90,21 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """A running child, and the results of its probes."""
+    """The state of a running child, from the results of its health probes."""
 
     started: float
     answered: float | None = None
-    """Time of its last answer."""
+    """Time of the last answer; None before the first answer."""
     problem: str = ""
-    """Problem of the last probe; empty if it was answered."""
+    """Problem of the last probe; empty if the last probe was answered."""
 
     @property
     def served_for(self) -> float:
-        """Seconds from its start to its last answer."""
+        """Seconds from the start of the child to its last answer."""
         return 0.0 if self.answered is None else self.answered - self.started
 
     def heard(self, problem: str, now: float) -> Life:
-        """Return the state after a probe, which was answered if there is no problem."""
+        """Return the state after a probe; `problem` is empty if the probe was answered."""
         return replace(self, problem=problem, answered=self.answered if problem else now)
 
 
@@ -110,7 +112,7 @@ Outlook = Literal["wait", "serve", "overdue", "hung"]
 
 
 def outlook(life: Life, timing: Timing, now: float) -> Outlook:
-    """Return the decision about a running child.
+    """Decide what to do with a running child.
 
     >>> timing = Timing(start=10, silence=60)
     >>> outlook(Life(0), timing, 9), outlook(Life(0), timing, 10)
@@ -125,12 +127,12 @@ def outlook(life: Life, timing: Timing, now: float) -> Outlook:
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """Number of consecutive failures, of children or of builds."""
+    """Number of consecutive failures of children or of builds."""
 
     failures: int = 0
 
     def after(self, served: float, timing: Timing) -> FailureCount:
-        """Return the count after another failure, which followed so many seconds of service.
+        """Return the count after a failure that followed `served` seconds of service.
 
         >>> FailureCount(4).after(29, Timing()), FailureCount(4).after(30, Timing())
         (FailureCount(failures=5), FailureCount(failures=1))
@@ -141,7 +143,7 @@ class FailureCount:
 def ended(
     life: Life, why: Outlook, ending: Ending, timing: Timing, *, again: float
 ) -> ServingStatus:
-    """Return the status of a revision whose child has ended."""
+    """Build the status of a function revision whose child has ended."""
     next_step = f"it is started again in {again:.0f} s"
     if why == "overdue":
         said = f": {life.problem}" if life.problem else ""
@@ -159,7 +161,7 @@ def _told(fact: str, ending: Ending, next_step: str) -> str:
 
 
 def without_again(message: str) -> str:
-    """Return a status message without the time of the next try.
+    """Remove the time of the next try from a status message.
 
     >>> without_again("it ended; it is started again in 3 s; its last lines: no")
     'it ended; its last lines: no'

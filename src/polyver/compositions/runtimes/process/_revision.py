@@ -1,7 +1,8 @@
-"""One served revision: its environment, its child process, and the child's successor.
+"""One served function revision: its environment, its child process, and the child's successor.
 
-The decisions are made elsewhere; this module carries them out in one task per revision, so that no
-revision delays another.
+A successor is a child process with renewed certificates that replaces the previous one. `_restarts`
+makes the decisions. This module performs them in one task for each revision, so that no revision
+delays another one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["Serving"]
 
 
 class Serving:
-    """A revision from the moment that it is desired until it is not."""
+    """A function revision that is served, from the moment when it is desired until it is ended."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Serving:
         self._task = asyncio.create_task(self._run())
 
     async def end(self, *, drain: float) -> None:
-        """Stop serving; the child may finish calls for `drain` seconds."""
+        """Stop serving the revision; its child may finish calls for `drain` seconds."""
         tasks = [each for each in (self._task, self._successor) if each is not None]
         for task in tasks:
             task.cancel()
@@ -62,7 +63,7 @@ class Serving:
             self._environment.release()
 
     async def _left(self) -> None:
-        """Wait until all children have ended; end them at once if this task is cancelled."""
+        """Wait until all children have ended; kill them if this task is cancelled."""
         try:
             while self._leaving:
                 await asyncio.wait(self._leaving)
@@ -94,7 +95,10 @@ class Serving:
         await sleep(self._at.clock, delay)
 
     async def _once(self, tries: FailureCount) -> FailureCount:
-        """Serve until the child has ended, then wait before the next start; count the failure."""
+        """Serve the revision until its child has ended; then wait before the next start.
+
+        Return the new failure count.
+        """
         if self._environment is None:
             self._tell(ServingStatus(reason="Building", message="its environment is being created"))
             self._environment = await self._make(self.wanted)
@@ -102,7 +106,7 @@ class Serving:
             self._child = await self._children.start(self._environment)
         child, why = await self._attend(self._child)
         if why in ("overdue", "hung"):
-            child.program.kill()  # it would not react to a request to end
+            child.program.kill()  # a hung program would ignore a termination signal
         ending = await self._children.end(child)
         self._child = None
         tries = tries.after(child.life.served_for, self._at.timing)
@@ -117,7 +121,7 @@ class Serving:
         return tries
 
     async def _attend(self, child: Child) -> tuple[Child, Outlook]:
-        """Monitor a child and its successors until one has ended or hangs."""
+        """Monitor a child and its successors until one of them has ended, or must be killed."""
         while True:
             if child.life.answered is None:
                 self._tell(ServingStatus(reason="Starting", message="it is started"))
@@ -130,10 +134,13 @@ class Serving:
             self._tell(ServingStatus(child.address, "Serving", f"it answers at {child.address}"))
             child = self._child = self._renewed(child)
 
-    # Functions read their certificates once, so new certificates need a new child.
+    # Functions read their certificates only when they start, so new certificates need a new child.
 
     def _renewed(self, child: Child) -> Child:
-        """Start a successor if certificates must be renewed; return it once it has taken over."""
+        """Start a successor if the certificates of a child must be renewed.
+
+        Return the successor when it has replaced the child; until then return the child.
+        """
         if self._successor is not None:
             return self._succeeded(child, self._successor) if self._successor.done() else child
         if self._at.clock.time() < self._renews_at:
@@ -159,7 +166,7 @@ class Serving:
         return successor
 
     async def _tried(self) -> Child | None:
-        """Start a successor; return it if it answers, else None."""
+        """Start a successor; return it if it answers, or else None."""
         assert self._environment is not None
         try:
             child = await self._children.start(self._environment)
@@ -184,7 +191,7 @@ class Serving:
         return None
 
     def _leave(self, child: Child, *, drain: float) -> None:
-        """End a child after a pause, in which calls in flight may finish."""
+        """End a child after a pause of `drain` seconds, in which its calls may finish."""
         task = asyncio.create_task(self._drained(child, drain))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
@@ -206,7 +213,7 @@ class Serving:
 
 
 def _result(task: asyncio.Task[Child | None] | None) -> Child | None:
-    """Return the child that a finished task has started, or None."""
+    """Return the child that a finished task has started; None if it has started none."""
     if task is None or task.cancelled() or task.exception() is not None:
         return None
     return task.result()

@@ -1,4 +1,4 @@
-"""Runtime that serves revisions by child processes, each in its own environment."""
+"""Runtime that serves each function revision by a child process in an environment of its own."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _LOGS_KEPT = 200
 
 
 class PackageChanged(PackageUnusable):
-    """The content of a package is no longer that of the revision."""
+    """The content of a package is no longer the content of the function revision."""
 
     reason = "Changed"
 
 
 class ProcessRuntime:
-    """Serves revisions; all its files are in one folder."""
+    """Serves function revisions by child processes; all its files are in one folder."""
 
     def __init__(
         self,
@@ -58,9 +58,9 @@ class ProcessRuntime:
     ) -> None:
         """Create a runtime.
 
-        Each function may use `memory` bytes, 0 for no limit; the default is half of the machine's
-        memory. `look` is the interval of memory checks in seconds. `kept` is the number of unused
-        environments that are kept.
+        `memory` is the memory limit of each function in bytes, 0 for no limit; the default is half
+        of the machine's memory. `look` is the interval of memory checks in seconds. `kept` is the
+        number of unused environments to keep.
         """
         folder = folder.absolute()
         timing = timing or Timing()
@@ -108,7 +108,7 @@ class ProcessRuntime:
         found = Serving(wanted, self._surroundings, self._environment, self._changed)
         self._serving[wanted.name] = found
         if self._tidied is None:
-            self._tidy_soon()  # leftovers of processes that were killed
+            self._tidy_soon()  # files of processes that were killed
         return found.served
 
     async def end(self, name: str) -> None:
@@ -149,7 +149,10 @@ class ProcessRuntime:
             self._tidy_soon()
 
     async def _environment(self, wanted: DesiredRevision) -> FunctionEnvironment:
-        """Return the environment with a revision's content, even if the package has changed."""
+        """Return an environment with the content of a revision; build it if necessary.
+
+        If the package has changed since, the environment has the earlier content.
+        """
         self._packages.locate(wanted.package)
         found = await self._environments.take(wanted.digest, None)
         if found is not None:
@@ -190,7 +193,7 @@ def _content(wanted: DesiredRevision) -> tuple[str, str]:
 
 
 class _Work:
-    """A folder for the files of children, which is removed with this process."""
+    """A folder for the files of child processes, which `release` removes."""
 
     def __init__(self, folder: Path, lock: FileLock) -> None:
         self.folder = folder
@@ -219,7 +222,7 @@ _FOLDERS = ("sources", "environments", "logs", "work")
 
 
 def _remove_left(work: Path) -> None:
-    """Remove leftovers of processes that were killed."""
+    """Remove files of processes that were killed."""
     for each in work.glob("*.lock"):
         lock = FileLock.take(each, shared=False)
         if lock is not None:

@@ -1,4 +1,4 @@
-"""Copies of packages by digest, so that a later edit of a package changes no revision."""
+"""Copies of package contents by digest, so that editing a package does not change its revisions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNFINISHED_FOR = 3600.0
 
 
 class _Fetched(msgspec.Struct, frozen=True):
-    """The wheel that a requirement resolved to."""
+    """Record of the wheel that was downloaded for a requirement."""
 
     requirement: str
     digest: str
@@ -41,7 +41,7 @@ _fetched = msgspec.json.Decoder(_Fetched)
 
 
 def hex_of(digest: str) -> str:
-    """Return the hexadecimal part of a digest, which names files."""
+    """Return the hexadecimal digits of a digest, which are used in file names."""
     algorithm, _, found = digest.partition(":")
     if algorithm != "sha256" or len(found) != 64 or set(found) - set("0123456789abcdef"):
         raise PackageUnusable(f'"{digest}" is not the digest of a folder or a wheel')
@@ -49,7 +49,7 @@ def hex_of(digest: str) -> str:
 
 
 class PackageCopies:
-    """A folder with copies of packages."""
+    """A folder with copies of package contents."""
 
     def __init__(
         self, folder: Path, logs: Path, installer: EnvironmentInstaller, aside: DaemonThreadPool
@@ -60,7 +60,7 @@ class PackageCopies:
         self._aside = aside
 
     async def keep(self, source: Source) -> str:
-        """Store a copy of a source, and return its digest."""
+        """Store a copy of a package's content, and return its digest."""
         try:
             match source:
                 case Folder(path):
@@ -74,17 +74,17 @@ class PackageCopies:
             raise FolderFailed(fact) from None
 
     def kept(self, digest: str) -> Path | None:
-        """Return the copy with that digest, a folder or a wheel, or None."""
+        """Return the copy with this digest, which is a folder or a wheel; None if there is none."""
         folder = self._folder / hex_of(digest)
         if not folder.is_dir():
             return None
         with suppress(OSError):
-            os.utime(folder)  # the least recently used are removed first
+            os.utime(folder)  # least recently used copies are removed first
         wheels = list(folder.glob("*.whl")) if not (folder / "source").is_dir() else []
         return wheels[0] if wheels else folder / "source"
 
     def tidy(self) -> None:
-        """Remove leftovers of killed processes, and records of copies that no longer exist."""
+        """Remove files of killed processes, and records of wheels that are not stored any more."""
         long_ago = time.time() - _UNFINISHED_FOR
         for each in self._folder.glob(".*"):
             with suppress(OSError):
@@ -120,7 +120,11 @@ class PackageCopies:
         return digest
 
     async def _fetch(self, requirement: Requirement) -> str:
-        """Download a wheel, or return the stored one, even if the index offers others."""
+        """Download the wheel of a requirement and store it; return its digest.
+
+        If a wheel is stored for the requirement, it is used, even if the index offers another one
+        now.
+        """
         name = hashlib.sha256(requirement.text.encode()).hexdigest()
         record = self._folder / f"requirement-{name}.json"
         if (digest := self._fetched(record)) is not None and self.kept(digest):
@@ -155,5 +159,5 @@ class PackageCopies:
         try:
             unfinished.rename(final)
         except OSError:
-            if not final.is_dir():  # else another process has just stored the same
+            if not final.is_dir():  # if it exists, another process has stored the same content
                 raise

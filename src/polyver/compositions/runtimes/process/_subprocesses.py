@@ -1,4 +1,7 @@
-"""Child processes; each has a supervisor that ends it and its descendants with this process."""
+"""Child processes, each with a supervisor process.
+
+The supervisor ends the child and the child's descendants when this process ends.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _LONGEST_REPORT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec:
-    """The command to run, and its limits."""
+    """The command of a child process, and its limits."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -33,23 +36,27 @@ class ProcessSpec:
     grace: float = 10.0
     """Shutdown grace period in seconds."""
     memory: int = 0
-    """Maximum memory of the program and its children together, in bytes; 0 for no limit."""
+    """Maximum memory of the program and its descendants together, in bytes; 0 for no limit."""
     look: float = 5.0
     """Seconds between two memory checks."""
 
 
 @dataclass(eq=False)
 class Supervised:
-    """A program that runs, or has ended."""
+    """A program that runs or has ended, and its supervisor."""
 
     pid: int
-    """The leader of its process group; 0 if it could not be started."""
+    """The process id of the program, which leads its process group; 0 if it could not be started.
+    """
     _supervisor: asyncio.subprocess.Process
     _done: asyncio.Task[Ending] = field(init=False)
 
     @classmethod
     async def start(cls, order: ProcessSpec) -> Supervised:
-        """Start a program; if it cannot be started, it counts as ended, with the reason."""
+        """Start a program under a supervisor.
+
+        If the program cannot be started, it counts as ended, and the reason is part of its Ending.
+        """
         pipe = asyncio.subprocess.PIPE
         supervisor = await asyncio.create_subprocess_exec(
             *(sys.executable, "-IS", str(_SCRIPT), str(os.getpid())),
@@ -74,15 +81,15 @@ class Supervised:
 
     @property
     def runs(self) -> bool:
-        """True while any of its processes is left."""
+        """True while any process of the program is left."""
         return not self._done.done()
 
     async def wait(self) -> Ending:
-        """Return how it ended, as soon as none of its processes is left."""
+        """Wait until no process of the program is left; return how the program ended."""
         return await asyncio.shield(self._done)
 
     async def end(self) -> Ending:
-        """End it: with a grace period, then by force."""
+        """End the program: with a grace period, and then by force; return how it ended."""
         stdin = self._supervisor.stdin
         assert stdin
         with suppress(ConnectionError, RuntimeError):
@@ -90,7 +97,7 @@ class Supervised:
         return await self.wait()
 
     def kill(self) -> None:
-        """End all its processes at once."""
+        """Kill all processes of the program."""
         assert self._supervisor.stdin
         self._supervisor.stdin.close()
 
@@ -105,7 +112,7 @@ class Supervised:
         return Ending(int(str(report["code"])), str(report["why"]), str(report["said"]))
 
     def _abandoned(self) -> Ending:
-        """Kill the rest of the process group after the supervisor was killed."""
+        """Kill the process group of the program after its supervisor was killed."""
         if self.pid:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -113,7 +120,7 @@ class Supervised:
 
 
 async def _report(supervisor: asyncio.subprocess.Process) -> Mapping[str, object]:
-    """Return the supervisor's next report; empty if it has ended."""
+    """Return the next report of a supervisor; empty if the supervisor has ended."""
     assert supervisor.stdout
     line = await supervisor.stdout.readline()
     found: Mapping[str, object] = json.loads(line) if line else {}

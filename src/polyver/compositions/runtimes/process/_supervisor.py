@@ -1,13 +1,15 @@
 """Runs one program while its owner process lives, then ends the program and its descendants.
 
-This is a separate process, because nothing inside a process survives its kill -9. On Linux it is
-the subreaper of the program's orphaned descendants, so that it can end these as well.
+This is a separate process, because a process that is killed cannot end its children. On Linux, it
+is the subreaper of the program: orphaned descendants become its children, so that it can end them
+as well.
 
-    python -IS _supervisor.py OWNER_PID
+python -IS _supervisor.py OWNER_PID
 
-The first line on stdin is the order: {"argv", "env", "folder", "log", "log_bytes", "grace",
-"memory", "look"}. Another line ends the program with the grace period; the end of stdin ends it at
-once. On stdout come {"pid"} when it runs, and {"code", "why", "said"} when all of it has ended.
+The first line on stdin is a JSON object with the fields "argv", "env", "folder", "log",
+"log_bytes", "grace", "memory" and "look". Any further line ends the program with the grace period.
+The end of stdin ends the program immediately. On stdout, the supervisor writes {"pid"} when the
+program runs, and {"code", "why", "said"} when the program and all its descendants have ended.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ def main(owner: int) -> None:
 
 
 class _SupervisedProgram:
-    """The program, its output, and all its descendants."""
+    """The supervised program, its output, and its descendants."""
 
     def __init__(self, order: dict[str, Any], log: _ProgramLog) -> None:
         self.code: int | None = None
@@ -66,7 +68,7 @@ class _SupervisedProgram:
             os.close(writing)
 
     def watch(self, owner: int, woken: int) -> None:
-        """Run until none of its processes is left."""
+        """Run until the program has ended or must be ended; then kill what is left of it."""
         ends_at, looks_at = float("inf"), time.monotonic() + self._order["look"]
         while self.code is None and time.monotonic() < ends_at:
             ready = self._ready(woken)
@@ -85,7 +87,10 @@ class _SupervisedProgram:
         self._end_by_force()
 
     def _ready(self, woken: int) -> list[int]:
-        """Return the descriptors that become readable within half a second; read the output."""
+        """Return the descriptors that become readable within half a second.
+
+        If the output of the program is among them, it is read.
+        """
         printing = [] if self._output is None else [self._output]
         ready, _, _ = select.select([0, woken, *printing], [], [], 0.5)
         if self._output in ready:
@@ -105,7 +110,7 @@ class _SupervisedProgram:
             os.killpg(self.pid, number)
 
     def _reap(self) -> bool:
-        """Reap ended processes; return True if any is left."""
+        """Reap processes that have ended; return True if others are still running."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -138,7 +143,7 @@ class _SupervisedProgram:
 
 
 class _ProgramLog:
-    """The program's output, in two files of limited size, and its end for the report."""
+    """Writes the output of a program to two files of limited size, and keeps its last part."""
 
     def __init__(self, path: str, most: int) -> None:
         self._path = path
@@ -148,11 +153,11 @@ class _ProgramLog:
 
     @property
     def said(self) -> str:
-        """The end of its output."""
+        """The last part of the program's output."""
         return self._said.decode(errors="replace")
 
     def note(self, words: str) -> None:
-        """Write a line of our own between those of the program."""
+        """Write a line of the supervisor between the lines of the program."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._append(f"--- {now} polyver: {words}\n".encode())
 
@@ -162,7 +167,7 @@ class _ProgramLog:
 
     def _append(self, text: bytes) -> None:
         text = text[-self._most :]
-        # A full disk must stop only the log, not the program.
+        # If the disk is full, the program must continue without a log.
         with suppress(OSError):
             if self._file is None:
                 self._file = open(self._path, "ab", buffering=0, opener=_private)
@@ -181,7 +186,7 @@ def _private(path: str, flags: int) -> int:
 def _first_line() -> bytes:
     line = b""
     while not line.endswith(b"\n"):
-        # One byte at a time: the following lines belong to the main loop.
+        # Read one byte at a time, because the main loop reads the following lines.
         piece = os.read(0, 1)
         if not piece:
             sys.exit()
@@ -190,7 +195,7 @@ def _first_line() -> bytes:
 
 
 def _woken_by_signals() -> int:
-    """Return a descriptor that becomes readable when a child ends, or when we must end."""
+    """Return a descriptor that becomes readable if a child ends or a signal ends this process."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     os.set_blocking(reading, False)
@@ -210,7 +215,7 @@ def _report(what: dict[str, object]) -> None:
 
 
 def _popen(order: dict[str, Any], output: int) -> int:
-    # preexec_fn is unsafe with threads, and there are none here.
+    # preexec_fn is unsafe in a process with threads; this process has none.
     started = subprocess.Popen(
         order["argv"],
         env=order["env"],
@@ -221,12 +226,12 @@ def _popen(order: dict[str, Any], output: int) -> int:
         start_new_session=True,
         preexec_fn=_dies_with(os.getpid()),
     )
-    started.returncode = 0  # reaped by `_reap` with all others
+    started.returncode = 0  # `_reap` reaps this process, so Popen must not wait for it
     return started.pid
 
 
 def _dies_with(supervisor: int) -> Callable[[], None]:
-    """Return a preexec function that ends the program if this process is killed (Linux only)."""
+    """Return a preexec function that lets Linux kill the program if this process is killed."""
     prctl = ctypes.CDLL(None).prctl if LINUX else None
 
     def in_the_child() -> None:
@@ -242,7 +247,7 @@ def _dies_with(supervisor: int) -> Callable[[], None]:
 
 
 def _descendants() -> Iterator[int]:
-    """Yield the process ids of all descendants; none except on Linux."""
+    """Yield the process ids of all descendants; on systems other than Linux, yield none."""
     if not LINUX:
         return
     children: dict[int, list[int]] = {}

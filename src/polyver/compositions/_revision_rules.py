@@ -1,0 +1,147 @@
+"""Numbers and selection policies that composition revisions and function revisions share.
+
+Each revision of a Composition or a Function has its own number, and the revision with the current
+content has the highest one. A policy states how a selector chooses among these revisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from polyver.capability import Refusal
+from polyver.core import (
+    Exact,
+    InvalidVersion,
+    Labels,
+    Lineage,
+    Policy,
+    Selector,
+    Serial,
+    Stage,
+    Unspecified,
+)
+from polyver.kube.objects import InvalidSelector, parse_label_selector
+
+__all__ = [
+    "COMPOSITIONS",
+    "COMPOSITIONS_MANUAL",
+    "REVISIONS",
+    "Numbered",
+    "check_number",
+    "distinct",
+    "next_number",
+    "number_of_now",
+    "selector",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The name and the number of a revision."""
+
+    name: str
+    number: int
+
+
+T = TypeVar("T", bound=Numbered)
+
+
+def next_number(known: Iterable[Numbered]) -> int:
+    """Return the number after the highest one in use; 1 if there are no revisions."""
+    highest = max((Serial(each.number) for each in known), default=None)
+    return highest.number + 1 if highest is not None else 1
+
+
+def distinct(known: Iterable[T]) -> dict[str, T]:
+    """Return revisions by name, and give new numbers to those whose number is taken already.
+
+    Two revisions can have the same number if two controllers ran at the same time for a moment. The
+    first revision keeps the number.
+    """
+    found: dict[str, T] = {}
+    numbers: set[int] = set()
+    doubles = []
+    for each in known:
+        if each.number in numbers:
+            doubles.append(each)
+        else:
+            numbers.add(each.number)
+            found[each.name] = each
+    for each in doubles:
+        found[each.name] = replace(each, number=next_number(found.values()))
+    return found
+
+
+def number_of_now(there: Mapping[str, Numbered], name: str) -> int:
+    """Return the number that the revision with the current content should have.
+
+    The revision keeps its number if no other revision has a higher one. Otherwise it gets the next
+    number. `there` are all revisions, and `name` is that of the revision with the current content.
+
+    >>> there = {"a": Numbered("a", 1), "b": Numbered("b", 2)}
+    >>> number_of_now(there, "b"), number_of_now(there, "a"), number_of_now(there, "c")
+    (2, 3, 3)
+    """
+    known = there.get(name)
+    others = next_number(each for each in there.values() if each.name != name)
+    if known is not None and Serial(known.number) >= Serial(others):
+        return known.number
+    return next_number(there.values())
+
+
+def check_number(number: int, others: Iterable[Numbered]) -> Iterator[Refusal]:
+    """Yield a refusal if another revision has this number already."""
+    taken = next((each.name for each in others if each.number == number), "")
+    if taken:
+        yield Refusal("VersionTaken", f"{taken} has the number {number}", at="spec.revision")
+
+
+# Policies.
+
+REVISIONS = Policy(
+    "revisions",
+    usable=frozenset({Stage.ACTIVE}),
+    best="highest-numbered active revision",
+    noun="revision",
+)
+"""Policy by which pipeline steps select function revisions, with `functionRevisionRef` or
+`functionRevisionSelector`.
+"""
+
+COMPOSITIONS = Policy(
+    "compositions",
+    usable=frozenset({Stage.PUBLISHED}),
+    best="newest revision",
+    noun="revision",
+)
+"""Policy by which composite resources with `compositionUpdatePolicy: Automatic` select composition
+revisions.
+"""
+
+COMPOSITIONS_MANUAL = replace(
+    COMPOSITIONS,
+    name="compositions-manual",
+    keeps=frozenset({Unspecified, Labels}),
+    moves_when_unmatched=True,
+)
+"""Policy with `compositionUpdatePolicy: Manual`: the revision in use is kept until the selector no
+longer matches it.
+"""
+
+
+def selector(text: str, _: Lineage) -> Selector:
+    """Parse a revision's name, its number, or labels such as `channel=alpha,tier=gold`."""
+    if not text:
+        raise InvalidVersion(text, "a revision: expected its name, its number, or key=value,…")
+    if "=" not in text:
+        return Exact(Serial.parse(text) if text.isdecimal() else text)
+    try:
+        wanted = parse_label_selector(text)
+    except InvalidSelector as error:
+        raise InvalidVersion(text, f"a label selector: {error}") from None
+    labels = {one.key: value for one in wanted for value in one.values}
+    if len(labels) < len(wanted) or any(one.operator not in ("=", "==") for one in wanted):
+        raise InvalidVersion(text, "a label selector: expected key=value,… with each key once")
+    return Labels.of(labels)
