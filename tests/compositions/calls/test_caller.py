@@ -96,6 +96,14 @@ def test_what_is_asked_and_answered_arrives_as_it_was() -> None:
     run(body())
 
 
+def test_the_endpoint_of_a_deployment_is_called() -> None:
+    async def body() -> None:
+        async with serving({V1: echo}) as address, calling() as caller:
+            assert await asked(caller, at(f"dns:///{address}")) == "tag"
+
+    run(body())
+
+
 def test_one_connection_serves_many_calls_at_once() -> None:
     peers: set[str] = set()
 
@@ -237,7 +245,10 @@ def test_a_server_that_speaks_something_else_is_told_apart(begin: bytes) -> None
     run(body())
 
 
-@pytest.mark.parametrize("address", ["", "garbage", "unix:/run/fn", "127.0.0.1:99999", "a:80/b"])
+@pytest.mark.parametrize(
+    "address",
+    ["", "garbage", "unix:/run/fn", "127.0.0.1:99999", "a:80/b", "dns:///", "dns://x/y:80"],
+)
 def test_what_is_no_address_is_not_called(address: str) -> None:
     async def body() -> None:
         async with calling() as caller:

@@ -133,7 +133,7 @@ class ConnectionClosed(Exception):
 def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> Channel:
     """Open a channel, which connects with its first call, and again after a lost connection.
 
-    Raise FunctionFailed if the address of the endpoint is not HOST:PORT.
+    Raise FunctionFailed if the address of the endpoint is not HOST:PORT or dns:///HOST:PORT.
     """
     if not is_address(endpoint.address):
         fact = f"has no address: {endpoint.address!r} is not HOST:PORT"

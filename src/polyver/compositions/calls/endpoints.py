@@ -10,15 +10,16 @@ from polyver.kube.http.tls import Pair
 __all__ = ["Endpoint", "Trust", "is_address"]
 
 # gRPC accepts other targets as well, such as paths of sockets. polyver does not allow them.
+# With dns:///, the form of endpoints of Deployments, gRPC resolves the name again after failures.
 _ADDRESS = re.compile(
-    r"(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\]):([1-9][0-9]{0,4})", re.IGNORECASE
+    r"(?:dns:///)?(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\]):([1-9][0-9]{0,4})", re.IGNORECASE
 )
 
 
 def is_address(text: str) -> bool:
-    """Report whether a string is HOST:PORT.
+    """Report whether a string is HOST:PORT or dns:///HOST:PORT.
 
-    >>> is_address("127.0.0.1:9443"), is_address("[::1]:9443"), is_address("unix:/run/fn")
+    >>> is_address("127.0.0.1:9443"), is_address("dns:///fn-1.ns:9443"), is_address("unix:/run/fn")
     (True, True, False)
     """
     found = _ADDRESS.fullmatch(text)
