@@ -218,7 +218,12 @@ def status_of(run: ActionSetRun, *, now: str) -> dict[str, Any]:
     """Return the status that records a run."""
     found: dict[str, Any] = {"state": run.state.value}
     found["actions"] = [_action_status(action) for action in run.actions]
-    found["progress"] = {"percentCompleted": str(_percent(run)), "lastTransitionTime": now}
+    states = [call.state for action in run.actions for call in action.calls]
+    completed = sum(each is RunState.COMPLETE for each in states)
+    # 100 only if the run is complete: artifacts are rendered after the last phase.
+    is_complete = run.state is RunState.COMPLETE
+    percent = 100 if is_complete else min(100 * completed // max(len(states), 1), 99)
+    found["progress"] = {"percentCompleted": str(percent), "lastTransitionTime": now}
     running = [
         action.label(place)
         for action in run.actions
@@ -229,15 +234,6 @@ def status_of(run: ActionSetRun, *, now: str) -> dict[str, Any]:
         found["progress"]["runningPhase"] = ", ".join(running)
     found |= {"warnings": [*run.warnings]} if run.warnings else {}
     return found | ({"error": {"message": run.error}} if run.error else {})
-
-
-def _percent(run: ActionSetRun) -> int:
-    """Return the percentage of completed phases: 100 only if the run is complete."""
-    if run.state is RunState.COMPLETE:
-        return 100
-    states = [call.state for action in run.actions for call in action.calls]
-    completed = sum(each is RunState.COMPLETE for each in states)
-    return min(100 * completed // len(states), 99) if states else 0
 
 
 def _action_status(action: ActionRun) -> dict[str, Any]:
@@ -318,15 +314,11 @@ def decide(action: ActionRun, *, alive: int | None = None, cancelled: str = "") 
     if action.state.is_over:
         return ActionEnded()
     running = _place(action, RunState.RUNNING)
-    if running is None:
-        return _next(action, cancelled)
-    if alive != running:
+    if running is not None and alive != running:
         return RecoverCall(running)
-    stops = bool(cancelled) and not action.is_deferred(running)
-    return StopCall(running, cancelled) if stops else AwaitCall(running)
-
-
-def _next(action: ActionRun, cancelled: str) -> StartCall | ConcludeAction:
+    if running is not None:
+        stops = bool(cancelled) and not action.is_deferred(running)
+        return StopCall(running, cancelled) if stops else AwaitCall(running)
     pending, deferred = _place(action, RunState.PENDING), action.deferred
     if pending is None or (deferred is not None and deferred.state is not RunState.PENDING):
         return ConcludeAction()  # nothing follows it, even if the cancellation was withdrawn

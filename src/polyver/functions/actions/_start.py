@@ -66,14 +66,18 @@ def start(
     problems: list[str] = []
     for each in wanted:
         try:
-            blueprint = _blueprint(each, blueprints)
-            resolved = _resolved(each, blueprint, functions)
+            blueprint, resolved = _resolved(each, blueprints, functions)
         except ActionRefused as refusal:
             problems += map(str, refusal.problems)
         except PolyverError as error:
             problems.append(str(error))
         else:
-            actions.append(_action(each, blueprint, resolved, time))
+            written = fresh(_written(blueprint, each.name))
+            snapshot = {"time": time, "spec": fresh(each.spec), "action": written}
+            phases = tuple(map(_phase, resolved.phases))
+            deferred = _phase(resolved.deferred) if resolved.deferred else None
+            run = ActionRun(each.name, each.blueprint, phases, deferred, snapshot=snapshot)
+            actions.append(run)
             warnings += resolved.warnings
             if each.spec.get("profile"):
                 warnings.append(f"{each.at}.profile is ignored: Profiles are not supported")
@@ -129,22 +133,21 @@ def refused(reason: str) -> ActionSetRun:
     return ActionSetRun(refusal=reason)
 
 
-def _blueprint(wanted: RequestedAction, blueprints: Callable[[str], Blueprint | None]) -> Blueprint:
+def _resolved(
+    wanted: RequestedAction,
+    blueprints: Callable[[str], Blueprint | None],
+    functions: Functions,
+) -> tuple[Blueprint, ResolvedAction]:
+    """Find the blueprint of an action, and resolve its phases; raise an error if it cannot run."""
     at = f"{wanted.at}.blueprint"
     if not wanted.blueprint:
         raise PolyverError(f"action {wanted.name} names no blueprint", at=at)
     if problems := dns_subdomain_problems(wanted.blueprint):
         raise PolyverError(f"{quoted(wanted.blueprint)} is not a name: {problems[0]}", at=at)
-    found = blueprints(wanted.blueprint)
-    if found is None:
+    blueprint = blueprints(wanted.blueprint)
+    if blueprint is None:
         hint = "create it in the namespace of the ActionSet"
         raise PolyverError(f"there is no blueprint {wanted.blueprint}", at=at, hint=hint)
-    return found
-
-
-def _resolved(
-    wanted: RequestedAction, blueprint: Blueprint, functions: Functions
-) -> ResolvedAction:
     preferred = wanted.spec.get("preferredVersion") or ""
     at = f"{wanted.at}.preferredVersion"
     try:
@@ -168,7 +171,7 @@ def _resolved(
         fact = f"the artifacts {listed(names)} contain masked values"
         hint = "read them from the Secret in status.actions[].artifactsSecret"
         raise PolyverError(fact, at=f"{wanted.at}.artifacts", hint=hint)
-    return found
+    return blueprint, found
 
 
 def _written(blueprint: Blueprint, action: str) -> Mapping[str, Any]:
@@ -191,23 +194,6 @@ def _made_by_others(wanted: RequestedAction, resolved: ResolvedAction) -> Iterat
                     f"phase {each.phase.label} of action {wanted.name} calls {each.version}, "
                     "another major version, which may not be able to read it"
                 )
-
-
-def _action(
-    wanted: RequestedAction, blueprint: Blueprint, resolved: ResolvedAction, time: str
-) -> ActionRun:
-    snapshot = {
-        "time": time,
-        "spec": fresh(wanted.spec),
-        "action": fresh(_written(blueprint, wanted.name)),
-    }
-    return ActionRun(
-        wanted.name,
-        wanted.blueprint,
-        tuple(map(_phase, resolved.phases)),
-        _phase(resolved.deferred) if resolved.deferred else None,
-        snapshot=snapshot,
-    )
 
 
 def _phase(resolved: ResolvedPhase) -> PhaseRun:

@@ -185,21 +185,17 @@ def read_blueprint(document: Document) -> tuple[Blueprint | None, list[Blueprint
         return None, [*findings, *broken]
     head = document.read(_Head)
     value: Any = document.value
-    actions = {
-        name: _action(name, action or {}) for name, action in (value.get("actions") or {}).items()
-    }
+    actions = {}
+    for name, action in (value.get("actions") or {}).items():
+        written, path = action or {}, ("actions", name)
+        phases = tuple(
+            Phase.of(each, (*path, "phases", number))
+            for number, each in enumerate(written.get("phases") or ())
+        )
+        deferred = written.get("deferPhase")
+        last = Phase.of(deferred, (*path, "deferPhase")) if deferred else None
+        actions[name] = ParsedAction(name, phases, last, written)
     return Blueprint(head.name, head.metadata.namespace, actions, document), findings
-
-
-def _action(name: str, value: Mapping[str, Any]) -> ParsedAction:
-    path = ("actions", name)
-    phases = tuple(
-        Phase.of(each, (*path, "phases", number))
-        for number, each in enumerate(value.get("phases") or ())
-    )
-    deferred = value.get("deferPhase")
-    last = Phase.of(deferred, (*path, "deferPhase")) if deferred else None
-    return ParsedAction(name, phases, last, value)
 
 
 def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, ActionVersionRequest]]:

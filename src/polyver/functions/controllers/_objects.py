@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -166,7 +166,21 @@ async def gather(
     named = partial(_named, client, namespace=namespace, masks=masks)
     maps = await named(spec.get("configMaps"), "ConfigMap", at=f"{at}.configMaps")
     secrets = await named(spec.get("secrets"), "Secret", at=f"{at}.secrets")
-    return Objects(obj, maps, secrets, await _of_phases(named, action, obj))
+    # The `objects` of phases are Secrets, as in Kanister, and ConfigMaps.
+    of_phases: dict[str, dict[str, Object]] = {}
+    workload = action.snapshot.get("workload") or {}
+    params = {"Object": obj or {}, "Options": spec.get("options") or {}, **workload}
+    for number, phase in enumerate(action.snapshot["action"].get("phases") or ()):
+        path = f"actions.{action.name}.phases[{number}].objects"
+        for kind in _DATA:
+            wanted = {
+                name: render_value(each, params, name=f"{path}.{name}")
+                for name, each in (phase.get("objects") or {}).items()
+                if str(each.get("kind") or "").lower() == kind.lower()
+            }
+            held = await named(wanted, kind, at=path)
+            of_phases.setdefault(phase.get("name") or "", {}).update(held)
+    return Objects(obj, maps, secrets, of_phases)
 
 
 def _hide(obj: Object, masks: Masks) -> None:
@@ -195,30 +209,6 @@ async def _named(
     return found
 
 
-async def _of_phases(
-    named: Callable[..., Awaitable[dict[str, Object]]], action: ActionRun, obj: Object | None
-) -> dict[str, dict[str, Object]]:
-    """Read the `objects` of phases: Secrets, as in Kanister, and ConfigMaps."""
-    found: dict[str, dict[str, Object]] = {}
-    spec = action.snapshot["spec"]
-    params = {
-        "Object": obj or {},
-        "Options": spec.get("options") or {},
-        **(action.snapshot.get("workload") or {}),
-    }
-    for number, phase in enumerate(action.snapshot["action"].get("phases") or ()):
-        at = f"actions.{action.name}.phases[{number}].objects"
-        for kind in _DATA:
-            wanted = {
-                name: render_value(each, params, name=f"{at}.{name}")
-                for name, each in (phase.get("objects") or {}).items()
-                if str(each.get("kind") or "").lower() == kind.lower()
-            }
-            held = await named(wanted, kind, at=at)
-            found.setdefault(phase.get("name") or "", {}).update(held)
-    return found
-
-
 # The start of an ActionSet.
 
 
@@ -236,10 +226,17 @@ async def begun(
     namespace = action_set["metadata"].get("namespace", "")
     wanted = wanted_of(action_set)
     try:
-        names = {each.blueprint for each in wanted if each.blueprint}
-        found = {name: await _blueprint(client, name, namespace) for name in sorted(names)}
-        # In a thread: a large blueprint takes time, and must not block the event loop.
-        run = await asyncio.to_thread(start, wanted, found.get, functions, time=time)
+        blueprints: dict[str, Blueprint] = {}
+        for name in sorted({each.blueprint for each in wanted if each.blueprint}):
+            found = await find(client, _BLUEPRINTS, name, namespace)
+            if found is None:
+                continue  # `start` reports it
+            # In a thread: a large blueprint takes time, and must not block the event loop.
+            blueprint, problems = await asyncio.to_thread(blueprint_of, found)
+            if blueprint is None:
+                raise NotThere(f"blueprint {name} cannot be read: {problems[-1].fact}")
+            blueprints[name] = blueprint
+        run = await asyncio.to_thread(start, wanted, blueprints.get, functions, time=time)
         if run.refusal:
             return run
         # Add a snapshot of the actions' objects, which is used until the end of the run.
@@ -254,16 +251,6 @@ async def begun(
         if not is_final(error):
             raise
         return refused(str(error))
-
-
-async def _blueprint(client: Client, name: str, namespace: str) -> Blueprint | None:
-    found = await find(client, _BLUEPRINTS, name, namespace)
-    if found is None:
-        return None
-    blueprint, problems = await asyncio.to_thread(blueprint_of, found)
-    if blueprint is None:
-        raise NotThere(f"blueprint {name} cannot be read: {problems[-1].fact}")
-    return blueprint
 
 
 # Secrets with sensitive outputs and artifacts.

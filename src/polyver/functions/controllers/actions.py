@@ -225,7 +225,7 @@ class ActionSetController(Controller[Key]):
             await self._store_waiting(written, number)
             return False
         try:
-            task = await self._called(written, number, place, known)
+            task = await self._start_call(written, number, place, known)
         except BaseException:
             self._give_back(written.namespace)
             raise
@@ -266,15 +266,19 @@ class ActionSetController(Controller[Key]):
             if uid in self._known:
                 self.wake(self._known[uid].key)
 
-    async def _called(
+    async def _start_call(
         self, written: _Written, number: int, place: int, known: RunningActionSet
     ) -> asyncio.Task[None] | None:
+        """Start a task that calls the function of a phase.
+
+        Return None if the call cannot be prepared; the phase is then stored as failed.
+        """
         action = written.run.actions[number]
         function = self._function(action, place)
         try:
             if function is None:
-                phase, version = action.written(place), action.calls[place].version
-                fact = f"{phase.function} {version}, which was chosen at the start, does not exist"
+                name, version = action.written(place).function, action.calls[place].version
+                fact = f"{name} {version}, which was chosen at the start, does not exist"
                 raise NotThere(fact, hint="start polyver with the same functions as before")
             params = await self._params(written, number, known)
             arguments = await asyncio.to_thread(
@@ -288,11 +292,14 @@ class ActionSetController(Controller[Key]):
             return None
         await written.store_action(number, machine.called(action, place))
         # Only now: the stored state shows the call, whatever happens next.
-        context = self._context(written, number, place, params)
-        masks, about = known.masks[number], {"actionset": written.name, "action": action.name}
-        log = CallLog(
-            self._log, masks, most=self._limits.log, about={**about, "phase": context.phase}
+        phase, key = action.label(place), f"{written.uid}-{number}-{place}"
+        inside, now = written.namespace, self._clock.now()
+        context = FunctionContext(
+            self._client, params, FunctionLog(), phase, now, inside, key, self._allows
         )
+        masks = known.masks[number]
+        about = {"actionset": written.name, "action": action.name, "phase": phase}
+        log = CallLog(self._log, masks, most=self._limits.log, about=about)
         call = _Due(number, place, FunctionCall(function, arguments, context, masks, log))
         return asyncio.create_task(self._perform(written, call, known))
 
@@ -317,15 +324,6 @@ class ActionSetController(Controller[Key]):
                 masks.add_all(outputs[place])
         action = machine.with_outputs(action, outputs)
         return await asyncio.to_thread(machine.params_of, action, objects)
-
-    def _context(
-        self, written: _Written, number: int, place: int, params: Mapping[str, Any]
-    ) -> FunctionContext[Client]:
-        action = written.run.actions[number]
-        phase = action.label(place)
-        key = f"{written.uid}-{number}-{place}"
-        now, inside, log = self._clock.now(), written.namespace, FunctionLog()
-        return FunctionContext(self._client, params, log, phase, now, inside, key, self._allows)
 
     async def _perform(self, written: _Written, call: _Due, known: RunningActionSet) -> None:
         """Call a function, and store the result."""
