@@ -103,19 +103,17 @@ def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes
     """Return the chosen releases, and those that references keep if their move fails."""
     kept = {}
     for each in chosen:
-        stayed = _kept(each, homes(each.use.kind, each.use.definition))
-        if stayed is not None:
-            kept[each.use.dependent.at] = stayed
+        dependent, release = each.use.dependent, each.resolution.release
+        if dependent.pin is None or dependent.pin == release.pin:
+            continue
+        # Resolve the reference as if its move to the chosen release had failed.
+        failing = replace(
+            each.use, dependent=replace(dependent, failed_move=FailedMove(release.pin))
+        )
+        stayed = choose(failing, homes(each.use.kind, each.use.definition))
+        if stayed.resolution.release.pin == dependent.pin:
+            kept[dependent.at] = stayed
     return ReleaseChoice(chosen, kept)
-
-
-def _kept(chosen: ChosenVersion, homes: Homes) -> ChosenVersion | None:
-    dependent, release = chosen.use.dependent, chosen.resolution.release
-    if dependent.pin is None or dependent.pin == release.pin:
-        return None
-    failing = replace(dependent, failed_move=FailedMove(release.pin))
-    stayed = choose(replace(chosen.use, dependent=failing), homes)
-    return stayed if stayed.resolution.release.pin == dependent.pin else None
 
 
 def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by: str) -> str:

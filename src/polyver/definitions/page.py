@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from polyver.client import Change, GroupVersionResource, Key
-from polyver.core import Dependent, Lineage, PolyverError, Release, Serial
+from polyver.core import Dependent, Lineage, PolyverError, Release
 from polyver.core.plain import Object
 from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, STORED, VERSIONED
 from polyver.definitions.names import SYSTEM_NAMESPACE
@@ -22,7 +22,7 @@ from polyver.definitions.uses import (
     settled,
     uses_of,
 )
-from polyver.definitions.versions import policy_for
+from polyver.definitions.versions import is_legacy, policy_for
 from polyver.web.sources import (
     LineageKey,
     LineageRequest,
@@ -66,7 +66,7 @@ class _Named:
     @property
     def shape(self) -> dict[str, bool]:
         """Namespaces with a definition of this name; True if it has numbered revisions."""
-        return {place: _is_legacy(lineage) for place, lineage in self.lineages.items()}
+        return {place: is_legacy(lineage) for place, lineage in self.lineages.items()}
 
 
 class DefinitionsSource(PageSource):
@@ -148,10 +148,6 @@ class DefinitionsSource(PageSource):
             return UnresolvedRequest(use.dependent, wanted, error.fact, error.hint)
         where = LineageKey(_CAPABILITY, f"{use.kind}/{home}/{use.definition}")
         return LineageRequest(mine.dependent, where, use.requested, selector, policy, mine.since)
-
-
-def _is_legacy(lineage: Lineage) -> bool:
-    return any(isinstance(release.version, Serial) for release in lineage)
 
 
 def _definition(obj: Object) -> _Definition:

@@ -130,27 +130,19 @@ def services_of(
     spec: ReadOnlyObject = application.get("spec") or {}
     found = []
     for component in spec.get("components") or ():
-        mine = [each for each in applied if each.get("component") == component["name"]]
-        found.append(_service(component["name"], namespace, mine, health))
+        name = component["name"]
+        mine = [each for each in applied if each.get("component") == name]
+        ill = []
+        for each in mine:
+            state = health(each)
+            if not state.healthy:
+                label = name_of({"kind": each["kind"], "metadata": each})
+                ill.append(f"{label} {state.message}")
+        service: dict[str, Any] = {"name": name, "namespace": namespace, "healthy": not ill}
+        if mine:
+            service["workloadDefinition"] = {key: mine[0][key] for key in ("apiVersion", "kind")}
+        found.append(service | {"message": _some(ill)})
     return found
-
-
-def _service(
-    name: str,
-    namespace: str,
-    mine: Sequence[ReadOnlyObject],
-    health: Callable[[ReadOnlyObject], Health],
-) -> dict[str, Any]:
-    states = [(each, health(each)) for each in mine]
-    ill = [f"{_called(each)} {found.message}" for each, found in states if not found.healthy]
-    service: dict[str, Any] = {"name": name, "namespace": namespace, "healthy": not ill}
-    if mine:
-        service["workloadDefinition"] = {key: mine[0][key] for key in ("apiVersion", "kind")}
-    return service | {"message": _some(ill)}
-
-
-def _called(applied: ReadOnlyObject) -> str:
-    return name_of({"kind": applied["kind"], "metadata": applied})
 
 
 def reason_of(error: PolyverError) -> str:

@@ -474,31 +474,25 @@ class _Uses:
         if change.before == change.after:
             return touched, counted
         for use in change.before or ():
-            touched |= self._remove(change.key, use)
+            ways, way = self._by_definition.get((use.kind, use.definition), {}), _way(use)
+            users = ways.get(way, {})
+            users.pop((change.key, use.dependent.at), None)
+            if not users:
+                ways.pop(way, None)
+            touched |= self._touched(use, changed=not users)
             counted |= self._meant(use)
         for use in change.after or ():
-            touched |= self._add(change.key, use)
+            ways = self._by_definition.setdefault((use.kind, use.definition), {})
+            users = ways.setdefault(_way(use), {})
+            is_new_way = not users
+            users[change.key, use.dependent.at] = use
+            touched |= self._touched(use, changed=is_new_way)
             counted |= self._meant(use)
         return touched, counted
 
     def _meant(self, use: DefinitionUse) -> set[DefinitionKey]:
         home = home_of(use, self._homes.get((use.kind, use.definition), ()))
         return {DefinitionKey(use.kind, home, use.definition)} if home is not None else set()
-
-    def _remove(self, key: Key, use: DefinitionUse) -> set[DefinitionKey]:
-        ways, way = self._by_definition.get((use.kind, use.definition), {}), _way(use)
-        users = ways.get(way, {})
-        users.pop((key, use.dependent.at), None)
-        if not users:
-            ways.pop(way, None)
-        return self._touched(use, changed=not users)
-
-    def _add(self, key: Key, use: DefinitionUse) -> set[DefinitionKey]:
-        ways = self._by_definition.setdefault((use.kind, use.definition), {})
-        users = ways.setdefault(_way(use), {})
-        changed = not users
-        users[key, use.dependent.at] = use
-        return self._touched(use, changed=changed)
 
     def _touched(self, use: DefinitionUse, *, changed: bool) -> set[DefinitionKey]:
         named = DefinitionKey(use.kind, use.namespace, use.definition)

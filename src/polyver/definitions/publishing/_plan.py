@@ -102,7 +102,9 @@ def decide(
     remove = [each for each in known if definition.whole and each.version not in wanted]
     if refusals:
         return Decision(before=before, after=before, refusals=tuple(refusals))
-    after = _after(before, create, remove)
+    gone = {each.version for each in remove}
+    kept = [replace(r, stage=Stage.REMOVED) if r.version in gone else r for r in before]
+    after = Lineage(before.name, [*kept, *(each.release for each in create)])
     contents = {each.version: each.content for each in known if isinstance(each.version, SemVer)}
     contents |= {e.version: e.content for e in definition.entries if e.version is not None}
     new = {each.version: each.entry.at for each in create if isinstance(each.version, SemVer)}
@@ -112,16 +114,6 @@ def decide(
     return Decision(
         tuple(create), tuple(remove), before, after, tuple(broken), tuple(dict.fromkeys(warnings))
     )
-
-
-def _after(
-    before: Lineage,
-    create: Sequence[NewDefinitionRevision],
-    remove: Sequence[KnownDefinitionRevision],
-) -> Lineage:
-    gone = {each.version for each in remove}
-    kept = [replace(r, stage=Stage.REMOVED) if r.version in gone else r for r in before]
-    return Lineage(before.name, [*kept, *(each.release for each in create)])
 
 
 def _mixed(

@@ -6,7 +6,7 @@ versions through v1beta1 would lose all but one of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
@@ -145,8 +145,7 @@ class _Reader:
     def read(self, at: str, entry: ReadOnlyObject, *, alone: bool) -> None:
         text = entry.get("version")
         before = len(self.refusals)
-        self.refusals += _schema_problems(entry, at)
-        self.refusals += _template_problems(entry, at)
+        self.refusals += _gotemplate_problems(entry, at)
         version: SemVer | None = None
         if text is not None:
             version = self._version(str(text), at)
@@ -266,32 +265,21 @@ def _schema_shape() -> Shape:
     return Shape(type="object", fields={"parameter": schema})
 
 
-def _schema_problems(entry: ReadOnlyObject, at: str) -> Sequence[Refusal]:
+def _gotemplate_problems(entry: ReadOnlyObject, at: str) -> Iterator[Refusal]:
+    """Yield the problems of the parameters' schema and of the Go template of an entry.
+
+    Both are checked before the publication, because a published version cannot be corrected.
+    """
+    inside = f"{at}.schematic.gotemplate"
     schema = parameters_of(entry)
-    if schema is None:
-        return ()
-    inside = f"{at}.schematic.gotemplate.parameters"
-    return [
-        Refusal("InvalidParameters", fact, at=f"{inside}{place}")
-        for place, fact in read_parameters(schema)[1]
-    ]
-
-
-def _template_problems(entry: ReadOnlyObject, at: str) -> Sequence[Refusal]:
-    """Return the problems of a Go template, which could not be corrected once published."""
+    for path, fact in read_parameters(schema)[1] if schema is not None else ():
+        yield Refusal("InvalidParameters", fact, at=f"{inside}.parameters{path}")
     schematic: ReadOnlyObject = entry.get("schematic") or {}
     text = (schematic.get("gotemplate") or {}).get("template")
     error = _template_problem(text) if isinstance(text, str) else None
-    if error is None:
-        return ()
-    return [
-        Refusal(
-            "InvalidTemplate",
-            f"line {error.line}: {error.fact}, near {error.near}",
-            at=f"{at}.schematic.gotemplate.template",
-            hint=error.hint,
-        )
-    ]
+    if error is not None:
+        fact = f"line {error.line}: {error.fact}, near {error.near}"
+        yield Refusal("InvalidTemplate", fact, at=f"{inside}.template", hint=error.hint)
 
 
 @lru_cache(maxsize=_KEPT)

@@ -227,26 +227,21 @@ class RenderingSources:
             hint = f"the application uses {resolution['digest']}"
             raise PolyverError(fact, at=place, hint=hint)
         label = f"{name} {resolution['version']}"
-        engine, block = self._engine(known.content.get("schematic") or {}, label, place)
-        return RenderingSource(at, resolution, name, engine, block)
-
-    def _engine(
-        self, schematic: object, label: str, at: str
-    ) -> tuple[TemplateEngine, ReadOnlyObject]:
+        schematic = known.content.get("schematic") or {}
         if not isinstance(schematic, Mapping):
-            raise PolyverError(f"the schematic of {label} is not a mapping", at=at)
-        there = [name for name, block in schematic.items() if block is not None]
-        known = f"there are engines for {listed(sorted(self.engines))}"
+            raise PolyverError(f"the schematic of {label} is not a mapping", at=place)
+        there = [field for field, block in schematic.items() if block is not None]
+        hint = f"there are engines for {listed(sorted(self.engines))}"
         if len(there) != 1:
             what = f"{len(there)} schematics: {listed(there)}" if there else "no schematic"
-            raise PolyverError(f"{label} has {what}", at=at, hint=f"it needs one; {known}")
+            raise PolyverError(f"{label} has {what}", at=place, hint=f"it needs one; {hint}")
         engine, block = self.engines.get(there[0]), schematic[there[0]]
         if engine is None:
             fact = f"{label} needs the engine {there[0]}, which is not available"
-            raise PolyverError(fact, at=at, hint=known)
+            raise PolyverError(fact, at=place, hint=hint)
         if not isinstance(block, Mapping):
-            raise PolyverError(f"schematic.{there[0]} of {label} is not a mapping", at=at)
-        return engine, block
+            raise PolyverError(f"schematic.{there[0]} of {label} is not a mapping", at=place)
+        return RenderingSource(at, resolution, name, engine, block)
 
 
 # The context of templates.
@@ -369,7 +364,10 @@ class Made:
         metadata = obj.get("metadata") or {}
         if not isinstance(metadata, dict):
             raise PolyverError("metadata is not a mapping", at=where)
-        said = {"name": self._default_name, "namespace": namespace}
+        trait = source.name if source.is_trait else ""
+        parts = [self.component, *([] if self.main else [trait, self.document.name])]
+        default_name = "-".join(each.lower().replace("_", "-") for each in parts if each)
+        said = {"name": default_name, "namespace": namespace}
         said |= {field: metadata[field] for field in said if metadata.get(field)}
         for field, text in said.items():
             if not isinstance(text, str):
@@ -381,13 +379,6 @@ class Made:
             name=self.document.name,
             main=self.main,
         )
-
-    @property
-    def _default_name(self) -> str:
-        """Its name if the template sets none."""
-        trait = self.source.name if self.source.is_trait else ""
-        parts = [self.component, *([] if self.main else [trait, self.document.name])]
-        return "-".join(each.lower().replace("_", "-") for each in parts if each)
 
 
 def made_by(source: RenderingSource, component: str, found: TemplateOutput) -> Iterator[Made]:

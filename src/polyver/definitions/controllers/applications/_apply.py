@@ -146,7 +146,16 @@ class ApplicationApplier:
                 return None
             is_there = there is not None
         with self._outputs.expected(part):
-            made = await self._apply(resource, placed, found)
+            try:
+                made = await self._client.apply(resource, placed.object, manager=APPLIED_BY)
+            except ApiError as error:
+                if error.code != 409 or error.reason != "Conflict":
+                    raise
+                # Other clients have changed fields of the application: revert their changes.
+                found.taken_back.append(f"{name_of(placed.object)}: {error.message}")
+                made = await self._client.apply(
+                    resource, placed.object, manager=APPLIED_BY, force=True
+                )
         if not is_there and others_in(made):
             # Another client created it since the lookup: remove our fields again.
             bare = {name: placed.object[name] for name in ("apiVersion", "kind")}
@@ -171,17 +180,6 @@ class ApplicationApplier:
             if error.code != 404:
                 raise
             return None
-
-    async def _apply(
-        self, resource: GroupVersionResource, placed: Placed, found: ApplicationApplyResult
-    ) -> Object:
-        try:
-            return await self._client.apply(resource, placed.object, manager=APPLIED_BY)
-        except ApiError as error:
-            if error.code != 409 or error.reason != "Conflict":
-                raise
-            found.taken_back.append(f"{name_of(placed.object)}: {error.message}")
-        return await self._client.apply(resource, placed.object, manager=APPLIED_BY, force=True)
 
 
 def _taken(placed: Placed, whose: str) -> ApplicationApplyProblem:
