@@ -1,4 +1,7 @@
-"""The start of an ActionSet: it resolves everything at once, or reports all problems."""
+"""The start of an ActionSet: resolves all phases of all actions, or reports all problems.
+
+No action starts if one phase cannot be resolved.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class RequestedAction:
 
     spec: Mapping[str, Any]
     at: str
-    """Its path in the ActionSet."""
+    """Path of the action in the ActionSet."""
 
     @property
     def name(self) -> str:
@@ -60,7 +63,10 @@ def start(
     *,
     time: str,
 ) -> ActionSetRun:
-    """Return the new run; one that must not start has a `refusal`."""
+    """Resolve all actions, and return the new run; with a `refusal` if it must not start.
+
+    `blueprints` returns the blueprint of a name, or None.
+    """
     actions: list[ActionRun] = []
     warnings: list[str] = []
     problems: list[str] = []
@@ -89,16 +95,16 @@ def start(
 
 
 def checked(run: ActionSetRun, functions: Functions) -> ActionSetRun:
-    """Return the run if its templates can be rendered with its inputs, else a refused run.
+    """Refuse a run if its templates read values that will not exist; else return it unchanged.
 
-    A run must not start if it is known to fail later.
+    Without this check, such a run would fail only after some of its phases.
     """
     problems = [each for action in run.actions for each in _unreadable(action, functions)]
     return replace(run, actions=(), refusal="; ".join(problems)) if problems else run
 
 
 def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
-    """Yield a message for each value that templates of an action read and that will not exist."""
+    """Yield an error message for each missing value that a template of an action reads."""
     written: Mapping[str, Any] = action.snapshot["action"]
     if b"{{" not in encode_json(written):
         return
@@ -129,7 +135,7 @@ def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
 
 
 def refused(reason: str) -> ActionSetRun:
-    """Return a run that must not start, with the reason."""
+    """Return a run without actions that failed for this reason."""
     return ActionSetRun(refusal=reason)
 
 
@@ -181,7 +187,7 @@ def _written(blueprint: Blueprint, action: str) -> Mapping[str, Any]:
 
 
 def _made_by_others(wanted: RequestedAction, resolved: ResolvedAction) -> Iterator[str]:
-    """Yield a warning for each artifact that a function of another major version made."""
+    """Yield a warning for each input artifact that another major version of a function made."""
     calls = (*resolved.phases, *([resolved.deferred] if resolved.deferred else []))
     for name, artifact in (wanted.spec.get("artifacts") or {}).items():
         made_by = made_with(artifact)

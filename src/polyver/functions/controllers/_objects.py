@@ -1,4 +1,4 @@
-"""Objects that an action reads and writes: blueprints, its workload, references, output Secrets.
+"""Objects that an action reads and writes: blueprints, its object, references, output Secrets.
 
 Sensitive outputs and artifacts are stored in Secrets instead of the status. The ActionSet owns
 these Secrets, so they are deleted with it.
@@ -69,13 +69,13 @@ _MANAGER: Final = "polyver-actions"
 
 
 class NotThere(PolyverError):
-    """An object that an action needs does not exist."""
+    """Something that an action needs does not exist: an object, its kind or a function version."""
 
 
 def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind | None:
-    """Return the kind of a reference: by kind in any case, or by resource.
+    """Find the kind of a reference, by the name of the kind or the resource.
 
-    Group and version only count if they are given.
+    Upper and lower case are not distinguished. Group and version count only if they are given.
     """
     wanted = str(reference.get("kind") or reference.get("resource") or "").lower()
     wanted = _SHORT.get(wanted, wanted)
@@ -95,7 +95,7 @@ def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind 
 async def read_workload(
     client: Client, reference: Mapping[str, Any], namespace: str, *, at: str
 ) -> tuple[Object, dict[str, Any]]:
-    """Return the object of an action, and its data for templates."""
+    """Read the object of an action; return the object, and its data for templates."""
     kind = kind_of(reference, await client.discover())
     name = reference.get("name") or ""
     if kind is None:
@@ -137,7 +137,7 @@ async def _pods(client: Client, obj: Object, namespace: str) -> list[Object]:
 
 
 def _labels(selector: Mapping[str, Any]) -> str:
-    """Return a selector in the syntax of a query."""
+    """Convert a label selector to the syntax of the query parameter `labelSelector`."""
     exact = selector.get("matchLabels") if "matchLabels" in selector else None
     if exact is None and "matchExpressions" not in selector:
         exact = selector  # the syntax of old kinds
@@ -157,7 +157,7 @@ def _labels(selector: Mapping[str, Any]) -> str:
 async def gather(
     client: Client, action: ActionRun, namespace: str, *, at: str, masks: Masks
 ) -> Objects:
-    """Read all objects that an action names; values of Secrets are masked from then on."""
+    """Read all objects that an action names, and add the values of Secrets to `masks`."""
     spec: Mapping[str, Any] = action.snapshot["spec"]
     obj: Object | None = None
     if spec.get("object"):
@@ -213,7 +213,7 @@ async def _named(
 
 
 def is_final(error: PolyverError) -> bool:
-    """Report whether a retry would fail again: the request is invalid, not merely delayed."""
+    """Report whether a retry would fail again: all errors except transient ones of the API."""
     return not isinstance(error, ApiError) or (
         400 <= error.code < 500 and error.code not in _PASSING
     )
@@ -222,7 +222,10 @@ def is_final(error: PolyverError) -> bool:
 async def begun(
     client: Client, action_set: Object, functions: Functions, *, time: str
 ) -> ActionSetRun:
-    """Return the run of an ActionSet that starts now, or one with a refusal."""
+    """Read the blueprints and objects of an ActionSet, and return its new run.
+
+    The run has a refusal if the ActionSet must not start.
+    """
     namespace = action_set["metadata"].get("namespace", "")
     wanted = wanted_of(action_set)
     try:
@@ -239,7 +242,7 @@ async def begun(
         run = await asyncio.to_thread(start, wanted, blueprints.get, functions, time=time)
         if run.refusal:
             return run
-        # Add a snapshot of the actions' objects, which is used until the end of the run.
+        # Add the data of the actions' objects, which templates read until the end of the run.
         for number, action in enumerate(run.actions):
             if reference := action.snapshot["spec"].get("object"):
                 at = f"spec.actions[{number}].object"
@@ -257,7 +260,7 @@ async def begun(
 
 
 class NotKept(PolyverError):
-    """A sensitive output cannot be stored, or no longer exists."""
+    """The Secret with sensitive outputs cannot be written, or does not exist any more."""
 
 
 class OutputSecrets:
@@ -267,7 +270,7 @@ class OutputSecrets:
         self._client = client
 
     async def write(self, action_set: Object, part: str, content: dict[str, Any]) -> str:
-        """Store content for a part of an ActionSet, such as a phase; return the Secret's name."""
+        """Write a Secret for a part of an ActionSet, such as a phase; return the Secret's name."""
         namespace, name = action_set["metadata"].get("namespace", ""), _name(action_set, part)
         try:
             await self._apply(action_set, name, namespace, content)
@@ -301,7 +304,7 @@ class OutputSecrets:
             raise _belongs_to_another(name, namespace) from None
 
     async def read(self, name: str, namespace: str) -> dict[str, Any]:
-        """Return the content of a Secret."""
+        """Read the content of a Secret; raise NotKept if it does not exist."""
         found = await find(self._client, _SECRETS, name, namespace)
         encoded = ((found or {}).get("data") or {}).get(_KEY)
         if encoded is None:
