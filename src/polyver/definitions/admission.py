@@ -106,7 +106,7 @@ class DefinitionLookup(Protocol):
 
 
 class DefinitionChecks:
-    """Records the API version in which a definition is created, and refuses invalid writes of it."""
+    """Records the API version in which a definition is created; refuses invalid definitions."""
 
     def __init__(self, published: DefinitionLookup, *, gate: GatePolicy = "refuse") -> None:
         self._published = published

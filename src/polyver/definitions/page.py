@@ -1,4 +1,4 @@
-"""The page's source for definitions (as lineages) and for applications (as their users)."""
+"""Data for the web page: definitions as lineages, and the applications that use them."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class _Named:
     """The definitions of one kind and name, and the applications that reference them."""
 
     lineages: dict[str, Lineage] = field(default_factory=dict)
-    """Lineages by namespace."""
+    """Lineages by the namespace of the definition."""
     applications: set[Key] = field(default_factory=set)
 
     @property
     def shape(self) -> dict[str, bool]:
-        """Namespaces with a definition of this name; True if it has numbered revisions."""
+        """For each namespace of a definition, whether the definition has numbered revisions."""
         return {place: is_legacy(lineage) for place, lineage in self.lineages.items()}
 
 

@@ -67,10 +67,10 @@ def plan(
     namespace
         The namespace of objects that have none. Default: the namespace of the context.
     semver_gate
-        What the control plane does with a version whose parameters break users of earlier
-        versions: refuse, or warn. It should be the same as --semver-gate of the control plane.
+        What the control plane does with a new version of a definition that breaks its users
+        without a new major version: refuse, or warn. Use the --semver-gate of the control plane.
     allow_deletion
-        Exit with 0 even if applications would lose objects, as if all definitions had the
+        Do not exit with 1 because applications would lose objects, as if all definitions had the
         annotation polyver.dev/allow-deletion: "true".
     everything
         Print all groups of changes, the names of all applications, and complete diffs.
