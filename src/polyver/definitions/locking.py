@@ -244,7 +244,7 @@ _COMPARED = ("definition", "requested", "version", "revision", "digest")
 def _in_place(name: str, wanted: Locked, found: Locked) -> Iterable[Difference]:
     other = [each for each in _COMPARED if getattr(wanted, each) != getattr(found, each)]
     if "version" in other:
-        # Another version implies another revision and digest: that is one difference.
+        # Another version implies another revision and digest: report only the version.
         other = [each for each in other if each not in ("revision", "digest")]
     for each in other:
         sides = getattr(wanted, each), getattr(found, each)

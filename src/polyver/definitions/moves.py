@@ -2,8 +2,8 @@
 
 An application moves to a release only if its objects can be rendered and applied with that release.
 Otherwise the reference keeps its current release, if that release still exists and still matches
-the selector of the reference. If it does not, a user has edited the reference or removed the
-release, and the reference has to move.
+the selector of the reference. If the release was removed, or a user has changed the selector, the
+reference has to move.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ def is_applied_for(entry: ReadOnlyObject) -> bool:
 
 
 def others_in(found: ReadOnlyObject) -> list[str]:
-    """Return an object's field managers, except that of applications and those of its status."""
+    """Return an object's field managers, except that of applications and writers of the status."""
     return [
         str(each.get("manager"))
         for each in _entries(found)

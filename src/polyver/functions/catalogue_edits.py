@@ -98,7 +98,7 @@ def deprecate(
 
 
 def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
-    """Mark a version as removed; the catalogue still lists its number, so that nobody reuses it."""
+    """Mark a version as removed; the catalogue still lists the number, which is never reused."""
     edit = _Edit.of(text, source)
     _, release = edit.found(name, version)
     if version in edit.catalogue.tombstones[name]:
@@ -315,7 +315,7 @@ class _Edit:
         return bool(document.value == self._meant())
 
     def _meant(self) -> Any:
-        # Values of aliases are shared objects; the copy separates them.
+        # A YAML anchor and its aliases are parsed to one shared object; the copy separates them.
         value: Any = fresh(self.catalogue.document.value)
         for (name, key), fields in self.entries.items():
             value["functions"][name]["versions"][key] |= fields

@@ -218,7 +218,7 @@ class _Planner:
         wanted: Object,
         after: list[Object],
     ) -> PlannedApplication:
-        """Compare the objects that an application would render with those that it renders now."""
+        """Compare the objects of an application after the plan with its current objects."""
         said = (live or {}).get("status") or {}
         before = said.get("resolutions") or []
         was = _NOTHING

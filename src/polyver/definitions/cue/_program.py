@@ -1,4 +1,4 @@
-"""Runs the program `cue` in isolation, and caches what it prints.
+"""Runs the program `cue` in isolation, and caches the results.
 
 The program gets its input and an empty working folder. It gets no environment of polyver and no
 registry; its time, its memory and the amount of text that it may print are limited.
@@ -43,7 +43,7 @@ class CueFailed(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """The exit code of the program, and what it printed."""
+    """The exit code of the program, and the text that the program printed."""
 
     code: int
     out: bytes

@@ -128,7 +128,7 @@ class ApplicationSpec:
 
 @part
 class FailedApplicationMove:
-    """A release that a reference could not move to, and why; the reference keeps its release."""
+    """A release to which a reference could not move, and the reason."""
 
     version: str
     revision: str

@@ -102,7 +102,7 @@ def _name(definition: str, release: Release) -> str:
 
 
 def adoption_of(uses: Iterable[tuple[DefinitionUse, int]], lineage: Lineage) -> dict[str, Adoption]:
-    """Compute the adoption of each release that has followers, by its name, newest first.
+    """Compute the adoption of releases that have followers, by release name, newest first.
 
     `uses` are the distinct uses of a definition, each with its number of references.
     """

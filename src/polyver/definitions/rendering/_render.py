@@ -293,7 +293,7 @@ class ApplicationContext:
     def of_component(self, component: ReadOnlyObject, resolution: ReadOnlyObject) -> dict[str, Any]:
         """Build the context for the template of a component."""
         name = component["name"]
-        # A change of the component, or of its definition's version, gives it another revision.
+        # The revision changes with the component, and with the version of its definition.
         content = digest([component, resolution["digest"]]).rpartition(":")[2][:_SHOWN]
         mine = {"name": name, "revision": f"{name}-{content}", "version": resolution["version"]}
         return self._common | mine

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from polyver.core import InvalidVersion, PolyverError, SemVer
 from polyver.functions.actions._run import ActionRun, RunState
+from polyver.functions.blueprints.templates import NO_PROFILES, WORKLOADS
 from polyver.functions.registering import Function
 from polyver.kube.objects.masking import MASK, Masks, is_masked
 from polyver.languages.gotemplate import TemplateError, render_value
@@ -36,7 +37,6 @@ __all__ = [
     "workload_params",
 ]
 
-_NO_PROFILES = "Profiles are not supported; use options, configMaps or secrets"
 _ALL: Final = "*"
 
 
@@ -153,7 +153,7 @@ def _rendered(value: Mapping[str, Any], params: Mapping[str, Any], name: str) ->
         rendered = render_value(value, params, name=name)
     except TemplateError as error:
         if '"Profile"' in error.fact:
-            raise PolyverError(error.fact, at=error.at, hint=_NO_PROFILES) from None
+            raise PolyverError(error.fact, at=error.at, hint=NO_PROFILES) from None
         raise
     assert isinstance(rendered, dict)
     return rendered
@@ -174,7 +174,7 @@ def workload_params(kind: str, obj: Mapping[str, Any], pods: Sequence[Mapping[st
     about["Namespace"] = metadata.get("namespace", "")
     if kind == "PersistentVolumeClaim":
         return {"PVC": about}
-    if kind not in ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig"):
+    if kind not in WORKLOADS:
         return {}
     named = sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
     claims = {pod["metadata"]["name"]: _claims(pod.get("spec") or {}) for pod in named}

@@ -1,9 +1,9 @@
 """The run of an ActionSet: its state, stored in the status, and the state machine of an action.
 
 The state machine takes the state of an action and the running call, and returns the next effect:
-one thing that the controller has to do. Before the controller calls a function, it stores the new
-state with the resourceVersion that it has read. So after a crash the stored state shows which
-function was called.
+one thing that the controller has to do. Before a call of a function, the controller stores the new
+state, and the write fails if another client has changed the status. So after a crash the stored
+state shows which function was called.
 """
 
 from __future__ import annotations

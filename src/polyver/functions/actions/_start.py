@@ -19,6 +19,7 @@ from polyver.functions.blueprints import (
     ResolvedPhase,
     resolve_action,
 )
+from polyver.functions.blueprints.templates import ProvidedNames, template_problems
 from polyver.functions.registering import Functions, implementation
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.converted_metadata import fresh
@@ -108,9 +109,6 @@ def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
     written: Mapping[str, Any] = action.snapshot["action"]
     if b"{{" not in encode_json(written):
         return
-    # Imported only if there is a template: the import takes long.
-    from polyver.functions.blueprints.templates import ProvidedNames, template_problems
-
     spec: Mapping[str, Any] = action.snapshot["spec"]
     names = {each: frozenset(spec.get(each) or ()) for each in _NAMED}
     objects = [

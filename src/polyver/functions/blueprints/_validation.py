@@ -67,8 +67,8 @@ class PhaseFunctionUse:
 def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[BlueprintFinding]:
     """Yield errors in names, versions, arguments and templates, and uses of deprecated versions.
 
-    A value that a template reads is reported as unknown if it may or may not exist when the action
-    runs.
+    The findings include the values that templates read and that may be missing when the action
+    runs; these are marked as unknown.
     """
     for action in blueprint.actions.values():
         yield from _templates(blueprint, action, functions)

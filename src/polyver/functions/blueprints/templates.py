@@ -18,12 +18,13 @@ from polyver.functions.registering.function import Function
 from polyver.languages.gotemplate import ANYTHING, TEXT, DataShape, FieldAccess, InvalidTemplate
 from polyver.languages.gotemplate import inspect_template as inspect
 
-__all__ = ["NO_PROFILES", "ProvidedNames", "TemplateProblem", "template_problems"]
+__all__ = ["NO_PROFILES", "WORKLOADS", "ProvidedNames", "TemplateProblem", "template_problems"]
 
 Path = tuple[str | int, ...]
 Names = frozenset[str]
 NO_PROFILES = "Profiles are not supported; use options, configMaps or secrets"
-_WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig")
+WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig")
+"""Kinds of workloads whose pods and containers templates can read."""
 _WORKLOAD = DataShape(
     {
         "Name": TEXT,
@@ -34,7 +35,7 @@ _WORKLOAD = DataShape(
     }
 )
 _OBJECTS = {
-    **dict.fromkeys(_WORKLOADS, _WORKLOAD),
+    **dict.fromkeys(WORKLOADS, _WORKLOAD),
     "PVC": DataShape({"Name": TEXT, "Namespace": TEXT}),
     "Namespace": DataShape({"Name": TEXT}),
     "Object": ANYTHING,
@@ -192,7 +193,7 @@ class _World:
         return DataShape(dict.fromkeys(names, shape))
 
     def _artifacts_out(self) -> Iterator[str]:
-        """Yield the output artifacts that read no data of phases; templates of phases may read them."""
+        """Yield the names of output artifacts without data of phases; any phase may read these."""
         for name, artifact in (self._action.get("outputArtifacts") or {}).items():
             texts = [text for _, text in _texts(artifact, ())]
             if not any(".Phases" in text or ".DeferPhase" in text for text in texts):
@@ -220,7 +221,8 @@ class _World:
         try:
             found = inspect(text, spot.shape)
         except InvalidTemplate as error:
-            if "args" not in path:  # problems of arguments are reported with their other problems
+            # The check of arguments reports their invalid templates.
+            if "args" not in path:
                 yield TemplateProblem(error.fact, path, error.hint or error.at)
             return
         for access in found:

@@ -38,7 +38,7 @@ async def command(
     """Run a program on the machine, or in the container, of the controller.
 
     The option `--allow-command` of polyver enables this function. It is disabled by default,
-    because everyone who may write blueprints could do with it what the controller may do.
+    because otherwise everyone who may write blueprints could do what the controller may do.
 
     Returned values: `stdout` and `stderr`, of a long text only the end; and the value of each line
     `###Phase-output###: {"key": "NAME", "value": …}` on standard output, under its key.

@@ -31,6 +31,7 @@ from polyver.functions.actions import (
     workload_params,
 )
 from polyver.functions.blueprints import Blueprint, blueprint_of
+from polyver.functions.blueprints.templates import WORKLOADS
 from polyver.functions.kinds import BLUEPRINTS, GROUP
 from polyver.functions.registering import Functions
 from polyver.kube.objects import encode_json
@@ -119,7 +120,7 @@ async def _get(
         if error.code != 404:
             raise
         full = f"{namespace}/{name}" if namespace else name
-        # An invalid name may contain anything, even line ends.
+        # Quote an invalid name: it may contain any characters, such as line ends.
         odd = dns_subdomain_problems(name) or (namespace and dns_label_problems(namespace))
         shown = quoted(full) if odd else full
         raise NotThere(f"there is no {resource.plural} {shown}", at=at) from None
@@ -127,7 +128,7 @@ async def _get(
 
 async def _pods(client: Client, obj: Object, namespace: str) -> list[Object]:
     selector = (obj.get("spec") or {}).get("selector")
-    if obj["kind"] not in ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig"):
+    if obj["kind"] not in WORKLOADS:
         return []
     labels = _labels(selector or {})
     if not labels:
@@ -140,7 +141,7 @@ def _labels(selector: Mapping[str, Any]) -> str:
     """Convert a label selector to the syntax of the query parameter `labelSelector`."""
     exact = selector.get("matchLabels") if "matchLabels" in selector else None
     if exact is None and "matchExpressions" not in selector:
-        exact = selector  # the syntax of old kinds
+        exact = selector  # a plain mapping of labels, as in a DeploymentConfig
     found = [f"{name}={value}" for name, value in (exact or {}).items()]
     for each in selector.get("matchExpressions") or ():
         values = f"({','.join(each.get('values') or ())})"

@@ -127,7 +127,7 @@ class ActionSetController(Controller[Key]):
         }
         found = await find(self._client, _ACTION_SETS, key.name, key.namespace)
         uid = _uid(found) if found is not None else ""
-        # Stop the calls of ActionSets that no longer exist, although they had a finalizer.
+        # Stop the calls of ActionSets that do not exist any more: a user has removed the finalizer.
         for other in [each for each, known in self._known.items() if known.key == key]:
             if other != uid:
                 for running in self._known.pop(other).alive.values():

@@ -127,7 +127,7 @@ class ThreadCall:
             assert task is not None
 
             def cancel() -> None:
-                with suppress(RuntimeError):  # it has ended meanwhile
+                with suppress(RuntimeError):  # the event loop has ended meanwhile
                     own.call_soon_threadsafe(task.cancel)
 
             self.cancel = cancel
