@@ -34,11 +34,11 @@ def lock(
     skip_unresolved: Annotated[bool, Parameter(negative=())] = False,
     output: Annotated[str, Parameter(name=["--output", "-o"])] = "-",
 ) -> None:
-    """Write a lock: the version and the digest of each reference to a definition in applications.
+    """Write a lock: the versions and digests of the definitions that each application uses.
 
     The same versions give the same bytes on any cluster. A reference that requests an exact version
-    or a series resolves to the same version on all clusters with the same published versions. The
-    version of a reference that requests none depends on the time when the application was created.
+    or a series resolves to the same version on all clusters with the same published versions. If a
+    reference requests no version, the result depends on when the application was created.
 
     An application that cannot be resolved cannot be locked. The command prints such applications
     with all reasons to standard error. Without --skip-unresolved, it then writes no lock.

@@ -26,7 +26,7 @@ def verify(
 ) -> None:
     """Compare the versions that applications on a cluster or in files use with a lock.
 
-    The command prints each difference. The exit code is 1 if there is one.
+    The command prints each difference. The exit code is 1 if there are differences.
 
     Example: polyver verify --lock platform.lock.yaml --context production
 

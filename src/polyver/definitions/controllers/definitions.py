@@ -436,7 +436,7 @@ class _Uses:
         return self._mine(key, [use for uses in users for use in uses.values()])
 
     def counted(self, key: DefinitionKey) -> list[tuple[DefinitionUse, int]]:
-        """Return one use for each group of equal uses, with the number of references."""
+        """Return the same uses as `ways`, each with the number of references in its group."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         found = []
         for uses in users:

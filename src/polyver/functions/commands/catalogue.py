@@ -30,9 +30,9 @@ def release(
 ) -> None:
     """Add a catalogue release; function versions whose removal is announced for it are removed.
 
-    A catalogue release is one release of the product that ships the functions. The command is
-    refused if a function version would be removed less than two minor or major catalogue releases
-    after its deprecation; patch releases do not count.
+    A catalogue release is one release of the product that ships the functions. The command refuses
+    a catalogue release that would remove a function version less than two minor or major releases
+    after the deprecation of the version; patch releases do not count.
 
     Example: polyver catalogue release 0.4.0 -f blueprints/ --dry-run
 

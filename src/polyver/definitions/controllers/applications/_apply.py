@@ -119,11 +119,9 @@ class ApplicationApplier:
         self, application: Object, placed: Placed
     ) -> ApplicationApplyProblem | None:
         resource, part = GroupVersionResource.of(placed.kind), part_of(placed.object)
-        if not self._is_known(application, part):
-            there = await self._there(resource, part)
-            whose = stranger(there, application) if there is not None else ""
-            if whose:
-                return _taken(placed, whose)
+        _, owner = await self._existing(application, resource, part)
+        if owner:
+            return _taken(placed, owner)
         try:
             await self._client.apply(
                 resource, placed.object, manager=APPLIED_BY, force=True, dry_run=True
@@ -138,14 +136,10 @@ class ApplicationApplier:
         self, application: Object, placed: Placed, found: ApplicationApplyResult
     ) -> Object | None:
         resource, part = GroupVersionResource.of(placed.kind), part_of(placed.object)
-        is_there = self._is_known(application, part)
-        if not is_there:
-            there = await self._there(resource, part)
-            whose = stranger(there, application) if there is not None else ""
-            if whose:
-                found.problems.append(_taken(placed, whose))
-                return None
-            is_there = there is not None
+        is_there, owner = await self._existing(application, resource, part)
+        if owner:
+            found.problems.append(_taken(placed, owner))
+            return None
         with self._outputs.expected(part):
             try:
                 made = await self._client.apply(resource, placed.object, manager=APPLIED_BY)
@@ -169,18 +163,21 @@ class ApplicationApplier:
         found.is_over &= self._outputs.note(part, made)
         return made
 
-    def _is_known(self, application: Object, part: AppliedObject) -> bool:
+    async def _existing(
+        self, application: Object, resource: GroupVersionResource, part: AppliedObject
+    ) -> tuple[bool, str]:
+        """Report whether an object exists; return also its owner, if that is another one."""
         metadata, seen = application["metadata"], self._outputs.of(part)
         key = Key(metadata["namespace"], metadata["name"])
-        return seen is not None and seen.application == key and seen.owner in ("", metadata["uid"])
-
-    async def _there(self, resource: GroupVersionResource, part: AppliedObject) -> Object | None:
+        if seen is not None and seen.application == key and seen.owner in ("", metadata["uid"]):
+            return True, ""
         try:
-            return await self._client.get(resource, part.name, part.namespace, metadata=True)
+            there = await self._client.get(resource, part.name, part.namespace, metadata=True)
         except ApiError as error:
             if error.code != 404:
                 raise
-            return None
+            return False, ""
+        return True, stranger(there, application)
 
 
 def _taken(placed: Placed, whose: str) -> ApplicationApplyProblem:
