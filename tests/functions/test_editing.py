@@ -202,7 +202,7 @@ def test_a_version_without_an_announced_removal_goes_after_two_releases() -> Non
         ),
         (
             lambda: remove(FLOW, "c", "Report", v("0.0.0")),
-            "will be removed in 0.4.0 .*current release is 0.3.0",
+            "will be removed in 0.4.0 .*current catalogue release is 0.3.0",
         ),
         (lambda: remove(FLOW, "c", "Report", v("0.1.0")), "is stable and cannot become removed"),
         (lambda: remove(FLOW, "c", "Report", v("0.2.0")), "is candidate and cannot become removed"),

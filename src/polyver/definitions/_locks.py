@@ -1,7 +1,7 @@
-"""Locked versions of an application, and their annotation.
+"""The lock of one application: an annotation with the version of each reference to a definition.
 
-The lock file of a cluster has the same entries for many applications; it contains no times, so that
-the same result is the same text.
+The lock file of a cluster (see `locking`) has the same entries, for many applications. An entry
+contains no times, so that equal versions always give equal text.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     kind: Literal["Component", "Trait", "Policy", "WorkflowStep"]
     component: str
-    """Name of the component, policy or step with the reference."""
+    """Name of the component, policy or workflow step that has the reference."""
     definition: str
-    """Name of the definition, with its namespace."""
+    """Namespace and name of the definition: `NAMESPACE/NAME`."""
     requested: str = ""
     version: str
     revision: str
@@ -45,12 +45,12 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Key that does not change when references are reordered."""
+        """Key of the reference; it does not change when references are reordered."""
         return self.kind, self.component, self.definition.rpartition("/")[2]
 
     @property
     def pin(self) -> Pin:
-        """Pin of the release; for a numbered revision it has the revision's name."""
+        """Pin of the locked release; a numbered revision is pinned by its name."""
         try:
             return Pin(str(SemVer.parse(self.version)), self.digest)
         except InvalidVersion:
@@ -58,7 +58,7 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def data(self) -> dict[str, str]:
-        """The fields to write, always in the same order."""
+        """The entry as plain data; the fields are always in the same order."""
         found: dict[str, str] = msgspec.to_builtins(self)
         return found
 
@@ -67,12 +67,15 @@ prepare(Locked)
 
 
 def lock_text(places: Iterable[Locked]) -> str:
-    """Return the value of an application's lock annotation."""
+    """Convert lock entries to the value of the lock annotation."""
     return dump_yaml([each.data for each in places])
 
 
 def carried_lock(application: ReadOnlyObject) -> tuple[Locked, ...] | None:
-    """Parse the lock annotation of an application, or None; raise an error if it is invalid."""
+    """Parse the lock annotation of an application; return None if the application has none.
+
+    Raise an error if the annotation is invalid.
+    """
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     text = annotations.get(LOCK)
     return None if text is None else _read(str(text))
@@ -90,7 +93,7 @@ def _read(text: str) -> tuple[Locked, ...]:
 
 
 def check_places(document: Document, places: Sequence[Locked], *path: str | int) -> None:
-    """Raise an error if a definition's name or a version is invalid."""
+    """Raise an error if a lock entry has an invalid definition, version, revision or digest."""
     for number, each in enumerate(places):
         home, _, name = each.definition.partition("/")
         if not home or not name or "/" in name:

@@ -1,7 +1,8 @@
-"""Lineages and applications read from manifests.
+"""Reads the lineages of definitions, and applications, from manifests.
 
-v1beta1 publishes one version, v2beta1 a list of them. A v1beta1 definition without a version is a
-legacy one: the documents of one name are its revisions, numbered in the order of the documents.
+A definition in v1beta1 publishes one version; a definition in v2beta1 publishes a list of versions.
+A definition without any version number is a legacy one: it has numbered revisions. Each document
+with the name of a legacy definition is the next revision, unless its content is unchanged.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class _Definition(Struct, rename="camel"):
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
-    """Yield each definition in the manifests, with all versions from all documents."""
+    """Yield the lineage of each definition, with the versions in all documents of its name."""
     for identity, lineage in lineages_in(documents).items():
         policies = (DEFINITIONS_LEGACY,) if is_legacy(lineage) else SEMANTIC_POLICIES
         yield FoundLineage(lineage, policies, "/".join(filter(None, identity)))
@@ -98,7 +99,7 @@ prepare(_Definition, _WholeDefinition)
 def definitions_in(
     documents: Sequence[Document], namespace: str
 ) -> list[tuple[Document, dict[str, Any]]]:
-    """Return the definitions in manifests; `namespace` is the default namespace."""
+    """Return the definitions among documents, each with its namespace or else this `namespace`."""
     return [
         (document, _placed(document, document.read(_WholeDefinition).metadata, namespace))
         for document in objects_of(documents, GROUP, *KINDS)
@@ -167,7 +168,7 @@ prepare(_Application)
 def applications_in(
     documents: Sequence[Document], namespace: str
 ) -> list[tuple[Document, dict[str, Any]]]:
-    """Return the applications in manifests; `namespace` is the default namespace."""
+    """Return the applications among documents, each with its namespace or else this `namespace`."""
     return [
         (document, _placed(document, document.read(_Application).metadata, namespace))
         for document in objects_of(documents, GROUP, "Application")
@@ -181,7 +182,7 @@ def _placed(document: Document, read: Metadata, namespace: str) -> dict[str, Any
 
 
 def lineages_in(documents: Sequence[Document]) -> dict[tuple[str, str, str], Lineage]:
-    """Return the lineages in the manifests, by kind, namespace and name."""
+    """Return the lineages of the definitions among documents, by kind, namespace and name."""
     found: dict[tuple[str, str, str], _Published] = {}
     for document in objects_of(documents, GROUP, *KINDS):
         definition = document.read(_Definition)
@@ -198,7 +199,7 @@ _Path = tuple[str | int, ...]
 
 
 class _Published:
-    """The releases of one definition, collected from documents."""
+    """The releases of one definition, collected from all documents of its name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -248,7 +249,7 @@ class _Published:
         if not spec.versions:
             raise document.error("the definition publishes no version", "spec", "versions")
         if len(spec.versions) == 1 and spec.versions[0].version is None:
-            # A legacy definition appears in v2beta1 like this.
+            # A legacy definition that was converted to v2beta1 has one entry without a version.
             yield from self._legacy(definition, document, ("spec", "versions", 0))
             return
         for number, version in enumerate(spec.versions):
@@ -258,7 +259,10 @@ class _Published:
     def _legacy(
         self, definition: _Definition, document: Document, path: _Path
     ) -> Iterator[tuple[Release, _Path]]:
-        """Yield the next revision; nothing for unchanged content, unless it gets a new name."""
+        """Yield the next numbered revision.
+
+        Unchanged content makes a revision only if the annotation gives the revision a new name.
+        """
         content = digest(_content(document, path))
         serial = Serial(len(self.releases) + 1)
         annotation = definition.metadata.annotations.get(REVISION_NAME)

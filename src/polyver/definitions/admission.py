@@ -1,7 +1,8 @@
 """Admission checks of definitions, their revisions and applications.
 
-Writes that change only metadata are not refused. The controller checks the same rules again,
-because a write can bypass admission.
+Writes that change only labels, or annotations without a meaning for the checks, are not refused.
+The controllers check the same rules again: an object may be written while the admission webhook is
+not called.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _wanted(name: str, kind: Any, *operations: str, mutates: bool = False) -> Ad
     )
 
 
-# The rules for converted kinds already cover every write of definitions.
+# The webhook rules for kinds with a conversion already cover creating and updating definitions.
 DEFINITIONS_WANTED: Final = (
     *(_wanted("records", kind, *_WRITES, mutates=True) for kind in DEFINITIONS),
     *(_wanted("removals", kind, "DELETE") for kind in DEFINITIONS),
@@ -78,18 +79,21 @@ DEFINITIONS_WANTED: Final = (
     _wanted("checks", APPLICATION_REVISIONS, "UPDATE"),
     _wanted("checks", APPLICATIONS, *_WRITES),
 )
-"""Resources and operations that API servers send to these checks, besides converted kinds."""
+"""Resources and operations for which API servers call the admission webhook of these checks.
+
+The rules for kinds with a conversion are elsewhere.
+"""
 
 
 class DefinitionLookup(Protocol):
-    """Reads the stored objects that the checks depend on."""
+    """Reads the stored objects on which the checks depend."""
 
     async def revisions(self, kind: str, namespace: str, name: str) -> Sequence[Object]:
         """Return the DefinitionRevisions of a definition."""
         ...
 
     async def holders(self, namespace: str) -> Sequence[Object]:
-        """Return at least the metadata of all DefinitionRevisions of a namespace."""
+        """Return all DefinitionRevisions of a namespace; their metadata is sufficient."""
         ...
 
     async def uses(self, kind: str, namespace: str, name: str) -> Sequence[uses.DefinitionUse]:
@@ -97,12 +101,12 @@ class DefinitionLookup(Protocol):
         ...
 
     async def definition(self, kind: str, namespace: str, name: str) -> Object | None:
-        """Return a definition in the API version with a list of versions, or None."""
+        """Return a definition in v2beta1, or None if it does not exist."""
         ...
 
 
 class DefinitionChecks:
-    """Records the API version in which a definition is created, and refuses invalid writes."""
+    """Records the API version in which a definition is created; refuses invalid definitions."""
 
     def __init__(self, published: DefinitionLookup, *, gate: GatePolicy = "refuse") -> None:
         self._published = published
@@ -128,15 +132,15 @@ class DefinitionChecks:
             return
         if old is not None and old.get("spec") == new.get("spec"):
             forced = [_annotations(each).get(FORCED) for each in (old, new)]
-            if forced[0] == forced[1]:  # neither the spec nor the versions to remove by force
-                return
+            if forced[0] == forced[1]:
+                return  # the write changes neither the spec nor the versions to remove by force
         decision = await self.decided(new, old, review.kind.version)
         if decision.refusals:
             raise invalid(review.kind, review.name, [*map(_cause, decision.refusals)])
         review.warnings += [*decision.warnings, *map(str, decision.forced)]
 
     async def decided(self, new: Object, old: Object | None, version: str) -> Decision:
-        """Return the decision about a write: versions to publish, and reasons to refuse it."""
+        """Decide about a write of a definition: versions to publish or remove, and refusals."""
         refused = check_writer(new, old, version) if old is not None else []
         definition, problems = read_definition(new)
         if refused or problems:
@@ -169,7 +173,7 @@ def _annotations(obj: Object) -> Object:
 
 
 def note(obj: Object, old: Object | None, version: str) -> None:
-    """Set the annotation with the API version of creation, whatever the client wrote there."""
+    """Set the annotation with the API version of creation; a client's value of it is ignored."""
     metadata = obj["metadata"]
     before = ((old or {}).get("metadata") or {}).get("annotations") or {}
     first = version if old is None else before.get(API_VERSION)
@@ -185,7 +189,10 @@ def _refuse_use(
     *,
     only: str = "",
 ) -> None:
-    """Refuse to delete all revisions, or only one, while applications use one of them."""
+    """Refuse a deletion of revisions if applications use them.
+
+    `only` is the name of the revision to delete; if it is empty, all `known` revisions are deleted.
+    """
     going = tuple(each for each in known if not only or each.name == only)
     before = lineage_of(definition, known)
     decision = in_use(Decision(remove=going, before=before), found, definition.forced)
@@ -201,7 +208,7 @@ def _cause(error: PolyverError) -> Cause:
 
 
 class RevisionChecks:
-    """Refuses changes of revisions, and deleting definition revisions in use."""
+    """Refuses changes of a revision's spec, and deletions of DefinitionRevisions in use."""
 
     def __init__(self, published: DefinitionLookup) -> None:
         self._published = published
@@ -236,9 +243,9 @@ class RevisionChecks:
         _refuse_use(review, definition, [*known], found, only=review.name)
 
     async def _definition(self, kind: str, namespace: str, name: str) -> DesiredDefinition:
-        """Return the definition of a revision, with the versions that may be removed by force.
+        """Read the definition of a revision, with the versions that may be removed by force.
 
-        A version that the definition still lists may not be removed by force.
+        A version that the definition still lists is not among these.
         """
         obj = await self._published.definition(kind, namespace, name)
         if obj is None:
@@ -270,7 +277,7 @@ class ApplicationChecks:
             found = [each for each in found if each not in known]
         review.warnings += [f"{each}; the application is not applied" for each in found]
         if review.old is not None and _annotations(review.old) == _annotations(review.object):
-            return  # what bypassed admission must not block other writes
+            return  # a value that was written without these checks must not block other writes
         try:
             uses.check_application(review.object)
         except PolyverError as error:

@@ -1,7 +1,7 @@
-"""The history of an application: its recorded revisions, and rollback to one of them.
+"""The history of an application: its ApplicationRevisions, and rollback to an earlier revision.
 
-A rollback restores the old spec together with a lock of the old versions: without the lock, a
-series would move again at once.
+A rollback restores the old spec together with a lock of the old versions. Without the lock, a
+reference that requests a series would move to the newest release again at once.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 @dataclass(frozen=True, slots=True)
 class RecordedRevision:
-    """One ApplicationRevision."""
+    """An ApplicationRevision, parsed."""
 
     number: int
     name: str
     spec: ReadOnlyObject
     resolutions: tuple[ReadOnlyObject, ...]
     made: str
-    """Creation time."""
+    """Creation time of the revision."""
     published: str | None
     """Value of `app.oam.dev/publishVersion`."""
     same_as: int | None
@@ -40,12 +40,12 @@ class RecordedRevision:
 
     @property
     def places(self) -> tuple[Locked, ...]:
-        """The entries of a lock with the versions of this revision."""
+        """Lock entries with the versions that this revision used."""
         return tuple(map(locked, self.resolutions))
 
 
 def history_of(revisions: Iterable[ReadOnlyObject]) -> list[RecordedRevision]:
-    """Return the revisions of an application, oldest first."""
+    """Parse the ApplicationRevisions of an application, oldest first."""
     first: dict[tuple[str | None, str | None], int] = {}
     found = []
     for number, each in numbered_revisions(revisions):
@@ -67,7 +67,7 @@ def history_of(revisions: Iterable[ReadOnlyObject]) -> list[RecordedRevision]:
 
 
 def earlier(name: str, history: Sequence[RecordedRevision], to: str = "") -> RecordedRevision:
-    """Return the revision to roll back to: the named one, else the last with other content."""
+    """Find the revision to roll back to: `to`, else the newest one with other content."""
     if not history:
         raise PolyverError(f"{name} has no ApplicationRevision", hint="it was never resolved")
     if not to:
@@ -91,7 +91,7 @@ def _before(name: str, history: Sequence[RecordedRevision]) -> RecordedRevision:
 
 
 def returned(application: ReadOnlyObject, to: RecordedRevision) -> dict[str, Any]:
-    """Return an application as of a revision, with a lock of the versions that it used."""
+    """Build the application after a rollback: with the spec and a lock of a revision."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations = {**(metadata.get("annotations") or {})}
     annotations.pop(PUBLISH_VERSION, None)
@@ -104,7 +104,10 @@ def returned(application: ReadOnlyObject, to: RecordedRevision) -> dict[str, Any
 
 
 def _last_applied(text: str, spec: ReadOnlyObject) -> str:
-    """Return the updated annotation of `kubectl apply`; else fields of the old spec would stay."""
+    """Put the restored spec into the annotation that `kubectl apply` keeps.
+
+    Otherwise the next `kubectl apply` would not remove fields that the rollback has restored.
+    """
     try:
         said = json.loads(text)
     except ValueError:

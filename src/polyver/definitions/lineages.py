@@ -1,4 +1,4 @@
-"""Lineages of the capability definitions, read from manifests."""
+"""The lineages of definitions, read from manifests."""
 
 from polyver.capability import LineageReader
 from polyver.definitions._manifests import lineages

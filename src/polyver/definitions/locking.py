@@ -1,7 +1,8 @@
-"""Locks: the versions of all applications, as a file to compare with another cluster.
+"""Lock files: the versions that all applications use, to be compared with another cluster.
 
-A lock has the version and the digest of each reference. Two clusters with the same lock have the
-same result, and `differences` returns where they differ.
+A lock has the version and the digest of the content for each reference to a definition. If two
+clusters have equal locks, their applications use the same content. `differences` compares a lock
+with the lock of another cluster.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Lock:
     """The only namespace that the lock covers; empty for all namespaces."""
 
     def inside(self, namespace: str) -> Lock:
-        """Return the lock of one namespace only; the whole lock if `namespace` is empty."""
+        """Restrict the lock to one namespace, unless `namespace` is empty."""
         if not namespace or namespace == self.namespace:
             return self
         kept = {name: places for name, places in self.applications.items() if name[0] == namespace}
@@ -61,7 +62,7 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class LockOf:
-    """The lock of the current state, and the errors of applications that do not resolve."""
+    """The lock of resolved applications, and the errors of applications that do not resolve."""
 
     lock: Lock
     failures: Mapping[Named, Sequence[PolyverError]] = field(default_factory=dict)
@@ -73,9 +74,9 @@ def lock_of(
     *,
     namespace: str = "",
 ) -> LockOf:
-    """Return the lock of applications as they resolve now, including the pins in their status.
+    """Resolve applications, with the pins in their status, and return the lock of the result.
 
-    `homes` returns the lineages of a kind and a name.
+    `homes` returns the lineages of the definitions of a kind and name.
     """
     found: dict[Named, tuple[Locked, ...]] = {}
     failures: dict[Named, Sequence[PolyverError]] = {}
@@ -94,7 +95,7 @@ def _name(application: ReadOnlyObject) -> Named:
 
 
 def places_of(chosen: Iterable[ChosenVersion]) -> tuple[Locked, ...]:
-    """Return the lock entries of resolved references."""
+    """Convert resolved references to lock entries."""
     return tuple(
         Locked(
             kind=TYPES[each.use.kind],  # type: ignore[arg-type]
@@ -110,13 +111,13 @@ def places_of(chosen: Iterable[ChosenVersion]) -> tuple[Locked, ...]:
 
 
 def locked(resolution: ReadOnlyObject) -> Locked:
-    """Return the lock entry of a recorded resolution."""
+    """Convert a recorded resolution to a lock entry."""
     said = {name: resolution.get(name, "") for name in Locked.__struct_fields__}
     return msgspec.convert(said, Locked)
 
 
 def with_lock(application: ReadOnlyObject, places: Iterable[Locked]) -> dict[str, Any]:
-    """Return an application with a lock annotation."""
+    """Return a copy of an application with a lock annotation."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations = {**(metadata.get("annotations") or {}), LOCK: lock_text(places)}
     return {**application, "metadata": {**metadata, "annotations": annotations}}
@@ -142,7 +143,7 @@ prepare(_File)
 
 
 def lock_data(lock: Lock) -> dict[str, Any]:
-    """Return the data of a lock file: the same lock gives the same data, in the same order."""
+    """Convert a lock to the data of a lock file; equal locks give equal data in the same order."""
     about = {"apiVersion": API_VERSION, "kind": "Lock"}
     scope = {"namespace": lock.namespace} if lock.namespace else {}
     applications = [
@@ -174,11 +175,11 @@ def read_lock(document: Document) -> Lock:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference from a lock."""
+    """A difference between a lock and a cluster."""
 
     application: str
     what: str
-    """Type of the difference: `application`, `place`, `version`, `digest`, and so on."""
+    """Sort of the difference: `application`, `place` (a reference), `version`, `digest`, …"""
     locked: str
     found: str
     place: str = ""
@@ -196,9 +197,9 @@ def differences(
     found: Lock,
     failures: Mapping[Named, Sequence[PolyverError]] | None = None,
 ) -> list[Difference]:
-    """Return all differences from a lock, by application and reference.
+    """Compare a lock with the lock `found`; return all differences, by application and reference.
 
-    `failures` are existing applications that do not resolve.
+    `failures` are the errors of existing applications that do not resolve.
     """
     failed = failures or {}
     made: list[Difference] = []
@@ -243,7 +244,7 @@ _COMPARED = ("definition", "requested", "version", "revision", "digest")
 def _in_place(name: str, wanted: Locked, found: Locked) -> Iterable[Difference]:
     other = [each for each in _COMPARED if getattr(wanted, each) != getattr(found, each)]
     if "version" in other:
-        # Another version implies another revision and digest: that is one difference.
+        # Another version implies another revision and digest: report only the version.
         other = [each for each in other if each not in ("revision", "digest")]
     for each in other:
         sides = getattr(wanted, each), getattr(found, each)

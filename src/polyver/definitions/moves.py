@@ -1,8 +1,9 @@
 """Moves of an application to other releases, and the objects that a move would delete.
 
-An application moves to a release only if that works for it. A reference can keep its release if its
-pin still exists and still matches its selector. Otherwise a user has edited the application, and
-the edit takes effect.
+An application moves to a release only if its objects can be rendered and applied with that release.
+Otherwise the reference keeps its current release, if that release still exists and still matches
+the selector of the reference. If the release was removed, or a user has changed the selector, the
+reference has to move.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ __all__ = [
 
 
 class MoveTarget(NamedTuple):
-    """A release that references of an application would move to."""
+    """A release to which references of an application would move."""
 
     kind: str
     definition: str
-    """Name of the definition, with its namespace."""
+    """Namespace and name of the definition: `NAMESPACE/NAME`."""
     version: str
     revision: str
     digest: str
@@ -48,21 +49,24 @@ class MoveTarget(NamedTuple):
 
 
 def allows_deletion(release: Release) -> bool:
-    """Return True if a move to this release may delete objects of an application."""
+    """Report whether a move to this release may delete objects of an application."""
     return release.labels.get(ALLOW_DELETION) == "true"
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseChoice:
-    """The release chosen for each reference, and the current release that it may keep instead."""
+    """The release chosen for each reference, and the current release of some references.
+
+    A reference may keep its current release if the move to the chosen release fails.
+    """
 
     chosen: Sequence[ChosenVersion]
     kept: Mapping[str, ChosenVersion] = field(default_factory=dict)
-    """The current release of each reference that may keep it, by the path of the reference."""
+    """The current releases of references that may keep them, by the path of the reference."""
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
-        """The releases to which references may move but need not, each once."""
+        """The chosen releases of references that may keep their current release, each once."""
         moving = (each for each in self.chosen if each.use.dependent.at in self.kept)
         return tuple(dict.fromkeys(map(_target, moving)))
 
@@ -73,7 +77,10 @@ class ReleaseChoice:
         *,
         now: str,
     ) -> list[dict[str, Any]]:
-        """Return the resolutions with moves to `taken` targets, and with the failures of others."""
+        """Build the resolutions if references move only to the `taken` targets.
+
+        A reference whose target is in `failed` gets the entry `failedMove`.
+        """
         found = []
         for each in self.chosen:
             kept, target = self.kept.get(each.use.dependent.at), _target(each)
@@ -100,28 +107,26 @@ def _target(chosen: ChosenVersion) -> MoveTarget:
 
 
 def choice_of(chosen: Sequence[ChosenVersion], homes: Callable[[str, str], Homes]) -> ReleaseChoice:
-    """Return the chosen releases, and those that references keep if their move fails."""
+    """Add to the chosen releases the current releases of references that may keep them."""
     kept = {}
     for each in chosen:
-        stayed = _kept(each, homes(each.use.kind, each.use.definition))
-        if stayed is not None:
-            kept[each.use.dependent.at] = stayed
+        dependent, release = each.use.dependent, each.resolution.release
+        if dependent.pin is None or dependent.pin == release.pin:
+            continue
+        # Resolve the reference as if its move to the chosen release had failed.
+        failing = replace(
+            each.use, dependent=replace(dependent, failed_move=FailedMove(release.pin))
+        )
+        stayed = choose(failing, homes(each.use.kind, each.use.definition))
+        if stayed.resolution.release.pin == dependent.pin:
+            kept[dependent.at] = stayed
     return ReleaseChoice(chosen, kept)
 
 
-def _kept(chosen: ChosenVersion, homes: Homes) -> ChosenVersion | None:
-    dependent, release = chosen.use.dependent, chosen.resolution.release
-    if dependent.pin is None or dependent.pin == release.pin:
-        return None
-    failing = replace(dependent, failed_move=FailedMove(release.pin))
-    stayed = choose(replace(chosen.use, dependent=failing), homes)
-    return stayed if stayed.resolution.release.pin == dependent.pin else None
-
-
 def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by: str) -> str:
-    """Return a digest of all inputs that decide whether an application can move to releases.
+    """Return a digest of all inputs that decide whether an application can move to the targets.
 
-    `by` identifies the renderer, as another version of the renderer may succeed.
+    `by` is the version of polyver, because another version may render the templates successfully.
     """
     seen = rendered_from(application)
     metadata = {name: seen["metadata"].get(name) or {} for name in ("labels", "annotations")}
@@ -131,7 +136,7 @@ def inputs_of(application: ReadOnlyObject, targets: Iterable[MoveTarget], *, by:
 def failed_before(
     application: ReadOnlyObject, targets: Iterable[MoveTarget], inputs: str
 ) -> dict[MoveTarget, ReadOnlyObject]:
-    """Return the targets that failed with the same inputs before, from the status."""
+    """Return the targets that have failed before with the same inputs, from the status."""
     status: ReadOnlyObject = application.get("status") or {}
     known = {}
     for each in status.get("resolutions") or ():
@@ -147,7 +152,7 @@ def failed_before(
 
 
 class Piece(NamedTuple):
-    """An object of an application."""
+    """The identity and the component of an object of an application."""
 
     group: str
     kind: str
@@ -160,12 +165,15 @@ class Piece(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """Identity of the object, independent of its component."""
+        """The identity of the object, without its component."""
         return self.group, self.kind, self.namespace, self.name
 
 
 def role_of(piece: Piece) -> Role:
-    """Return the role of an object: the part, kind and name by which replacements are found."""
+    """Return the role of an object: its component, kind and name.
+
+    The roles of a deleted and a new object decide whether the new one replaces the deleted one.
+    """
     return Role(piece.component, piece.kind, piece.name)
 
 

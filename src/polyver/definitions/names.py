@@ -1,4 +1,4 @@
-"""Annotations, labels and finalizers, and names of revisions."""
+"""Names of annotations, labels, finalizers and revisions."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ API_VERSION: Final = "definition.polyver.dev/api-version"
 AUTO_UPDATE: Final = "app.oam.dev/autoUpdate"
 PUBLISH_VERSION: Final = "app.oam.dev/publishVersion"
 LOCK: Final = "app.polyver.dev/lock"
-"""Annotation of an application with its locked versions; the application uses no others."""
+"""Annotation of an application with its locked versions: it uses exactly these versions."""
 FORCED: Final = "definition.polyver.dev/remove-by-force"
 """Annotation with the versions that may be removed although applications use them."""
 ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
-"""Annotation of a DefinitionRevision that may delete objects of applications that move to it. It is
-copied from the definition when the revision is created.
+"""Annotation of a DefinitionRevision: a move to it may delete objects of applications. polyver
+copies the annotation from the definition to its newest revision.
 """
 IN_USE: Final = "definition.polyver.dev/in-use"
 """Finalizer of definitions and revisions that applications use."""
 RECORDED: Final = "app.polyver.dev/revisions"
-"""Finalizer of an application whose revisions are deleted with it."""
+"""Finalizer of an application whose revisions, and objects in other namespaces, polyver deletes."""
 APP_NAME: Final = "app.oam.dev/name"
 """Label with the name of an application, on its revisions and applied objects."""
 APP_NAMESPACE: Final = "app.oam.dev/namespace"
 APP_COMPONENT: Final = "app.oam.dev/component"
 """Labels of applied objects: their application's namespace, and their component."""
 RENDERED: Final = "app.polyver.dev/rendered"
-"""Label of all objects that applications applied."""
+"""Label of all objects that were applied for applications."""
 APPLYING: Final = "app.polyver.dev/applying"
-"""Annotation with the digest of the inputs that are being applied, or were applied last."""
+"""Annotation of an application: digest of the inputs that are being applied, or were last."""
 APPLIED_BY: Final = "polyver-applications"
-"""Field manager of applied objects."""
+"""Field manager with which the objects of applications are applied."""
 SYSTEM_NAMESPACE: Final = "vela-system"
-"""Namespace of definitions for all namespaces."""
+"""Namespace whose definitions applications of all namespaces can use."""
 
 TYPES: Final = {
     "ComponentDefinition": "Component",
@@ -63,17 +63,17 @@ TYPES: Final = {
     "PolicyDefinition": "Policy",
     "WorkflowStepDefinition": "WorkflowStep",
 }
-"""Names of the kinds of definitions in revisions."""
+"""The names that revisions and statuses use for the kinds of definitions."""
 
 
 def name_label(kind: str) -> str:
-    """Return the label with the definition's name on its revisions."""
-    # KubeVela's names for them, one of which is irregular.
+    """Return the key of the label that has the definition's name on its revisions."""
+    # These are KubeVela's labels; the one for traits is irregular.
     return "trait.oam.dev/name" if kind == "TraitDefinition" else f"{kind.lower()}.oam.dev/name"
 
 
 def revision_name(definition: str, version: object) -> str:
-    """Return the name of a version's revision.
+    """Build the name of the DefinitionRevision of a version.
 
     >>> revision_name("web", "3.4.0")
     'web-v3.4.0'

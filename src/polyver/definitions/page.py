@@ -1,4 +1,4 @@
-"""The page's source for definitions (as lineages) and for applications (as their users)."""
+"""Data for the web page: definitions as lineages, and the applications that use them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from polyver.client import Change, GroupVersionResource, Key
-from polyver.core import Dependent, Lineage, PolyverError, Release, Serial
+from polyver.core import Dependent, Lineage, PolyverError, Release
 from polyver.core.plain import Object
 from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, STORED, VERSIONED
 from polyver.definitions.names import SYSTEM_NAMESPACE
@@ -22,7 +22,7 @@ from polyver.definitions.uses import (
     settled,
     uses_of,
 )
-from polyver.definitions.versions import policy_for
+from polyver.definitions.versions import is_legacy, policy_for
 from polyver.web.sources import (
     LineageKey,
     LineageRequest,
@@ -60,13 +60,13 @@ class _Named:
     """The definitions of one kind and name, and the applications that reference them."""
 
     lineages: dict[str, Lineage] = field(default_factory=dict)
-    """Lineages by namespace."""
+    """Lineages by the namespace of the definition."""
     applications: set[Key] = field(default_factory=set)
 
     @property
     def shape(self) -> dict[str, bool]:
-        """Namespaces with a definition of this name; True if it has numbered revisions."""
-        return {place: _is_legacy(lineage) for place, lineage in self.lineages.items()}
+        """For each namespace of a definition, whether the definition has numbered revisions."""
+        return {place: is_legacy(lineage) for place, lineage in self.lineages.items()}
 
 
 class DefinitionsSource(PageSource):
@@ -151,10 +151,6 @@ class DefinitionsSource(PageSource):
             return UnresolvedRequest(use.dependent, wanted, error.fact, error.hint)
         where = LineageKey(_CAPABILITY, f"{use.kind}/{home}/{use.definition}")
         return LineageRequest(mine.dependent, where, use.requested, selector, policy, mine.since)
-
-
-def _is_legacy(lineage: Lineage) -> bool:
-    return any(isinstance(release.version, Serial) for release in lineage)
 
 
 def _definition(obj: Object) -> _Definition:

@@ -1,6 +1,6 @@
-"""Effects of a change before it is made: on definitions, applications and objects.
+"""The effects of a change of definitions on references, before the change is made.
 
-The decisions are those of publishing and resolution; this module only combines them.
+The packages `publishing` and `resolution` make the decisions; this module combines them.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def moved(
     uses: Iterable[DefinitionUse],
     homes: Iterable[str],
 ) -> tuple[list[PlannedMove], list[PlannedLoss]]:
-    """Return the moves and losses that a decision about a definition causes.
+    """Return the moves and losses of references that a decision about a definition causes.
 
-    `uses` are the references of all applications; `homes` are the namespaces with a definition of
-    that name.
+    `uses` are the references of all applications; `homes` are the namespaces that have a definition
+    of that kind and name.
     """
     name = decision.after.name
     there = {*homes, namespace}
@@ -87,7 +87,10 @@ def moved(
 
 
 def _shadowed(uses: Iterable[DefinitionUse], namespace: str, decision: Decision) -> Iterator[Loss]:
-    """Yield the references to another namespace's definition that a new definition breaks."""
+    """Yield the references that a new definition breaks because they now mean this definition.
+
+    Their pins refer to the definition of that name in another namespace.
+    """
     for use in uses:
         if use.dependent.pin is not None and use.pinned_in != namespace:
             try:
@@ -110,7 +113,7 @@ def _order(each: PlannedMove | PlannedLoss) -> tuple[str, str]:
 def new_revisions(
     definition: DesiredDefinition, decision: Decision
 ) -> dict[tuple[str, str], ReadOnlyObject]:
-    """Return the DefinitionRevisions that a decision would create, by namespace and name."""
+    """Build the DefinitionRevisions that a decision would create, by namespace and name."""
     owner = {"metadata": {"name": definition.name, "uid": ""}}
     return {
         (definition.namespace, each.name): revision_object(definition, each, owner)
@@ -119,14 +122,14 @@ def new_revisions(
 
 
 def example_diff(example: ChangeExample) -> list[str]:
-    """Return the diff of an example, as YAML."""
+    """Return the lines of a diff between an example's objects, as YAML."""
     label = object_label(example)
     before, after = (_lines(each) for each in (example.before, example.after))
     return [*unified_diff(before, after, label, label, lineterm="")]
 
 
 def object_label(example: ChangeExample) -> str:
-    """Return the kind, namespace and name of an example: `ConfigMap default/shop (v1)`."""
+    """Return the name of an example's object for messages: `ConfigMap default/shop (v1)`."""
     _, kind, *named = example.identity
     obj = example.after or example.before or {}
     return f"{kind} {'/'.join(filter(None, named))} ({obj.get('apiVersion')})"

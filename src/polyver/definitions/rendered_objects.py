@@ -1,7 +1,7 @@
-"""Rendered objects as parts of an application, and ownership of objects.
+"""Preparation of rendered objects for an application, and ownership of objects.
 
-The application owns an object in its own namespace; in another namespace it cannot, and the
-object's labels identify the application.
+An object in the namespace of the application has an owner reference to the application. An object
+in another namespace cannot have one; its labels identify the application.
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ _NOTES: Final = (
     APPLYING,
     "kubectl.kubernetes.io/last-applied-configuration",
 )
-"""Annotations that record a client's actions, not the desired state."""
+"""Annotations that record actions of clients and are not part of the desired state."""
 MOST: Final = 500
 """Maximum number of objects of an application."""
 _FIRST: Final = (("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition"))
-"""Kinds that are applied first, because other rendered objects may need them."""
+"""Kinds whose objects are applied first, because other rendered objects may need them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An object as part of an application, and its kind on the server."""
+    """A rendered object with labels and owner, ready to be applied, and its kind on the server."""
 
     object: dict[str, Any]
     kind: ResourceKind
     component: str
     at: str
-    """Path of the component or trait in the application that made the object."""
+    """Path of the component or trait whose template made the object."""
 
 
 def rendered_from(application: ReadOnlyObject) -> dict[str, Any]:
-    """Return an application as templates see it: without annotations that record actions."""
+    """Return an application as templates read it: without annotations that record actions."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
     kept = {name: text for name, text in annotations.items() if name not in _NOTES}
@@ -75,7 +75,7 @@ def rendered_from(application: ReadOnlyObject) -> dict[str, Any]:
 
 
 def inputs_digest(application: ReadOnlyObject, revision: ReadOnlyObject) -> str:
-    """Return the digest of all inputs of the rendering of an application."""
+    """Return a digest of all inputs from which the objects of an application are rendered."""
     metadata: ReadOnlyObject = rendered_from(application)["metadata"]
     shown = {name: metadata.get(name) or {} for name in ("labels", "annotations")}
     return digest({"revision": revision["name"], "hash": revision["revisionHash"], **shown})
@@ -86,10 +86,11 @@ def place_all(
     outputs: Sequence[RenderedObject],
     find: Callable[[str, str], ResourceKind | None],
 ) -> tuple[list[Placed], list[PolyverError]]:
-    """Return rendered objects as parts of an application, in the order of application.
+    """Prepare rendered objects for applying: add labels and owners, and sort them.
 
-    `find` returns the served kind of an apiVersion and kind. An object of another kind is left out,
-    with an UnknownKind error: other objects may define the kind.
+    `find` returns the served kind for an apiVersion and kind, or None. An object whose kind is not
+    served is left out, with the error UnknownKind: another object of the application may be the
+    CustomResourceDefinition of the kind.
     """
     placed: dict[tuple[str, ...], Placed] = {}
     errors: list[PolyverError] = []
@@ -122,7 +123,7 @@ _HINT: Final = "this is the output of its template"
 
 
 def _problem(output: RenderedObject) -> str:
-    """Return why an object's name, namespace or labels are invalid; empty if they are valid."""
+    """Describe why an object's name, namespace or labels are invalid; empty if they are valid."""
     metadata = output.object["metadata"]
     for name in ("name", "namespace"):
         text = metadata.get(name)
@@ -134,7 +135,7 @@ def _problem(output: RenderedObject) -> str:
 
 
 class UnknownKind(PolyverError):
-    """A rendered kind that the server does not serve."""
+    """An object has a kind that the API server does not serve."""
 
     def __init__(self, api_version: str, kind: str, *, at: str) -> None:
         hint = "install its definition; it is retried when kinds change"
@@ -142,7 +143,7 @@ class UnknownKind(PolyverError):
         self.named = api_version.rpartition("/")[0], kind
 
     def is_defined_by(self, placed: Iterable[Placed]) -> bool:
-        """Return True if one of these objects is the CustomResourceDefinition of that kind."""
+        """Report whether one of these objects is the CustomResourceDefinition of the kind."""
         for each in placed:
             if (each.kind.group, each.kind.kind) == _FIRST[1]:
                 spec = each.object.get("spec") or {}
@@ -179,7 +180,7 @@ def _named(obj: ReadOnlyObject) -> tuple[str, str]:
 
 
 def name_of(obj: ReadOnlyObject) -> str:
-    """Return an object's name for messages.
+    """Return the kind, namespace and name of an object for messages.
 
     >>> name_of({"kind": "ConfigMap", "metadata": {"namespace": "default", "name": "a"}})
     'ConfigMap default/a'
@@ -191,7 +192,7 @@ def name_of(obj: ReadOnlyObject) -> str:
 
 
 def stranger(found: ReadOnlyObject, application: ReadOnlyObject) -> str:
-    """Return the other owner of an existing object; empty if the application owns it."""
+    """Return the name of an object's owner, if that is not the application; else empty."""
     metadata: ReadOnlyObject = found["metadata"]
     about: ReadOnlyObject = application["metadata"]
     owner = next((each for each in _owners(found) if each.get("controller")), None)
@@ -207,7 +208,7 @@ def stranger(found: ReadOnlyObject, application: ReadOnlyObject) -> str:
 
 
 def is_prunable(found: ReadOnlyObject, application: ReadOnlyObject) -> bool:
-    """Report whether an object was applied for an application, and has no other owner."""
+    """Report whether an object was applied for the application, and has no other owner."""
     others = [each for each in _owners(found) if each.get("uid") != application["metadata"]["uid"]]
     applied = any(is_applied_for(each) for each in _entries(found))
     return applied and not others and not stranger(found, application)
@@ -222,12 +223,12 @@ def _entries(found: ReadOnlyObject) -> Sequence[ReadOnlyObject]:
 
 
 def is_applied_for(entry: ReadOnlyObject) -> bool:
-    """Report whether a `managedFields` entry is that of applications."""
+    """Report whether an entry of `managedFields` records objects applied for applications."""
     return (entry.get("manager"), entry.get("operation")) == (APPLIED_BY, "Apply")
 
 
 def others_in(found: ReadOnlyObject) -> list[str]:
-    """Return the field managers of an object, except applications and writers of its status."""
+    """Return an object's field managers, except that of applications and writers of the status."""
     return [
         str(each.get("manager"))
         for each in _entries(found)
@@ -236,10 +237,10 @@ def others_in(found: ReadOnlyObject) -> list[str]:
 
 
 def fields_digest(found: ReadOnlyObject) -> str:
-    """Return a digest of the fields that the application owns in an object.
+    """Return a digest of the names of the fields that the application owns in an object.
 
-    It changes when another manager changes or removes one of them, because that takes over the
-    field; added fields do not count.
+    A field manager that changes or removes such a field takes its ownership, so the digest changes.
+    Fields that another field manager adds do not change the digest.
     """
     mine = [each.get("fieldsV1") for each in _entries(found) if is_applied_for(each)]
     return digest(mine).removeprefix("sha256:")[:16] if mine else ""

@@ -1,7 +1,7 @@
-"""Resolution of an application's references to versions, and the recorded result.
+"""Resolution of an application's references to versions, and records of the result.
 
-An application is resolved completely or not at all: if one reference cannot be resolved, none
-moves.
+An application is resolved completely or not at all: if one reference cannot be resolved, no
+reference of the application moves.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ __all__ = [
 KEPT: Final = 10
 """Maximum number of ApplicationRevisions of an application."""
 Homes = Mapping[str, Lineage]
-"""The lineages of one kind and name, by their namespaces."""
+"""The lineages of the definitions of one kind and name, by namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class ChosenVersion:
 
     @property
     def revision(self) -> str:
-        """Name of its DefinitionRevision."""
+        """Name of the DefinitionRevision of the version."""
         release = self.resolution.release
         if isinstance(release.version, Serial):
             return release.name
@@ -91,7 +91,7 @@ class ChosenVersion:
 
 
 def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
-    """Resolve a reference: in its own namespace, else in the system namespace."""
+    """Resolve a reference to a definition in its own namespace, else in the system namespace."""
     home = home_of(use, homes)
     if home is None:
         places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
@@ -100,7 +100,7 @@ def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
         raise Refusal("DefinitionNotFound", fact, at=use.dependent.at, hint=hint)
     asking, lineage = settled(use, home), homes[home]
     if asking.is_failing and _is_gone(asking, lineage):
-        # Nothing was ever applied with it, so the pin is dropped.
+        # The application was never applied with the pinned release, so the pin is dropped.
         asking = replace(asking, dependent=replace(asking.dependent, pin=None), since="")
     try:
         asked, policy = question_of(asking, lineage)
@@ -113,7 +113,7 @@ def choose(use: DefinitionUse, homes: Homes) -> ChosenVersion:
 
 
 def _is_gone(use: DefinitionUse, lineage: Lineage) -> bool:
-    """Return True if the pinned release was removed or never existed, or if there is no pin."""
+    """Report whether a use has no pin, or its pinned release was removed or never existed."""
     pin = use.dependent.pin
     release = lineage.get(pin.release) if pin is not None else None
     return release is None or release.stage.is_gone
@@ -124,7 +124,7 @@ def choose_all(
 ) -> tuple[list[ChosenVersion], list[PolyverError]]:
     """Resolve all references of an application; return the versions, and the errors.
 
-    `homes` returns the lineages of a kind and a name.
+    `homes` returns the lineages of the definitions of a kind and name.
     """
     try:
         check_application(application)
@@ -141,14 +141,14 @@ def choose_all(
 
 
 def lineage_in(definition: ReadOnlyObject) -> Lineage | None:
-    """Return the lineage from a definition's status; None while nothing is published."""
+    """Parse the lineage in a definition's status; return None while nothing is published."""
     status: ReadOnlyObject = definition.get("status") or {}
     name = definition["metadata"]["name"]
     try:
         releases = [_release(each) for each in status.get("versions") or ()]
         return Lineage(name, releases) if releases else None
     except PolyverError:
-        return None  # written by another program; the controller will correct it
+        return None  # another program wrote the status; the controller will correct it
 
 
 def _release(said: ReadOnlyObject) -> Release:
@@ -167,7 +167,7 @@ def _release(said: ReadOnlyObject) -> Release:
 
 
 def resolution_data(chosen: ChosenVersion, *, now: str) -> dict[str, Any]:
-    """Return the resolution's status entry; `since` changes only with the version."""
+    """Build the entry of `status.resolutions`; `since` changes only when the version changes."""
     use, found = chosen.use, chosen.resolution
     kept = use.dependent.pin == found.release.pin
     data: dict[str, Any] = {
@@ -186,13 +186,13 @@ def resolution_data(chosen: ChosenVersion, *, now: str) -> dict[str, Any]:
 
 
 def newest_revision(revisions: Iterable[ReadOnlyObject]) -> ReadOnlyObject | None:
-    """Return the newest ApplicationRevision of an application, or None."""
+    """Return the ApplicationRevision with the highest number, or None."""
     ordered = _ordered(revisions)
     return ordered[-1] if ordered else None
 
 
 def surplus_revisions(revisions: Iterable[ReadOnlyObject], keep: int = KEPT) -> list[str]:
-    """Return the names of the surplus ApplicationRevisions: all but the newest."""
+    """Return the names of the ApplicationRevisions to delete: all but the `keep` newest."""
     return [each["metadata"]["name"] for each in _ordered(revisions)[:-keep]]
 
 
@@ -202,7 +202,7 @@ def numbered_revisions(revisions: Iterable[ReadOnlyObject]) -> list[tuple[int, R
 
 
 def _ordered(revisions: Iterable[ReadOnlyObject]) -> list[ReadOnlyObject]:
-    """Return the revisions, oldest first; those without a valid number are left out."""
+    """Sort revisions, oldest first, without those that have no valid number."""
     numbered: dict[Version, ReadOnlyObject] = {}
     for each in revisions:
         with suppress(InvalidVersion):
@@ -215,7 +215,7 @@ def _number(revision: ReadOnlyObject) -> Serial:
 
 
 def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> dict[str, Any]:
-    """Return an application with the pins of its newest revision if its status has none."""
+    """Add the pins of the newest revision to an application whose status has no pins."""
     status: ReadOnlyObject = application.get("status") or {}
     if revision is None or status.get("resolutions"):
         return dict(application)
@@ -227,7 +227,7 @@ def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> di
 
 
 def recorded_revision(application: ReadOnlyObject) -> dict[str, Any] | None:
-    """Return the name and hash of the newest ApplicationRevision from the status, or None."""
+    """Build the metadata of the newest ApplicationRevision from the status, or return None."""
     status: ReadOnlyObject = application.get("status") or {}
     latest: ReadOnlyObject = status.get("latestRevision") or {}
     if not latest.get("name") or not latest.get("revisionHash"):
@@ -243,7 +243,10 @@ def revision_of(
     resolutions: Sequence[ReadOnlyObject],
     newest: ReadOnlyObject | None,
 ) -> tuple[dict[str, Any], bool]:
-    """Return the ApplicationRevision that records a state, and whether it must be created."""
+    """Build the ApplicationRevision for a state; return it, and whether it must be created.
+
+    If the newest revision records the same state, return the newest revision.
+    """
     metadata: ReadOnlyObject = application["metadata"]
     spec = application.get("spec") or {}
     pins = [{name: each[name] for name in _PINNED} for each in resolutions]
@@ -262,7 +265,8 @@ def revision_of(
             "name": f"{metadata['name']}-v{number}",
             "namespace": metadata["namespace"],
             "labels": {APP_NAME: metadata["name"]},
-            # No owner: with one, a revision restored from a backup would be garbage-collected.
+            # No owner reference: a revision that is restored from a backup would refer to the uid
+            # of the old application, and would be garbage-collected.
             "annotations": {_HASH: hashed, **said},
         },
         "spec": {
@@ -274,7 +278,7 @@ def revision_of(
 
 
 def used_of(resolution: ReadOnlyObject) -> dict[str, Any]:
-    """Return a resolution without its failed move."""
+    """Return a copy of a resolution without the entry `failedMove`."""
     return {name: said for name, said in resolution.items() if name != "failedMove"}
 
 
@@ -283,7 +287,10 @@ _HASH = "app.oam.dev/app-revision-hash"
 
 
 def revision_hash(revision: ReadOnlyObject) -> tuple[str | None, str | None]:
-    """Return the key of an ApplicationRevision's content: equal keys mean equal content."""
+    """Return the recorded hash of an ApplicationRevision's content, and its publishVersion.
+
+    Two revisions with equal values have equal content.
+    """
     annotations: ReadOnlyObject = revision["metadata"].get("annotations") or {}
     return annotations.get(_HASH), annotations.get(PUBLISH_VERSION)
 
@@ -296,7 +303,7 @@ def application_status(
     *,
     now: str,
 ) -> dict[str, Any]:
-    """Return the status that an application should have after the resolution."""
+    """Build the status of an application after the resolution of its references."""
     before: ReadOnlyObject = application.get("status") or {}
     if errors:
         reason = condition_reason(errors[0], default="Unresolved")

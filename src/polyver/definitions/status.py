@@ -1,4 +1,4 @@
-"""The status of an application: rendering, applying and health."""
+"""Conditions and entries in the status of an application: rendering, applying and health."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = [
 _LONGEST: Final = 8
 """Maximum number of problems in one message."""
 _MOST_TEXT: Final = 32_000
-"""Maximum length of a condition's message: Kubernetes' own conditions have 32,768 characters."""
+"""Maximum length of a condition's message; Kubernetes allows 32,768 characters in its own kinds."""
 
 
 def supported_fact(errors: Iterable[object]) -> DesiredCondition:
-    """Return the condition `Supported`: its message lists the fields that are not executed."""
+    """Build the condition `Supported`: its message lists the fields that are not executed."""
     found = [str(each) for each in errors if isinstance(each, Unsupported)]
     if not found:
         return DesiredCondition(
@@ -49,18 +49,18 @@ def supported_fact(errors: Iterable[object]) -> DesiredCondition:
 
 
 def rendered_fact(outputs: int) -> DesiredCondition:
-    """Return the condition `Rendered` after a success."""
+    """Build the condition `Rendered` for a successful rendering."""
     return DesiredCondition("Rendered", "True", "Rendered", _count(outputs, "object"))
 
 
 def applied_fact(outputs: int, taken_back: Sequence[str]) -> DesiredCondition:
-    """Return the condition `Applied` after a success; `taken_back` are reverted changes."""
+    """Build the condition `Applied` for a success; `taken_back` are reverted changes."""
     more = f"; reverted: {_some(taken_back)}" if taken_back else ""
     return DesiredCondition("Applied", "True", "Applied", _count(outputs, "object") + more)
 
 
 def confirmed(status: ReadOnlyObject, fact: DesiredCondition) -> DesiredCondition:
-    """Return the condition with reason and message from the status, if its value is unchanged."""
+    """Return a condition; if its value is unchanged, with the reason and message in the status."""
     for each in status.get("conditions") or ():
         if (each["type"], each["status"]) == (fact.type, fact.status):
             return DesiredCondition(fact.type, fact.status, each["reason"], each.get("message", ""))
@@ -68,18 +68,18 @@ def confirmed(status: ReadOnlyObject, fact: DesiredCondition) -> DesiredConditio
 
 
 def holds(status: ReadOnlyObject, fact: DesiredCondition) -> bool:
-    """Return True if the status has this condition with the same `status` value."""
+    """Report whether a status has this condition with the same value."""
     known = {each["type"]: each["status"] for each in status.get("conditions") or ()}
     return bool(known.get(fact.type) == fact.status)
 
 
 def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> DesiredCondition:
-    """Return a condition with status False, this reason, and the errors as message."""
+    """Build a condition with the value False, this reason, and the errors as its message."""
     return DesiredCondition(kind, "False", reason, _some([*map(str, errors)]))
 
 
 def updated_fact(status: ReadOnlyObject) -> DesiredCondition | None:
-    """Return the condition `Updated`: False if a move of the application to a release failed.
+    """Build the condition `Updated`: False if a move of the application to a release has failed.
 
     Return None if no move has failed and the status does not have the condition yet.
     """
@@ -96,7 +96,7 @@ def updated_fact(status: ReadOnlyObject) -> DesiredCondition | None:
 
 
 def ready_fact(services: Sequence[ReadOnlyObject]) -> DesiredCondition:
-    """Return the condition `Ready`: True if all components are healthy."""
+    """Build the condition `Ready`: True if all components are healthy."""
     ill = [f"{each['name']}: {each['message']}" for each in services if not each["healthy"]]
     if ill:
         return DesiredCondition("Ready", "False", "Unhealthy", _some(ill))
@@ -113,7 +113,7 @@ def _some(texts: Sequence[str]) -> str:
 
 
 def applied_resource(placed: Placed, made: ReadOnlyObject) -> dict[str, Any]:
-    """Return the status entry of an applied object."""
+    """Build the entry of `appliedResources` for an applied object."""
     metadata: ReadOnlyObject = made["metadata"]
     named = {name: metadata[name] for name in ("namespace", "name") if metadata.get(name)}
     about = {"apiVersion": placed.object["apiVersion"], "kind": placed.object["kind"], **named}
@@ -125,34 +125,26 @@ def services_of(
     applied: Sequence[ReadOnlyObject],
     health: Callable[[ReadOnlyObject], Health],
 ) -> list[dict[str, Any]]:
-    """Return the health of each component: healthy if all its objects are."""
+    """Build the entries `services`: a component is healthy if all its objects are healthy."""
     namespace = application["metadata"].get("namespace", "")
     spec: ReadOnlyObject = application.get("spec") or {}
     found = []
     for component in spec.get("components") or ():
-        mine = [each for each in applied if each.get("component") == component["name"]]
-        found.append(_service(component["name"], namespace, mine, health))
+        name = component["name"]
+        mine = [each for each in applied if each.get("component") == name]
+        ill = []
+        for each in mine:
+            state = health(each)
+            if not state.healthy:
+                label = name_of({"kind": each["kind"], "metadata": each})
+                ill.append(f"{label} {state.message}")
+        service: dict[str, Any] = {"name": name, "namespace": namespace, "healthy": not ill}
+        if mine:
+            service["workloadDefinition"] = {key: mine[0][key] for key in ("apiVersion", "kind")}
+        found.append(service | {"message": _some(ill)})
     return found
 
 
-def _service(
-    name: str,
-    namespace: str,
-    mine: Sequence[ReadOnlyObject],
-    health: Callable[[ReadOnlyObject], Health],
-) -> dict[str, Any]:
-    states = [(each, health(each)) for each in mine]
-    ill = [f"{_called(each)} {found.message}" for each, found in states if not found.healthy]
-    service: dict[str, Any] = {"name": name, "namespace": namespace, "healthy": not ill}
-    if mine:
-        service["workloadDefinition"] = {key: mine[0][key] for key in ("apiVersion", "kind")}
-    return service | {"message": _some(ill)}
-
-
-def _called(applied: ReadOnlyObject) -> str:
-    return name_of({"kind": applied["kind"], "metadata": applied})
-
-
 def reason_of(error: PolyverError) -> str:
-    """Return the reason of a condition that reports a rendering error."""
+    """Return the reason for a condition that reports a rendering error."""
     return condition_reason(error, default="RenderFailed")

@@ -1,7 +1,7 @@
 """The fields of applications and definitions that polyver does not execute.
 
-An application that uses one of them is refused with the path: the condition `Supported` is false
-and nothing is applied. docs/reference/definitions.md has the table of all fields.
+If an application uses such a field, nothing is applied: the condition `Supported` is false, and its
+message has the path of the field. docs/reference/definitions.md lists all these fields.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Revisions = Mapping[tuple[str, str], ReadOnlyObject]
 
 _COMPONENT_FIELDS: Final = ("externalRevision", "dependsOn", "inputs", "outputs", "scopes")
 _ANNOTATIONS: Final = (
-    # Objects would be applied with polyver's rights instead of theirs.
+    # The objects would be applied with the rights of polyver instead of those of this account.
     "app.oam.dev/service-account-name",
     "app.oam.dev/username",
     "app.oam.dev/group",
@@ -35,7 +35,7 @@ _REFUSED: Final = "applications that use it are refused (Supported=False)"
 
 
 class Unsupported(PolyverError):
-    """A field or an annotation that polyver does not execute."""
+    """An application uses a field or an annotation that polyver does not execute."""
 
     reason = "Unsupported"
 
@@ -43,9 +43,9 @@ class Unsupported(PolyverError):
 def unsupported(
     application: ReadOnlyObject, resolutions: Iterable[ReadOnlyObject], revisions: Revisions
 ) -> list[Unsupported]:
-    """Return what an application uses and polyver does not execute, its definitions included.
+    """Return the fields that are not executed, in an application and in its definitions.
 
-    `resolutions` are as `resolution_data` makes them. A revision that is missing is skipped here;
+    `resolutions` are entries of `status.resolutions`. A missing revision is skipped here, because
     rendering reports it.
     """
     found = unsupported_fields(application)
@@ -60,7 +60,7 @@ def unsupported(
 
 
 def unsupported_fields(application: ReadOnlyObject) -> list[Unsupported]:
-    """Return the fields and annotations of an application itself that are not executed."""
+    """Return the fields and annotations in an application itself that are not executed."""
     spec: ReadOnlyObject = application.get("spec") or {}
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     found = [
@@ -94,7 +94,7 @@ def _unexecuted(name: str, at: str) -> Unsupported:
 
 
 def _definition_fields(content: ReadOnlyObject) -> Iterator[str]:
-    """Yield the paths in a version of a component or trait definition that are not executed."""
+    """Yield the paths of fields in a version of a definition that are not executed."""
     status: ReadOnlyObject = content.get("status") or {}
     yield from (f"status.{name}" for name in _HEALTH if status.get(name))
     yield from (name for name in ("workloadRefPath", "manageWorkload") if content.get(name))
@@ -103,7 +103,7 @@ def _definition_fields(content: ReadOnlyObject) -> Iterator[str]:
 
 
 def definition_warnings(kind: str, decision: Decision) -> list[str]:
-    """Return a warning for each field of the new versions that is not executed."""
+    """Return a warning for each field in the new versions of a definition that is not executed."""
     if not decision.create:
         return []
     if kind == "PolicyDefinition":

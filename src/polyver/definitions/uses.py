@@ -1,4 +1,7 @@
-"""References to definitions in applications, with their pins."""
+"""References to definitions in applications, with their pins and locks.
+
+A pin is the release that a reference uses, as recorded in the status of the application.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ __all__ = [
 ]
 
 WOULD_DELETE: Final = "WouldDelete"
-"""The reason of a move that failed because it would delete objects."""
+"""The reason in the status for a move that failed because it would delete objects."""
 RELOCK = "update or remove the lock: polyver app lock, polyver app unlock"
 
 
@@ -56,15 +59,15 @@ class DefinitionUse:
     kind: str
     definition: str
     requested: str
-    """The part after the `@`; empty if there is none."""
+    """The requested version or series, after the `@`; empty if none is requested."""
     namespace: str
     """Namespace of the application."""
     place: str
-    """Name of the reference in the application: a component, a policy or a step."""
+    """Name of the component, policy or workflow step that has the reference."""
     dependent: Dependent
     auto_update: str | None = None
     held: bool = False
-    """True if the application keeps its versions until its publishVersion changes."""
+    """True if the reference keeps its pin until publishVersion of the application changes."""
     since: str = ""
     """Time since which the reference has its pin."""
     pinned_in: str = ""
@@ -72,13 +75,13 @@ class DefinitionUse:
     locked_in: str = ""
     """Namespace of the definition in the application's lock."""
     problem: str = ""
-    """Reason why the lock cannot be used."""
+    """Why the lock cannot be used; empty if it can, or if there is none."""
     is_failing: bool = False
-    """True if nothing was ever applied with the pin, because rendering or applying fails."""
+    """True if the application was never applied completely, because rendering or applying fails."""
 
 
 def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
-    """Return all references of an application to definitions, with the pins in its status."""
+    """Return the references of an application to definitions, with their pins and locks."""
     metadata: ReadOnlyObject = application["metadata"]
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
     status: ReadOnlyObject = application.get("status") or {}
@@ -108,18 +111,18 @@ def uses_of(application: ReadOnlyObject) -> list[DefinitionUse]:
             pinned_in=known["definition"].rpartition("/")[0] if known else "",
             is_failing=is_failing(status),
         )
-        # A held reference keeps its pin, and needs no lock.
+        # A reference that keeps its pin until publishVersion changes ignores the lock.
         found.append(use if use.held else locks.over(use))
     return found
 
 
 class _Locks:
-    """The lock of an application, from its annotation."""
+    """The entries in the lock annotation of an application, to be assigned to references."""
 
     def __init__(self, application: ReadOnlyObject) -> None:
         self._problem = ""
         self._left: dict[tuple[str, str, str], list[Locked]] | None = None
-        """The entries that no reference has used yet."""
+        """The entries that are not assigned to a reference yet; None if there is no lock."""
         try:
             carried = carried_lock(application)
         except PolyverError as error:
@@ -131,7 +134,7 @@ class _Locks:
                 self._left.setdefault(each.key, []).append(each)
 
     def over(self, use: DefinitionUse) -> DefinitionUse:
-        """Return a use with its locked version, or with the problem of the lock."""
+        """Add the locked version to a use, or the problem of the lock."""
         if self._problem or self._left is None:
             return replace(use, problem=self._problem)
         left = self._left.get((TYPES[use.kind], use.place, use.definition))
@@ -143,7 +146,7 @@ class _Locks:
 
 
 class _Pins:
-    """The resolutions in a status, by a key that does not change when references are reordered."""
+    """The resolutions in a status, to be assigned to references, also after a reordering."""
 
     def __init__(self, resolutions: Iterable[ReadOnlyObject]) -> None:
         self._left: dict[tuple[str, str, str], list[ReadOnlyObject]] = {}
@@ -153,13 +156,13 @@ class _Pins:
             self._left.setdefault(key, []).append(each)
 
     def take(self, kind: str, place: str, name: str) -> ReadOnlyObject | None:
-        """Return the next unused resolution of a reference to a definition, or None."""
+        """Return the next resolution of such a reference that is not assigned yet, or None."""
         left = self._left.get((kind, place, name))
         return left.pop(0) if left else None
 
 
 def _pin_of(known: ReadOnlyObject) -> Pin:
-    """Return the pin of a resolution; for a numbered revision it has the revision's name."""
+    """Return the pin of a resolution; a numbered revision is pinned by its name."""
     try:
         return Pin(str(SemVer.parse(known["version"])), known["digest"])
     except InvalidVersion:
@@ -175,7 +178,7 @@ def _failed_move(known: ReadOnlyObject | None) -> FailedMove | None:
 
 
 def is_failing(status: ReadOnlyObject) -> bool:
-    """Return True if an application has failed and was never applied as a whole."""
+    """Report whether an application has failed and was never applied completely."""
     return status.get("status") == "failed" and not status.get("appliedDigest")
 
 
@@ -200,11 +203,11 @@ def _steps(steps: Iterable[ReadOnlyObject], at: str) -> Iterator[tuple[str, str,
 
 
 def check_application(application: ReadOnlyObject) -> None:
-    """Refuse contradictory annotations, and names that revisions cannot have."""
+    """Raise Refusal for contradictory annotations, an invalid lock, or an unsuitable name."""
     annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     auto_update = annotations.get(AUTO_UPDATE)
     if problems := label_value_problems(application["metadata"].get("name", "")):
-        # Its name is a label value of its revisions, by which they are found.
+        # The revisions of an application are found by a label with its name.
         fact = f"its name cannot be a label: {problems[0]}"
         raise Refusal("InvalidName", fact, at="metadata.name")
     carried_lock(application)
@@ -218,7 +221,9 @@ def check_application(application: ReadOnlyObject) -> None:
 
 
 def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
-    """Return the namespace of the referenced definition: its own, else the system namespace.
+    """Return the namespace of the referenced definition, or None if there is no such definition.
+
+    That is the namespace of the application, else the system namespace.
 
     `known` are the namespaces that have a definition of that kind and name.
     """
@@ -227,7 +232,10 @@ def home_of(use: DefinitionUse, known: Iterable[str]) -> str | None:
 
 
 def settled(use: DefinitionUse, home: str) -> DefinitionUse:
-    """Return the use for the definition in a namespace, without a pin to another namespace's."""
+    """Adapt a use to the namespace `home` of the definition that it refers to.
+
+    A pin to a definition in another namespace is removed. A lock of one becomes a problem.
+    """
     if use.locked_in and use.locked_in != home and not use.problem:
         meant = f"but {home}/{use.definition} is requested"
         use = replace(use, problem=f"the lock has {use.locked_in}/{use.definition}, {meant}")
@@ -246,7 +254,7 @@ def is_held(application: ReadOnlyObject) -> bool:
 
 
 def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]:
-    """Return the selector and the policy of a use; raise Refusal if its lock cannot be used."""
+    """Parse the selector and the policy of a use; raise Refusal if its lock cannot be used."""
     if use.problem:
         raise Refusal("LockMismatch", use.problem, at=LOCK_PLACE, hint=RELOCK)
     policy = policy_for(use.auto_update, lineage)
@@ -256,16 +264,17 @@ def question_of(use: DefinitionUse, lineage: Lineage) -> tuple[Selector, Policy]
 
 
 def users_in(uses: Sequence[DefinitionUse], lineage: Lineage) -> dict[str, list[str]]:
-    """Return the dependents of each release in use, by the release's name.
+    """Return the names of the applications that use each release, by the release's name.
 
-    A dependent with a pin uses the pinned release until it has moved. A dependent that fails with a
-    release does not use it, nor does one whose selector is invalid.
+    A reference with a pin uses the pinned release until it has moved; it also counts as a user of
+    the release that it is going to move to. A reference uses no release if its selector is invalid.
+    It does not use its pinned release if the application was never applied with it.
     """
     found: dict[str, set[str]] = {}
     for use in uses:
         pin = use.dependent.pin
         release = lineage.get(pin.release) if pin is not None else None
-        # A removed release has no users, even if it is still pinned.
+        # A removed release has no users, even if references are still pinned to it.
         there = release is not None and release.pin == pin and not release.stage.is_gone
         if release is not None and there and not use.is_failing:
             found.setdefault(release.name, set()).add(use.dependent.name)
@@ -275,7 +284,7 @@ def users_in(uses: Sequence[DefinitionUse], lineage: Lineage) -> dict[str, list[
 
 
 def moves_of(uses: Iterable[DefinitionUse], before: Lineage, after: Lineage) -> Moves:
-    """Return the moves and losses that a change of a lineage causes."""
+    """Return the moves and losses of references that a change of a lineage causes."""
     return affected(_index(uses, after), before, after)
 
 

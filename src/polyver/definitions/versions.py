@@ -1,7 +1,7 @@
 """Versions of definitions: how they are written, and how applications select them.
 
-The annotation autoUpdate of an application chooses a policy; the selector is the part after the `@`
-in `type: name@selector`. The entries of `spec.versions` are the published versions.
+The entries of `spec.versions` in a definition are its published versions. An application selects a
+version with `type: NAME@SELECTOR`; its annotation autoUpdate chooses the policy.
 """
 
 from __future__ import annotations
@@ -50,20 +50,22 @@ DEFINITIONS = Policy(
     best="newest release",
     keeps=frozenset({Unspecified}),
 )
-"""Policy without the annotation: a series follows; no selector is pinned at creation."""
+"""Policy without the annotation autoUpdate: a reference that requests a series moves to new
+releases; a reference that requests no version keeps its first release.
+"""
 
 DEFINITIONS_FOLLOW = replace(DEFINITIONS, name="definitions-follow", keeps=frozenset())
-"""Policy with `"true"`: no selector follows, too."""
+"""Policy with autoUpdate `"true"`: a reference that requests no version moves, too."""
 
 DEFINITIONS_EXACT = replace(
     DEFINITIONS,
     name="definitions-exact",
     refuses={Series: 'autoUpdate is "false" and only exact versions are deterministic'},
 )
-"""Policy with `"false"`: a series is refused."""
+"""Policy with autoUpdate `"false"`: a request for a series is refused."""
 
 DEFINITIONS_PRERELEASES = replace(DEFINITIONS, name="definitions-prereleases", prereleases=True)
-"""Policy without the annotation, with prereleases allowed."""
+"""The first policy, with prereleases allowed."""
 
 SEMANTIC_POLICIES = (
     DEFINITIONS,
@@ -79,11 +81,11 @@ DEFINITIONS_LEGACY = replace(
     noun="revision",
     keeps=frozenset(),
 )
-"""Policy of definitions without semantic versions: no selector follows the newest revision."""
+"""Policy of definitions with numbered revisions: a reference that requests none uses the newest."""
 
 
 def policy_for(auto_update: str | None, lineage: Lineage) -> Policy:
-    """Return the policy of an application's annotation for one of its definitions."""
+    """Return the policy for a definition, from the value of the application's annotation."""
     if is_legacy(lineage):
         return DEFINITIONS_LEGACY
     match auto_update:
@@ -99,12 +101,12 @@ def policy_for(auto_update: str | None, lineage: Lineage) -> Policy:
 
 
 def is_legacy(lineage: Lineage) -> bool:
-    """Report whether the definition has revisions instead of semantic versions."""
+    """Report whether a definition has numbered revisions instead of semantic versions."""
     return any(isinstance(release.version, Serial) for release in lineage)
 
 
 def selector(text: str, lineage: Lineage) -> Selector:
-    """Parse the part after the `@`: a version, a series, or the name of a legacy revision."""
+    """Parse the part after the `@`: a version, a series, or the end of a revision's name."""
     if is_legacy(lineage):
         return Exact(f"{lineage.name}-{text}")
     for read in (Series.parse, lambda text: Exact(SemVer.parse(text))):
@@ -120,7 +122,7 @@ T = TypeVar("T", bound=Mapping[str, Any])
 
 
 def published_version(text: str) -> SemVer:
-    """Return the completed version; raise PolyverError if it cannot be published.
+    """Parse a version and complete it to three numbers; raise an error if it cannot be published.
 
     >>> published_version("3.4")
     SemVer('3.4.0')
@@ -138,14 +140,14 @@ def published_version(text: str) -> SemVer:
 
 
 def content_of(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of a version: the entry without its number and its deprecation."""
+    """Return the content of a version: the entry without the fields version and deprecated."""
     return {key: value for key, value in entry.items() if key not in ("version", "deprecated")}
 
 
 def newest_entry(entries: Iterable[Any]) -> Any:
-    """Return the entry with the newest version; a prerelease only if there is nothing else.
+    """Return the entry with the newest version; a prerelease only if there is no other version.
 
-    Entries without a version come after all others, the first of them before the rest.
+    If no entry has a valid version, return the first entry.
 
     >>> newest_entry([{"version": "2"}, {"version": "3.4"}, {"version": "4.0.0-rc.1"}])
     {'version': '3.4'}

@@ -1,4 +1,4 @@
-"""The API to write functions: a project imports it to register functions for blueprints."""
+"""The API for projects that write blueprint functions in Python, and register them."""
 
 from typing import TYPE_CHECKING
 

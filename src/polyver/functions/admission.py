@@ -1,6 +1,7 @@
 """Admission checks of Blueprints and ActionSets.
 
-An update that changes only metadata of an old blueprint is not checked for removed functions.
+A blueprint is checked only when its actions change: a change of its metadata alone is accepted even
+if the blueprint uses a function version that was removed since the last check.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ BLUEPRINTS_WANTED: Final = tuple(
     )
     for kind in (BLUEPRINTS, ACTION_SETS)
 )
-"""Resources and operations that API servers send to these checks."""
+"""Resources and operations for which API servers call the admission webhook of these checks."""
 
 
 class BlueprintChecks:
-    """Refuses blueprints that use unknown functions, versions or arguments."""
+    """Refuses blueprints that use unknown functions, unknown versions or invalid arguments."""
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
@@ -68,14 +69,14 @@ class BlueprintChecks:
     def _findings(self, obj: dict[str, Any]) -> list[BlueprintFinding]:
         blueprint, _ = blueprint_of(obj)
         if blueprint is None:
-            return []  # the schema refuses it, with the reason
+            return []  # it violates the schema: the API server refuses it for that reason
         return list(check_blueprint(blueprint, self._functions))
 
 
 class ActionSetChecks:
-    """Refuses ActionSets with an invalid preferred version, and edits of running ones.
+    """Refuses ActionSets with an invalid preferred version, and changes of a running one's spec.
 
-    An ActionSet runs once, with its spec as of the start.
+    An ActionSet runs once, with the spec that it had when it started.
     """
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:

@@ -1,7 +1,9 @@
-"""The catalogue of functions: their versions, stages, and removal dates.
+"""Catalogues of blueprint functions: the versions of each function, with stages and removals.
 
-Stages and removal dates depend on the releases that the catalogue lists; the last of them is the
-current release.
+A product that ships functions has a catalogue. The catalogue lists the releases of the product,
+called catalogue releases here; the last one is the current catalogue release. A deprecated version
+names the catalogue release that removes it, and is removed once that release is listed. The class
+`Release` is something else: one version in the lineage of a function.
 """
 
 from __future__ import annotations
@@ -57,15 +59,16 @@ _STAGES = {
 
 @dataclass(frozen=True, slots=True)
 class FunctionCatalogue:
-    """Lineages of functions, with the stages as of the last release."""
+    """The lineages of functions in a catalogue, with the stages as of its current release."""
 
     releases: tuple[SemVer, ...]
+    """Catalogue releases, the current one last."""
     functions: tuple[Lineage, ...]
     document: Document
     keys: Mapping[str, Mapping[SemVer, str]]
-    """The spelling in the document of each version of each function."""
+    """How the document writes each version, by function and version."""
     tombstones: Mapping[str, frozenset[SemVer]]
-    """Versions that the document marks as removed, whatever the current release is."""
+    """Versions that the document itself marks as removed, by function."""
 
     @property
     def source(self) -> str:
@@ -76,17 +79,20 @@ class FunctionCatalogue:
         return self.releases[-1]
 
     def get(self, name: str) -> Lineage | None:
-        """Return the function of that name, or None."""
+        """Return the lineage of the function of that name, or None."""
         return next((lineage for lineage in self.functions if lineage.name == name), None)
 
     def place(self, name: str, version: SemVer | None = None) -> str:
-        """Return the file and line of a function, or of one of its versions."""
+        """Return the file and the line that list a function, or one version of the function."""
         path = ("functions", name)
         key = self.keys[name].get(version) if version is not None else None
         return self.document.place(*path, *(("versions", key) if key else ())).partition(", ")[0]
 
     def at(self, release: SemVer) -> FunctionCatalogue:
-        """Return the catalogue as of that release; the same catalogue for an earlier release."""
+        """Return the catalogue as of a future catalogue release.
+
+        The stages stay as they are if the catalogue release is not later than the current one.
+        """
         releases = (*self.releases, release)
         moved = [
             Lineage(each.name, [replace(r, stage=next_stage(r, releases)) for r in each])
@@ -96,14 +102,14 @@ class FunctionCatalogue:
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[FoundLineage]:
-    """Yield every function in every catalogue among the manifests."""
+    """Yield the lineage of each function in each catalogue among the documents."""
     for catalogue in catalogues(documents):
         for lineage in catalogue.functions:
             yield FoundLineage(lineage, (FUNCTIONS,), f"catalogue/{lineage.name}")
 
 
 def catalogues(documents: Sequence[Document]) -> Iterator[FunctionCatalogue]:
-    """Yield every catalogue among the manifests, validated."""
+    """Parse and validate each catalogue among the documents."""
     for document in documents:
         value = document.value
         if isinstance(value, dict) and "functions" in value and "kind" not in value:
@@ -121,7 +127,7 @@ def read_catalogue(document: Document) -> FunctionCatalogue:
 
 
 class _Reader:
-    """Parses one catalogue; every error has the line."""
+    """Parses one catalogue; each error has the line of its cause."""
 
     def __init__(self, document: Document) -> None:
         self._document = document

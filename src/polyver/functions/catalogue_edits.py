@@ -1,7 +1,7 @@
-"""Edits of a catalogue: promote, deprecate, remove and release, if the rules allow it.
+"""Edits of a catalogue's text: promote, deprecate or remove a version, add a catalogue release.
 
-Edits keep comments and layout. An edit that would break a rule, or change anything else, is
-refused.
+An edit keeps the comments and the layout of the text. An edit is refused if it would break a rule
+about stages or notice periods, or if it would change any other data of the catalogue.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class EditRefused(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The text after an edit, and sentences about the changes."""
+    """The text of a catalogue after an edit, with a sentence about each change."""
 
     text: str
     said: tuple[str, ...]
@@ -77,7 +77,7 @@ def deprecate(
     use: SemVer | None = None,
     removed_in: SemVer | None = None,
 ) -> Edited:
-    """Deprecate a candidate; change the removal or replacement of a deprecated version."""
+    """Deprecate a candidate, or change the removal or the replacement of a deprecated version."""
     edit = _Edit.of(text, source)
     lineage, release = edit.found(name, version)
     if release.stage is Stage.STABLE:
@@ -98,7 +98,7 @@ def deprecate(
 
 
 def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
-    """Mark a version as removed; its number stays listed."""
+    """Mark a version as removed; the catalogue still lists the number, which is never reused."""
     edit = _Edit.of(text, source)
     _, release = edit.found(name, version)
     if version in edit.catalogue.tombstones[name]:
@@ -113,7 +113,10 @@ def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
 
 
 def add_release(text: str, source: str, version: SemVer) -> Edited:
-    """Append a release, which becomes the present."""
+    """Append a catalogue release, which becomes the current one.
+
+    Versions whose removal is announced for this catalogue release, or an earlier one, are removed.
+    """
     edit = _Edit.of(text, source)
     try:
         check_releases((*edit.catalogue.releases, version))
@@ -149,7 +152,7 @@ def _read(text: str, source: str) -> FunctionCatalogue:
 
 @dataclass(slots=True)
 class _Edit:
-    """Pending changes of a catalogue's text."""
+    """A catalogue, with changes of its text that were not made yet."""
 
     text: str
     catalogue: FunctionCatalogue
@@ -241,17 +244,17 @@ class _Edit:
             self.say(f"{lineage.name} {release.name} is replaced by {use.name}")
 
     def _check_due(self, name: str, release: Release, due: SemVer) -> None:
-        """Raise EditRefused if the removal would take effect at once."""
+        """Raise EditRefused if a removal in the release `due` would take effect at once."""
         assert isinstance(release.version, SemVer)
         then = replace(release, stage=Stage.DEPRECATED, notes=Notes(removed_in=due))
         if next_stage(then, self.catalogue.releases).is_gone:
             fact = f"{name} {release.name} cannot be removed in {due}, which is already released"
             needed = f"a removal needs {NOTICE} minor or major releases of notice"
-            hint = f"the current release is {self.now}; {needed}"
+            hint = f"the current catalogue release is {self.now}; {needed}"
             raise self.refused(fact, name, release.version, hint=hint)
 
     def _redirect(self, lineage: Lineage, old: Release, new: Release) -> None:
-        """Set `use` to the new version where other versions name the deprecated one."""
+        """Replace the version `old` by `new` in the field `use` of all other versions."""
         for each in lineage:
             assert isinstance(each.version, SemVer)
             if each in (old, new) or not each.notes.use:
@@ -261,13 +264,13 @@ class _Edit:
                 self.say(f"{lineage.name} {each.name} is replaced by {new.name}")
 
     def removal_now(self, name: str, release: Release) -> SemVer:
-        """Return the current release for a removal; raise EditRefused if that is too early."""
+        """Return the current catalogue release; raise EditRefused if it is too early to remove."""
         assert isinstance(release.version, SemVer)
         notes = release.notes
         assert notes.since is not None
         if notes.removed_in is not None:
             fact = f"{name} {release.name} will be removed in {notes.removed_in}"
-            hint = f"the current release is {self.now}"
+            hint = f"the current catalogue release is {self.now}"
             raise self.refused(fact, name, release.version, hint=hint)
         try:
             check_removal(
@@ -281,7 +284,10 @@ class _Edit:
         return self.now
 
     def made(self) -> Edited:
-        """Return the edited text; raise an error if it is invalid or has any other change."""
+        """Apply the pending changes to the text.
+
+        Raise an error if the result is not a valid catalogue, or differs in any other data.
+        """
         try:
             places = Places(self.text)
         except (yaml.YAMLError, RecursionError):
@@ -309,7 +315,7 @@ class _Edit:
         return bool(document.value == self._meant())
 
     def _meant(self) -> Any:
-        # Values of aliases are shared objects; the copy separates them.
+        # A YAML anchor and its aliases are parsed to one shared object; the copy separates them.
         value: Any = fresh(self.catalogue.document.value)
         for (name, key), fields in self.entries.items():
             value["functions"][name]["versions"][key] |= fields

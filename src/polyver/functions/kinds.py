@@ -1,6 +1,7 @@
-"""Kinds Blueprint and ActionSet, with Kanister's fields, and ours.
+"""The kinds Blueprint and ActionSet, with the fields of Kanister and fields of polyver.
 
-Ours are `funcVersion` on a phase, and in the status the resolved versions, reasons and warnings.
+Among the fields of polyver are `funcVersion` of a phase, `preferredVersion` of an action in an
+ActionSet, and the resolved versions, reasons and warnings in the status.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Size = Annotated[int, Format("int64")]
 
 @part
 class ActionObjectReference:
-    """A reference to an object."""
+    """A reference to an object, by kind or by resource."""
 
     apiVersion: str | None
     """Its API version, without the group."""
@@ -46,12 +47,12 @@ class Artifact:
     keyValue: dict[str, str] | None
     """Strings by name: templates in a blueprint, rendered values in a status."""
     kopiaSnapshot: str | None
-    """A snapshot of kopia, in JSON."""
+    """A snapshot of Kopia, as JSON."""
 
 
 @part
 class Maker:
-    """A function that was called for an artifact."""
+    """A function that was called to make an artifact."""
 
     name: str
     version: str
@@ -64,10 +65,10 @@ class MadeArtifact:
     keyValue: dict[str, str] | None
     """Strings by name."""
     kopiaSnapshot: str | None
-    """A snapshot of kopia, in JSON."""
+    """A snapshot of Kopia, as JSON."""
     functions: list[Maker] | None
-    """The functions that the phases of the action called, and their versions. An action that uses
-    the artifact with another major version of one of them is warned about."""
+    """The functions that the action called to make the artifact, and their versions. An action
+    that uses the artifact and calls another major version of such a function gets a warning."""
 
 
 @part
@@ -77,16 +78,16 @@ class BlueprintPhase:
     func: str
     """The function to call."""
     funcVersion: str | None
-    """The version to call, exactly: `v0.1` is v0.1.0. Without it, the action's preferred version,
-    else the stable one."""
+    """The exact version to call; `v0.1` means v0.1.0. Default: the preferred version of the action
+    in the ActionSet, else the stable version of the function."""
     name: str | None
     """The name by which later templates read its output."""
     objects: dict[str, ActionObjectReference] | None
-    """Objects that its templates may read."""
+    """Secrets and ConfigMaps that templates of the action may read."""
     args: dict[str, Any] | None
     """The arguments; strings may contain templates."""
     sensitiveOutputs: list[str] | None
-    """Outputs that are kept in a Secret instead of the status; `*` for all of them."""
+    """Outputs that are stored in a Secret and masked in the status; `*` for all outputs."""
 
 
 @part
@@ -108,7 +109,7 @@ class BlueprintAction:
     phases: list[BlueprintPhase] | None
     """The phases, in order."""
     deferPhase: BlueprintPhase | None
-    """The phase that runs last, even if a phase failed."""
+    """The phase that runs after all other phases, even if one of these has failed."""
 
 
 @BLUEPRINTS.version("v1alpha1")
@@ -130,7 +131,7 @@ class ActionSpec:
     blueprint: str | None
     """The blueprint, in the namespace of this object."""
     artifacts: dict[str, MadeArtifact] | None
-    """Artifacts of other actions."""
+    """Input artifacts, copied from the status of other ActionSets."""
     configMaps: dict[str, ActionObjectReference] | None
     """ConfigMaps that its templates may read."""
     secrets: dict[str, ActionObjectReference] | None
@@ -142,7 +143,7 @@ class ActionSpec:
     options: dict[str, str] | None
     """Options for its templates."""
     preferredVersion: str | None
-    """The version of functions for phases that request none, if the function has this version."""
+    """The version to call for phases without `funcVersion`, if the function has this version."""
     podLabels: dict[str, str] | None
     """Labels for the pods that functions run."""
     podAnnotations: dict[str, str] | None
@@ -156,7 +157,7 @@ class ActionSetProgress:
     runningPhase: str | None
     """The running phase."""
     percentCompleted: str | None
-    """The completed percentage; 100 only if everything is complete."""
+    """The percentage of completed phases; 100 only if all actions are complete."""
     sizeDownloadedB: Size | None
     sizeUploadedB: Size | None
     estimatedDownloadSizeB: Size | None
@@ -185,15 +186,15 @@ class PhaseStatus:
     name: str
     state: State
     output: dict[str, Any] | None
-    """The output of its function; sensitive values are masked."""
+    """The values that the function returned; sensitive values are masked."""
     outputSecret: str | None
-    """The Secret with its sensitive outputs."""
+    """The name of the Secret with the sensitive outputs of the phase."""
     resolvedVersion: str | None
     """The version that was chosen when the action started."""
     resolvedReason: str | None
-    """The reason for that version."""
+    """Why this version was chosen."""
     reason: str | None
-    """The reason for that version; if the phase failed, the error."""
+    """Why this version was chosen; if the phase failed, the error."""
     progress: PhaseProgress | None
 
 
@@ -206,7 +207,7 @@ class ActionSetError:
 
 @part
 class WaitingStatus:
-    """The queue position of an action that waits for the concurrency limit."""
+    """The position of an action in the queue for a slot to call its next phase."""
 
     place: int
     """The position in the queue, from 1."""
@@ -222,7 +223,7 @@ class ActionStatus:
     object: ActionObjectReference | None
     blueprint: str | None
     state: State | None
-    """The state; a failed action ends after its deferred phase."""
+    """The state; after a failed phase, it becomes `failed` when the deferred phase has ended."""
     waiting: WaitingStatus | None
     """Set while it waits for a slot to call its next phase."""
     phases: list[PhaseStatus] | None
@@ -230,12 +231,12 @@ class ActionStatus:
     artifacts: dict[str, MadeArtifact] | None
     """The rendered artifacts; values from Secrets are masked."""
     artifactsSecret: str | None
-    """The Secret with the artifacts, if values in them are masked."""
+    """The name of the Secret with the unmasked artifacts, if `artifacts` has masked values."""
     error: ActionSetError | None
     """The error."""
     snapshot: dict[str, Any] | None
-    """What it was when it started: time, spec, the blueprint's action, the pods of its object.
-    It runs by this to its end, whatever is changed meanwhile."""
+    """The inputs of the action when it started: the time, its spec, the action of the blueprint and
+    the pods of its object. Later changes of these have no effect on the running action."""
 
 
 @ACTION_SETS.version(
@@ -248,7 +249,7 @@ class ActionStatus:
     ],
 )
 class ActionSet:
-    """A set of actions of blueprints that run once."""
+    """A set of actions of blueprints; each action runs once."""
 
     class Spec:
         """The desired state."""
@@ -268,7 +269,7 @@ class ActionSet:
         progress: ActionSetProgress | None
         """The progress."""
         warnings: list[str] | None
-        """Deprecations, and their replacements."""
+        """Warnings, such as deprecated function versions and their replacements."""
 
     spec: Spec | None
     status: Status | None

@@ -1,4 +1,4 @@
-"""Lineages of the capability functions, read from manifests."""
+"""The lineages of blueprint functions, read from catalogues among the documents."""
 
 from polyver.capability import LineageReader
 from polyver.functions.catalogue import lineages

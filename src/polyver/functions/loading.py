@@ -1,6 +1,7 @@
-"""Loading of functions from installed packages, modules, files and catalogues.
+"""Loading of functions and catalogues from installed Python packages, modules and files.
 
-A broken installed package is left out with a warning; a name given by the user must be valid.
+An installed package that cannot be loaded is left out with a warning. A module or file that the
+user names must be loadable.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class _Loaded:
 def load_known(
     functions: Sequence[str] | None, catalogues: Sequence[str] | None, *, traceback: bool
 ) -> Functions:
-    """Load the functions that the command line names, or else those of the project."""
+    """Load the functions and catalogues that the command line names, else those of the project."""
     folder, said = (Path(), functions) if functions else project_names("functions")
     return load_functions(
         said, catalogue_files(catalogues), folder=folder, show_traceback=traceback
@@ -61,7 +62,10 @@ def load_functions(
     folder: Path | None = None,
     show_traceback: bool = False,
 ) -> Functions:
-    """Load all functions: those of installed packages, and the named ones."""
+    """Load the functions of installed Python packages and of `names`, and the built-in ones.
+
+    `names` are modules and files, relative to `folder`.
+    """
     loaded = _Loaded()
     own, listing = built_in()
     for entry in sorted(entry_points(group=_GROUP), key=lambda each: each.name):
@@ -81,9 +85,10 @@ def load_functions(
 
 
 def registered_functions(names: Sequence[str], folder: Path) -> list[Function]:
-    """Return the functions that `load_functions` finds, without catalogues and warnings.
+    """Load the same functions as `load_functions`, without catalogues and warnings.
 
-    A worker process calls it to load the functions again; the version to call is decided before.
+    The fork server of worker processes calls this. It needs no catalogues, because polyver chooses
+    the version to call before it starts a worker.
     """
     found, _ = built_in()
     for entry in sorted(entry_points(group=_GROUP), key=lambda each: each.name):
@@ -104,11 +109,11 @@ def _origin(names: Sequence[str], folder: Path, functions: Iterable[Function]) -
     return Origin(tuple(names), str(folder.absolute()), digests)
 
 
-# Functions of others replace built-in functions of the same name.
+# A function of a project or package replaces the built-in function of the same name.
 
 
 def built_in() -> tuple[list[Function], FunctionCatalogue]:
-    """Return the built-in functions, and their catalogue."""
+    """Load the built-in functions, and their catalogue."""
     from polyver.functions import builtin
 
     [catalogue] = load_listed([shown(Path(builtin.__file__).with_name(CATALOGUE))])
@@ -116,7 +121,7 @@ def built_in() -> tuple[list[Function], FunctionCatalogue]:
 
 
 def built_in_functions() -> Functions:
-    """Return the built-in functions only."""
+    """Load only the built-in functions, without those of packages and projects."""
     own, listing = built_in()
     return replace(known_functions(own, [listing]), origin=Origin())
 
@@ -129,7 +134,7 @@ def _with_built_in(loaded: _Loaded, own: list[Function], listing: FunctionCatalo
         listing, functions=tuple(each for each in listing.functions if each.name not in taken)
     )
     known = known_functions([*loaded.functions, *functions], [*loaded.catalogues, rest])
-    # A project's releases do not advance the clock of polyver's own catalogue.
+    # The catalogue releases of a project must not remove versions of polyver's own catalogue.
     return replace(known, catalogues=tuple(loaded.catalogues) or (rest,))
 
 
@@ -163,7 +168,7 @@ def _named(name: str, folder: Path, *, show_traceback: bool) -> Registry:
 
 
 def _add_installed(entry: EntryPoint, loaded: _Loaded, *, show_traceback: bool) -> None:
-    """Add the functions of a package, or leave out all of them with a warning."""
+    """Add the functions of an installed package; if one is invalid, warn and add none of them."""
     try:
         functions, catalogues = _installed(entry)
         check_registered([*loaded.functions, *functions])

@@ -1,4 +1,4 @@
-"""Policy of functions: `funcVersion`, else the preferred version, else the stable one."""
+"""Policy of functions: `funcVersion`, else the preferred version, else the stable version."""
 
 from __future__ import annotations
 

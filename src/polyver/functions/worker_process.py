@@ -1,7 +1,7 @@
-"""The process that workers are forked from: `python -m polyver.functions.worker_process FD`.
+"""The main program of the fork server: `python -m polyver.functions.worker_process FD`.
 
-polyver starts it, sends the functions to load over the socket FD, and has it fork a process for
-each call.
+polyver starts this process, sends the names of the functions to load over the socket FD, and later
+requests to fork a worker process for each call.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _NEEDED = (
     "anyio._backends._asyncio",
     "polyver.languages.gotemplate",
 )
-"""Modules that the first API request would import; loaded here once, not in each worker."""
+"""Modules that the first API request imports: loaded here once instead of in each worker."""
 
 
 def main(number: str) -> None:
-    """Load functions and serve, until polyver closes the socket."""
+    """Load the functions, and fork workers until polyver closes the socket."""
     control = socket.socket(fileno=int(number))
     with control.makefile("rb") as lines:
         line = lines.readline()
@@ -58,13 +58,13 @@ Known = Mapping[tuple[str, str, str], Function]
 
 
 def _loaded(wanted: Mapping[str, Any]) -> tuple[Known, str]:
-    """Return the functions, and an error message if they cannot be loaded."""
+    """Load the functions; return them, and an error message if that fails."""
     sys.path[:] = wanted["path"]
     for file, digest in wanted["files"].items():
         if _digest(Path(file)) != digest:
             return {}, f"{file} was changed after polyver started; restart polyver to use it"
     try:
-        # Discard the output of imports: polyver printed it when it imported them first.
+        # Discard messages of imported modules: polyver has printed them when it imported these.
         with redirect_stderr(io.StringIO()):
             found = registered_functions(wanted["names"], Path(wanted["folder"]))
     except PolyverError as error:

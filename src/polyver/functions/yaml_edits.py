@@ -1,4 +1,4 @@
-"""Edits of a YAML text at single nodes: everything else stays the same to the character."""
+"""Edits of single nodes in a YAML text; all other characters stay unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Edit:
 
 
 class Places:
-    """A YAML text, its nodes, and pending edits."""
+    """A YAML text with its nodes, and edits that are not applied yet."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -27,14 +27,14 @@ class Places:
         self._edits: list[_Edit] = []
 
     def edited(self) -> str:
-        """Return the text with all edits."""
+        """Apply all edits, and return the new text."""
         text = self._text
         for edit in sorted(self._edits, key=lambda each: each.start, reverse=True):
             text = text[: edit.start] + edit.text + text[edit.end :]
         return text
 
     def put(self, fields: Mapping[str, str], *path: str) -> None:
-        """Set fields of the mapping at a path, existing or not."""
+        """Set fields of the mapping at a path; the fields may exist or not."""
         node = self._node(*path)
         if not isinstance(node, yaml.MappingNode):
             return
@@ -49,7 +49,7 @@ class Places:
             self._insert(node, missing)
 
     def append(self, value: str, *path: str) -> None:
-        """Append an item to the list at a path."""
+        """Append an item to the list at a path, unless the list is empty."""
         node = self._node(*path)
         if not isinstance(node, yaml.SequenceNode) or not node.value:
             return
@@ -81,7 +81,7 @@ class Places:
             self._insert_lines(last, first_key.start_mark.column, pairs)
 
     def _insert_lines(self, last: yaml.Node, column: int, lines: list[str]) -> None:
-        """Insert lines below the line in which a node ends, after its comment."""
+        """Insert lines below the line in which a node ends, so after a comment in that line."""
         end = self._text.find("\n", last.end_mark.index)
         end = len(self._text) if end < 0 else end
         newline = "\n"
@@ -91,7 +91,7 @@ class Places:
 
 
 def _written(value: str, style: str | None) -> str:
-    """Return a string in the quotes of its neighbour."""
+    """Quote a string as in the given YAML style."""
     if style == '"':
         return json.dumps(value, ensure_ascii=False)
     return f"'{value}'" if style == "'" else value

@@ -114,7 +114,7 @@ def test_a_function_is_shown_with_its_arguments(run: Run) -> None:
         (
             ["remove", "Report@v0.0.0"],
             1,
-            "will be removed in 0.4.0 (catalogue.yaml:5); the current release is 0.3",
+            "will be removed in 0.4.0 (catalogue.yaml:5); the current catalogue release is 0.3",
         ),
         (["promote", "Report@v0.2.0", "--catalogue", "no.yaml"], 3, "no.yaml cannot be read"),
         (

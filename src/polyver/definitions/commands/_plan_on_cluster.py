@@ -1,4 +1,4 @@
-"""`polyver plan` on a cluster's current state; it writes nothing."""
+"""Computes the plan for `polyver plan` from the current state of a cluster; writes nothing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _NOTHING = Rendered()
 
 @dataclass(frozen=True, slots=True)
 class PlannedDefinition:
-    """The outcome of a plan for one definition."""
+    """The effects of a plan on one definition and its users."""
 
     name: str
     decision: Decision
@@ -62,39 +62,39 @@ class PlannedDefinition:
 
 @dataclass(frozen=True, slots=True)
 class PlannedApplication:
-    """The outcome of a plan for one application; the report of the plan has its changes."""
+    """The effects of a plan on one application; the report of the plan has the changed objects."""
 
     name: str
     written: bool
     """True if the application is in the files."""
     outcome: Outcome
     errors: Sequence[str] = ()
-    """Reasons why the application would fail, or fails already."""
+    """Why the application would fail, or fails already."""
     moves: Sequence[PlannedMove] = ()
-    """Moves of its references, if the application is in the files."""
+    """Moves of the application's references, if the application is in the files."""
     refused: bool = False
-    """True if the server would refuse the application."""
+    """True if the API server would refuse the application."""
     not_compared: Sequence[str] = ()
-    """Reasons why the objects of the application cannot be compared with the current ones."""
+    """Why the application's future objects cannot be compared with its current ones."""
     may_lose: bool = False
-    """True if all definitions that move the application allow deletion by annotation."""
+    """True if each definition that moves the application has the annotation to allow deletion."""
 
 
 @dataclass(slots=True)
 class DefinitionsPlan:
-    """The outcome of a plan."""
+    """The effects of a plan on all definitions and applications."""
 
     definitions: list[PlannedDefinition] = field(default_factory=list)
     applications: list[PlannedApplication] = field(default_factory=list)
     report: PreflightReport = field(default_factory=lambda: Preflight().report())
     failing: PreflightReport = field(default_factory=lambda: Preflight().report())
-    """Applications that fail now and would still fail: the plan makes no difference for them."""
+    """Applications that fail now and would still fail: the plan does not change that."""
 
 
 async def plan_on(
     client: Client, definitions: Iterable[Object], applications: Iterable[Object], gate: GatePolicy
 ) -> DefinitionsPlan:
-    """Return the plan: the effects of applying these objects to a cluster, in this order."""
+    """Compute the effects of applying these definitions, then these applications, to a cluster."""
     cluster = cluster_version(await client.release())
     planner = _Planner(client, await state_on(client), gate, cluster, await client.discover())
     for each in definitions:
@@ -106,7 +106,7 @@ async def plan_on(
 
 
 _AT_ONCE: Final = 4
-"""Number of concurrent renderings: engines such as cue start their own processes."""
+"""Number of concurrent renderings: some engines, such as cue, start a process for each."""
 
 
 async def _for_each(names: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
@@ -125,7 +125,7 @@ def _name(obj: Object) -> str:
 
 
 class _Planner:
-    """Simulates applying the objects one after the other."""
+    """Simulates applying objects one after the other."""
 
     def __init__(
         self,
@@ -148,10 +148,10 @@ class _Planner:
         self._plan = DefinitionsPlan()
         self.touched: set[str] = set()
         self._unallowed: set[str] = set()
-        """Applications that are moved by a definition which does not allow deletion."""
+        """Applications that a definition without the annotation to allow deletion moves."""
 
     def finished(self) -> DefinitionsPlan:
-        """Return the plan, with the report about all applications."""
+        """Complete the plan with the reports about all applications."""
         self._plan.applications.sort(key=lambda each: each.name)
         self._plan.report = self._preflight.report()
         self._plan.failing = self._failing.report()
@@ -183,7 +183,7 @@ class _Planner:
     async def _tried(
         self, resource: GroupVersionResource, new: Object, old: Object | None
     ) -> list[str]:
-        """Return the reasons why the server would refuse a write, found by a dry run."""
+        """Try a write as a dry run; return the reasons why the API server refuses it."""
         try:
             if old is None:
                 await self._client.create(resource, new, dry_run=True)
@@ -218,7 +218,7 @@ class _Planner:
         wanted: Object,
         after: list[Object],
     ) -> PlannedApplication:
-        """Compare the objects that an application would render with those that it renders now."""
+        """Compare the objects of an application after the plan with its current objects."""
         said = (live or {}).get("status") or {}
         before = said.get("resolutions") or []
         was = _NOTHING
@@ -253,7 +253,10 @@ class _Planner:
         return self._preflight.compare(name, (), ())
 
     def _misplaced(self, application: Object, rendered: Rendered) -> list[PolyverError]:
-        """Return the errors of objects that cannot be applied; own kinds are allowed."""
+        """Return the errors of objects that cannot be applied.
+
+        An unknown kind is no error if the application also has a CustomResourceDefinition.
+        """
         about = {**application, "metadata": {"uid": "", **application["metadata"]}}
         _, errors = place_all(about, rendered.outputs, lambda *named: self._kinds.get(named))
         if any(each.object["kind"] == "CustomResourceDefinition" for each in rendered.outputs):
@@ -290,7 +293,7 @@ class _Planner:
 
 
 def _over(written: Object, old: Object | None) -> Object:
-    """Return the object that applying `written` over `old` would leave."""
+    """Return the object as it would be after applying `written` to `old`."""
     if old is None:
         return {**written, "metadata": {**written["metadata"]}}
     metadata = {**old["metadata"]}
@@ -321,11 +324,11 @@ def _moves(name: str, before: Sequence[Object], after: Sequence[Object]) -> list
 
 
 def _known(applied: Iterable[Object], objects: Sequence[Object]) -> list[Object]:
-    """Return the applied objects to compare with the rendered ones.
+    """Return the applied objects, for a comparison that shows only added and lost objects.
 
-    An applied object that is rendered again is replaced by the rendered one, so that they are
-    equal. Objects of cluster-scoped kinds are rendered with a namespace, so only names are
-    compared.
+    The status has only the names of applied objects. So an applied object that will be rendered
+    again is represented by the rendered object, and counts as unchanged. Namespaces are ignored,
+    because rendered objects of cluster-scoped kinds have one, too.
     """
     there = {_identity(each): each for each in objects}
     return [there.get(_identity(each), each) for each in map(_bare, applied)]
@@ -340,6 +343,6 @@ def _identity(obj: Object) -> tuple[str, str, str]:
 
 
 def _sources(applied: Iterable[Object], outputs: Iterable[RenderedObject]) -> dict[Identity, str]:
-    """Return the component that makes each object."""
+    """Return the name of the component that makes each object."""
     found = {identity_of(_bare(each)): each.get("component") or "" for each in applied}
     return found | {identity_of(each.object): each.component for each in outputs}

@@ -1,4 +1,4 @@
-"""`polyver app`: history, rollback and lock of an application."""
+"""`polyver app`: the history of an application, rollback, and its lock."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def history(
     context: Context = "",
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """List the revisions of an application, and the versions that each of them used.
+    """List the revisions of an application, with the versions of definitions that each one used.
 
     Example: polyver app history shop -n default
 
@@ -126,10 +126,11 @@ def rollback(
     context: Context = "",
     dry_run: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Return an application to an earlier revision: its spec, and the versions that it used.
+    """Roll an application back to the spec and the versions of an earlier revision.
 
-    The application is locked to these versions until `polyver app unlock` removes the lock,
-    because a series would move again at once. The result is recorded as a new revision.
+    The application is locked to these versions, because a reference that requests a series would
+    move to the newest release again at once. `polyver app unlock` removes the lock. The controller
+    records the result as a new revision.
 
     Example: polyver app rollback shop --to 3
 
@@ -138,9 +139,10 @@ def rollback(
     name
         The application.
     to
-        The number or the name of the revision. Default: the last revision that differs.
+        The number or the name of the revision. Default: the newest revision that differs from the
+        current one.
     dry_run
-        Change nothing, and print what would be done.
+        Print the spec and the versions that the application would have, and change nothing.
     """
 
     async def roll(client: Client, access: ClusterAccess) -> RecordedRevision:
@@ -155,7 +157,7 @@ def rollback(
             try:
                 await _replace(client, application, wanted)
             except ApiError as error:
-                # A controller was faster: read the objects again.
+                # Another client has changed the application: read it again.
                 if error.code != 409 or not left:
                     raise
             else:
@@ -177,7 +179,7 @@ def _target(name: str, history: Sequence[RecordedRevision], to: str) -> Recorded
 
 
 async def _check(client: Client, wanted: Object, target: RecordedRevision) -> None:
-    """Raise RequestRefused if the target would not resolve, before anything is written."""
+    """Raise RequestRefused if the application would not resolve after the rollback."""
     state = await state_of(client, wanted)
     _, errors = choose_all(wanted, state.homes)
     name = wanted["metadata"]["name"]
@@ -212,10 +214,10 @@ def lock_(
     context: Context = "",
     output: Annotated[ManifestFormat, Parameter(name=["--output", "-o"])] = ManifestFormat.YAML,
 ) -> None:
-    """Lock an application to versions: it uses exactly these, or fails.
+    """Lock an application to versions: it uses exactly these versions, or fails.
 
-    With -f no cluster is changed: the applications are printed with their locks, for
-    kubectl apply -f -.
+    With -f, no cluster is changed: the applications in the files are printed with their locks, as
+    input for `kubectl apply -f -`.
 
     Example: polyver app lock -f shop.yaml --lock platform.lock.yaml | kubectl apply -f -
 
@@ -227,9 +229,9 @@ def lock_(
         The file that `polyver lock` wrote. Default: lock the versions that the application on the
         cluster uses now.
     file
-        A file, a folder, or - for standard input, with applications; repeatable. It needs --lock.
+        A file, a folder, or '-' (standard input), with applications; repeatable. Requires --lock.
     output
-        The output format for applications of files.
+        The output format for applications in files.
     """
     if bool(name) is bool(file):
         raise Misused("pass either an application or files")
@@ -254,7 +256,7 @@ def _part(lock: str, named: Named) -> tuple[Locked, ...]:
 
 
 def _parts(lock: str, wanted: Sequence[Named]) -> list[tuple[Locked, ...]]:
-    """Return the locked versions of each application; raise UnknownName if one is missing."""
+    """Return the lock entries of each application; raise UnknownName if the lock lacks one."""
     known = lock_in(lock).applications
     missing = ["/".join(each) for each in wanted if each not in known]
     if missing:
@@ -294,7 +296,7 @@ async def _annotate(client: Client, application: Object, text: str | None) -> No
 
 @app.command
 def unlock(name: str, /, *, namespace: Inside = "", context: Context = "") -> None:
-    """Remove the lock of an application: it uses the versions that it requests again.
+    """Remove the lock of an application, which then uses the versions that its spec requests.
 
     Example: polyver app unlock shop
 

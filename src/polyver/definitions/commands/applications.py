@@ -20,7 +20,7 @@ __all__ = ["why_application"]
 def why_application(
     name: str, namespace: str, context: str, output: OutputFormat, *, explain: bool
 ) -> None:
-    """Print which versions an application on a cluster uses, and why."""
+    """Print the versions that an application on a cluster uses, and the reasons."""
 
     async def read(client: Client, access: ClusterAccess) -> ApplicationsSnapshot:
         found = await application_on(client, name, namespace or access.namespace)
@@ -70,7 +70,7 @@ def _print(chosen: list[ChosenVersion], *, explain: bool) -> None:
 
 
 def _failed_move(chosen: ChosenVersion) -> FailedMove | None:
-    """Return the failed move because of which a reference keeps its current release, or None."""
+    """Return the failed move because of which a reference keeps its release, or None."""
     failed = chosen.use.dependent.failed_move
     kept = chosen.resolution.release.pin == chosen.use.dependent.pin
     return failed if kept and chosen.use.dependent.lock is None else None

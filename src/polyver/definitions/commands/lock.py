@@ -1,6 +1,6 @@
-"""`polyver lock`: writes the version of each reference of all applications to a file.
+"""`polyver lock`: writes the versions that all applications use to a lock file.
 
-The functions that read a lock, and the state to compare it with, are here for the other commands.
+`polyver verify` and `polyver app lock` use the functions of this module to read a lock file.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ def lock(
     skip_unresolved: Annotated[bool, Parameter(negative=())] = False,
     output: Annotated[str, Parameter(name=["--output", "-o"])] = "-",
 ) -> None:
-    """Write a lock: the version and digest of each reference of each application.
+    """Write a lock: the versions and digests of the definitions that each application uses.
 
-    The output is deterministic: the same versions give the same bytes on any cluster. A request
-    for an exact version or a series resolves equally wherever the same versions are published; a
-    request without a version depends on the time of creation.
+    The same versions give the same bytes on any cluster. A reference that requests an exact version
+    or a series resolves to the same version on all clusters with the same published versions. If a
+    reference requests no version, the result depends on when the application was created.
 
-    An application that cannot be resolved cannot be locked. Such applications are listed with all
-    reasons on standard error, and nothing is written unless --skip-unresolved is given.
+    An application that cannot be resolved cannot be locked. The command prints such applications
+    with all reasons to standard error. Without --skip-unresolved, it then writes no lock.
 
     Example: polyver lock --context staging -o platform.lock.yaml
 
     Parameters
     ----------
     file
-        A file, a folder, or - for standard input, with applications and definitions; repeatable.
+        A file, a folder, or '-' (standard input), with applications and definitions; repeatable.
         Default: the applications and definitions of the cluster.
     namespace
-        Only lock the applications of this namespace. Default: all namespaces.
+        Lock only the applications of this namespace. Default: all namespaces.
     skip_unresolved
-        Write the lock without the applications that cannot be resolved, and list them.
+        Write the lock without the applications that cannot be resolved, and print these.
     output
-        The file to write. Default, or with -: standard output.
+        The file to write, or '-' (standard output). Default: '-'.
     """
     found = read_state(file, namespace, context)
     report = warn if skip_unresolved else complain
@@ -70,7 +70,7 @@ def lock(
 
 
 def read_state(files: list[str] | None, namespace: str, context: str) -> LockOf:
-    """Return the lock of the applications in files, or on a cluster."""
+    """Read applications and definitions from files or a cluster, and compute their lock."""
     if files:
         state = state_in(files, namespace)
     else:
@@ -79,7 +79,7 @@ def read_state(files: list[str] | None, namespace: str, context: str) -> LockOf:
 
 
 def lock_in(file: str) -> Lock:
-    """Read the lock in a file."""
+    """Read a lock file."""
     documents = read_manifests([file])
     if len(documents) != 1:
         fact = f"{file} contains {len(documents)} documents, but a lock is one document"

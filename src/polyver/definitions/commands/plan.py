@@ -1,4 +1,4 @@
-"""`polyver plan`: the effect of definitions or applications before they are applied."""
+"""`polyver plan`: shows the effects of definitions and applications before they are applied."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ app = App(name="plan")
 
 _COLUMNS = ("DEFINITION", "FROM", "TO", "WHY", "APPLICATIONS")
 _MOST_GROUPS, _MOST_NAMES, _MOST_LINES = 20, 10, 40
-"""Maximum number of groups, application names and diff lines without --all."""
+"""Maximum numbers of groups, application names and diff lines that are printed without --all."""
 _ALL = 1_000_000_000
 
 
@@ -49,31 +49,33 @@ def plan(
     everything: Annotated[bool, Parameter(name="--all", negative=())] = False,
     output: Annotated[OutputFormat, Parameter(name=["--output", "-o"])] = OutputFormat.TABLE,
 ) -> None:
-    """Show the effects of applying definitions or applications; nothing is written.
+    """Show the effects of applying definitions or applications to a cluster; change nothing.
 
-    The first line counts the affected applications: unchanged, changed, would lose objects, would
-    fail. Then follow refusals, moves, failures grouped by message and changes grouped by shape,
-    each group with one example and its applications. Data of Secrets is never shown.
+    The first line counts the affected applications by outcome: unchanged, changed, would lose
+    objects, would fail. Then the command prints refused objects, moves to other versions, failures
+    grouped by message, and similar changes grouped together. Each group of changes has one example
+    and the names of its applications. Data of Secrets is never shown.
 
-    The exit code is 1 if anything would be refused, would fail or would lose objects.
+    The exit code is 1 if an object would be refused, or an application would fail or lose objects.
 
     Example: polyver plan -f webservice.yaml --context staging
 
     Parameters
     ----------
     file
-        A file, a folder, or - for standard input, with definitions and applications; repeatable.
+        A file, a folder, or '-' (standard input), with definitions and applications; repeatable.
     namespace
         The namespace of objects that have none. Default: the namespace of the context.
     semver_gate
-        The action of the control plane for parameters that break users: refuse, or warn.
+        What the control plane does with a new version of a definition that breaks its users
+        without a new major version: refuse, or warn. Use the --semver-gate of the control plane.
     allow_deletion
-        Do not change the exit code if objects would be lost, as if all definitions had the
+        Do not exit with 1 because applications would lose objects, as if all definitions had the
         annotation polyver.dev/allow-deletion: "true".
     everything
-        Print all groups, all applications and complete diffs.
+        Print all groups of changes, the names of all applications, and complete diffs.
     output
-        The output format; json and yaml contain everything.
+        The output format; json and yaml are always complete, as with --all.
     """
     documents = read_manifests(file)
 
@@ -96,7 +98,7 @@ def plan(
 
 
 def _problems(made: DefinitionsPlan, *, allow_deletion: bool) -> Iterator[str]:
-    """Yield the reasons for a non-zero exit code."""
+    """Yield the reasons for exit code 1."""
     refused = [each.name for each in made.definitions if each.refused]
     refused += [f"Application {each.name}" for each in made.applications if each.refused]
     if refused:
@@ -114,7 +116,7 @@ def _count(number: int) -> str:
 
 
 def _moves(made: DefinitionsPlan) -> Iterator[PlannedMove]:
-    """Yield all references that would move to another version, each once."""
+    """Yield each reference that would move to another version once."""
     written = {each.name for each in made.applications if each.written}
     for definition in made.definitions:
         if not definition.refused:
@@ -170,7 +172,7 @@ def _print_definition(each: PlannedDefinition) -> None:
 
 
 def _print_moves(made: DefinitionsPlan, names: int) -> None:
-    """Print one line for all applications that move from one version to another."""
+    """Print the moves, with one line for all applications that make the same move."""
     found: dict[tuple[str, str, str, str], set[str]] = {}
     for move in _moves(made):
         row = move.definition, move.was, move.to, move.reason

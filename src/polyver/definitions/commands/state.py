@@ -1,4 +1,4 @@
-"""Applications and definitions on a cluster or in files, for commands."""
+"""Reads applications and definitions from a cluster or from files, for commands."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ Context = Annotated[
 
 @dataclass(slots=True)
 class ApplicationsSnapshot:
-    """Applications, and the lineages of their definitions."""
+    """Applications, and the lineages of definitions."""
 
     applications: list[Object] = field(default_factory=list)
     lineages: dict[tuple[str, str], dict[str, Lineage]] = field(default_factory=dict)
-    """Lineages by kind and name, and then by namespace."""
+    """Lineages by the kind and name of the definition, and then by its namespace."""
 
     def homes(self, kind: str, name: str) -> Homes:
-        """Return the lineages of a kind and a name, by namespace."""
+        """Return the lineages of the definitions of a kind and name, by namespace."""
         return self.lineages.get((kind, name), {})
 
 
 async def state_on(client: Client, namespace: str = "") -> ApplicationsSnapshot:
-    """Read the applications of one namespace, or of all, and all definitions."""
+    """Read the applications of one namespace or of all namespaces, and all definitions."""
     state = ApplicationsSnapshot(await list_all(client, APPLICATIONS_ON, namespace))
     for kind, resource in DEFINITIONS_ON.items():
         _note(state, kind, await list_all(client, resource))
@@ -100,7 +100,10 @@ def _note(state: ApplicationsSnapshot, kind: str, definitions: Iterable[Object])
 
 
 def state_in(files: Sequence[str], namespace: str) -> ApplicationsSnapshot:
-    """Read the state from manifests; the default namespace is `namespace`, else `default`."""
+    """Read applications and definitions from files.
+
+    An object without a namespace is in `namespace`, or in `default` if that is empty.
+    """
     documents = read_manifests(files)
     inside = namespace or "default"
     state = ApplicationsSnapshot()
@@ -124,7 +127,7 @@ def state_in(files: Sequence[str], namespace: str) -> ApplicationsSnapshot:
 
 
 async def application_on(client: Client, name: str, namespace: str) -> Object:
-    """Read an application of a cluster; raise UnknownName if it does not exist."""
+    """Read an application from a cluster; raise UnknownName if it does not exist."""
     found = await find(client, APPLICATIONS_ON, name, namespace)
     if found is None:
         raise UnknownName(f"there is no application {name} in the namespace {namespace}")

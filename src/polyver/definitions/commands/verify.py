@@ -1,4 +1,4 @@
-"""`polyver verify`: compares a cluster or files with a lock."""
+"""`polyver verify`: compares the versions of applications with a lock file."""
 
 from __future__ import annotations
 
@@ -24,19 +24,22 @@ def verify(
     context: Context = "",
     output: Annotated[OutputFormat, Parameter(name=["--output", "-o"])] = OutputFormat.TABLE,
 ) -> None:
-    """Compare a cluster, or files, with a lock, and list each difference.
+    """Compare the versions that applications on a cluster or in files use with a lock.
+
+    The command prints each difference. The exit code is 1 if there are differences.
 
     Example: polyver verify --lock platform.lock.yaml --context production
 
     Parameters
     ----------
     lock
-        The file that `polyver lock` wrote; - for standard input.
+        The file that `polyver lock` wrote, or '-' (standard input).
     file
-        A file, a folder, or - for standard input, with applications and definitions; repeatable.
+        A file, a folder, or '-' (standard input), with applications and definitions; repeatable.
         Default: the applications and definitions of the cluster.
     namespace
-        Compare only the applications of this namespace. Default: all that the lock covers.
+        Compare only the applications of this namespace. Default: the namespace of the lock, or all
+        namespaces if the lock covers all.
     output
         The output format.
     """

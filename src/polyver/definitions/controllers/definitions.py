@@ -1,6 +1,6 @@
-"""Controller of definitions: creates revisions, sets the status, protects versions in use.
+"""Controller of definitions: creates revisions, sets the status, and protects versions in use.
 
-`publishing` decides; admission checks the same rules before a write.
+The package `publishing` makes the decisions. Admission checks the same rules before a write.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ __all__ = ["ClientDefinitionLookup", "DefinitionController", "DefinitionKey"]
 
 _SOON = 0.05
 _COUNTED = 1.0
-"""Minimum seconds between two writes of the numbers of followers."""
+"""Minimum seconds between two writes of a definition's numbers of followers.
+
+A follower is a reference that moves to new releases by itself.
+"""
 _RESOURCES = {
     kind.kind: GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS
 }
@@ -86,7 +89,7 @@ class DefinitionKey(NamedTuple):
 
 
 class DefinitionController(Controller[DefinitionKey]):
-    """Reconciles definitions, one key each; their revisions and applications wake it."""
+    """Reconciles definitions; changes of their revisions and of applications cause a reconcile."""
 
     name = "definitions"
 
@@ -105,10 +108,10 @@ class DefinitionController(Controller[DefinitionKey]):
         self._uses = _Uses()
         self._events = Events(client, self._clock, log or Log(), component="polyver")
         self._decided_on: set[DefinitionKey] = set()
-        """Keys for which only the numbers of followers may have changed since the last decision."""
+        """Keys of definitions for which nothing but the numbers of followers needs an update."""
         self._counted_at: dict[DefinitionKey, float] = {}
         self._announced: set[tuple[DefinitionKey, str, str]] = set()
-        """Versions, with their digests, whose complete adoption was reported by an event."""
+        """Versions, with their digests, for which an event about their adoption was emitted."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, DefinitionKey]]:
@@ -156,14 +159,14 @@ class DefinitionController(Controller[DefinitionKey]):
         return {*self._undecided(touched), *counted}
 
     def _undecided(self, keys: Iterable[DefinitionKey]) -> set[DefinitionKey]:
-        """Mark keys for a new decision, and return them."""
+        """Mark definitions for a new decision; return their keys."""
         touched = {*keys}
         self._decided_on -= touched
         return touched
 
     async def reconcile(self, key: DefinitionKey) -> Requeue | None:
         if not self.synced:
-            # Applications that are not known yet would look as if they used nothing.
+            # Versions that are used by applications not yet listed would count as unused.
             return Requeue(_SOON)
         is_decided = key in self._decided_on
         if is_decided and (left := self._until_counted(key)):
@@ -177,7 +180,7 @@ class DefinitionController(Controller[DefinitionKey]):
         if is_decided:
             await self._tell(resource, obj, obj.get("status") or {}, key)
             return None
-        # Marked before anything is read: a change during the decision causes another one.
+        # Marked before reading: a change during the decision then causes another decision.
         self._decided_on.add(key)
         try:
             await self._decide(resource, obj, key)
@@ -187,7 +190,7 @@ class DefinitionController(Controller[DefinitionKey]):
         return None
 
     def _until_counted(self, key: DefinitionKey) -> float:
-        """Return the seconds until followers may be counted again.
+        """Return the seconds until the followers of a definition may be counted again.
 
         The delay limits writes: thousands of followers may move at once, and each move changes the
         numbers.
@@ -197,9 +200,9 @@ class DefinitionController(Controller[DefinitionKey]):
     async def _decide(
         self, resource: GroupVersionResource, obj: Object, key: DefinitionKey
     ) -> None:
-        """Decide which versions to publish or remove, act unless refused, and set the status."""
+        """Decide which versions to publish and remove, do this unless refused, set the status."""
         if API_VERSION not in (obj["metadata"].get("annotations") or {}):
-            # Admission was bypassed: set the annotation with the API version of creation.
+            # Created while admission was not called: add the annotation with the API version.
             change = {"metadata": {"annotations": {API_VERSION: created_with(obj)}}}
             await self._client.patch(
                 resource, key.name, key.namespace, change=change, manager=POLYVER
@@ -210,7 +213,8 @@ class DefinitionController(Controller[DefinitionKey]):
         decision = await self._decided(definition, revisions, obj, key)
         refusals = [*other_writer(obj), *problems, *decision.refusals]
         self._uses.name_all(key, wanted=bool(refusals))
-        # First, so that removed revisions lose their finalizers, and new ones wake this key again.
+        # Finalizers first, so that removed revisions can be deleted. New revisions cause another
+        # reconcile, which adds their finalizers.
         forced = forced_of(definition, obj)
         if not refusals:
             await self._record(key, definition, decision, revisions, obj)
@@ -248,7 +252,7 @@ class DefinitionController(Controller[DefinitionKey]):
         revisions: Sequence[Object],
         obj: Object,
     ) -> None:
-        """Emit an event for each forced removal before it takes place, so that it is recorded."""
+        """Emit an event for each forced removal; before the removal, so that none is missed."""
         if "deletionTimestamp" in obj["metadata"]:
             everything = Decision(remove=tuple(_known(revisions)), before=decision.before)
             decision = in_use(everything, self._uses.of(key), definition.forced)
@@ -259,7 +263,8 @@ class DefinitionController(Controller[DefinitionKey]):
         self, definition: DesiredDefinition, decision: Decision, obj: Object
     ) -> None:
         for new in decision.create:
-            # If it exists by now, another definition owns it, and the next reconcile reports that.
+            # If the revision exists by now, another definition owns it; the next reconcile reports
+            # that.
             made = revision_object(definition, new, obj)
             try:
                 await self._client.create(_REVISIONS, made, manager=POLYVER)
@@ -296,7 +301,10 @@ class DefinitionController(Controller[DefinitionKey]):
         obj: Object,
         forced: frozenset[str],
     ) -> None:
-        """Add finalizers to objects in use; remove them from unused or forcibly removed ones."""
+        """Add the finalizer to the definition and its revisions if applications use them.
+
+        Remove the finalizer from unused revisions, and from those that are removed by force.
+        """
         used = {*users_in(self._uses.ways(key), lineage)}
         used -= {r.name for r in lineage if {r.name, revision_name(key.name, r.version)} & forced}
         for each in revisions:
@@ -310,7 +318,7 @@ class DefinitionController(Controller[DefinitionKey]):
     ) -> None:
         metadata = obj["metadata"]
         if held and "deletionTimestamp" in metadata:
-            return  # an object that is being deleted takes no new finalizer
+            return  # API servers refuse a new finalizer on an object that is being deleted
         write = add_finalizer if held else remove_finalizer
         made = await write(self._client, resource, obj, IN_USE, manager=POLYVER)
         metadata |= made["metadata"]
@@ -322,7 +330,7 @@ class DefinitionController(Controller[DefinitionKey]):
         status: Mapping[str, Any],
         key: DefinitionKey,
     ) -> None:
-        """Write a status, with the adoption of each version."""
+        """Add the adoption of each version to a status, and write it if it has changed."""
         self._counted_at[key] = self._clock.time()
         metadata = obj["metadata"]
         wanted = {**obj, "status": status}
@@ -349,7 +357,7 @@ class DefinitionController(Controller[DefinitionKey]):
     async def _announce(
         self, obj: Object, lineage: Lineage, adoption: Mapping[str, Adoption], key: DefinitionKey
     ) -> None:
-        """Emit one event for each version, once all its followers have tried it."""
+        """Emit one event for each version when all its followers have tried to move to it."""
         for name, each in adoption.items():
             release = lineage.get(name)
             assert release is not None
@@ -369,28 +377,28 @@ class DefinitionController(Controller[DefinitionKey]):
 
 
 class ClientDefinitionLookup:
-    """Reads definitions, revisions and their users from an API server."""
+    """Reads definitions, their revisions and references to them from an API server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def revisions(self, kind: str, namespace: str, name: str) -> list[Object]:
-        """Return the DefinitionRevisions of a definition."""
+        """List the DefinitionRevisions of a definition."""
         if label_value_problems(name):
-            return []  # not a valid label value, so there are none
+            return []  # revisions have the name as a label value, and it is not a valid one
         labels = f"{name_label(kind)}={name}"
         return (await self._client.list(_REVISIONS, namespace, labels=labels)).items
 
     async def holders(self, namespace: str) -> list[Object]:
-        """Return the metadata of all DefinitionRevisions of a namespace."""
+        """List the metadata of all DefinitionRevisions of a namespace."""
         return (await self._client.list(_REVISIONS, namespace, metadata=True)).items
 
     async def definition(self, kind: str, namespace: str, name: str) -> Object | None:
-        """Return a definition in the API version with a list of versions, or None."""
+        """Read a definition in v2beta1; return None if it does not exist."""
         return await find(self._client, _RESOURCES[kind], name, namespace)
 
     async def uses(self, kind: str, namespace: str, name: str) -> list[DefinitionUse]:
-        """Return the references to a definition in applications."""
+        """Find all references to a definition in applications."""
         only = "" if namespace == SYSTEM_NAMESPACE else namespace
         applications = (await self._client.list(_APPLICATIONS, only)).items
         fields = f"metadata.name={name}"
@@ -402,16 +410,17 @@ class ClientDefinitionLookup:
 
 
 def _way(use: DefinitionUse) -> DefinitionUse:
-    """Return a use without its user; equal results resolve to the same version."""
+    """Return a use without the data of its user: uses with equal results resolve equally."""
     nobody = replace(use.dependent, name="", at="", uid="", labels={})
     return replace(use, place="", since="", dependent=nobody)
 
 
 class _Uses:
-    """Index of the users of each definition, kept up to date by watches.
+    """Index of the references to each definition, kept up to date by watches.
 
-    Thousands of applications use a definition with a few distinct selectors and policies, and the
-    versions in use depend only on these.
+    The index groups references that differ only in their application (see `_way`). Thousands of
+    applications may use a definition, but with only a few distinct selectors and policies; and only
+    these decide which versions are in use.
     """
 
     def __init__(self) -> None:
@@ -422,12 +431,12 @@ class _Uses:
         self._named: set[DefinitionKey] = set()
 
     def of(self, key: DefinitionKey) -> list[DefinitionUse]:
-        """Return all uses of a definition."""
+        """Return all references to a definition."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         return self._mine(key, [use for uses in users for use in uses.values()])
 
     def counted(self, key: DefinitionKey) -> list[tuple[DefinitionUse, int]]:
-        """Return the distinct uses of a definition, each with the number of references."""
+        """Return the same uses as `ways`, each with the number of references in its group."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         found = []
         for uses in users:
@@ -435,7 +444,7 @@ class _Uses:
         return found
 
     def ways(self, key: DefinitionKey) -> list[DefinitionUse]:
-        """Return one use for each group of uses that differ only in the user."""
+        """Return one use for each group of uses that differ only in their application."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
         return self._mine(key, [next(iter(uses.values())) for uses in users])
 
@@ -445,7 +454,10 @@ class _Uses:
         return [settled(use, key.namespace) for use in mine]
 
     def name_all(self, key: DefinitionKey, *, wanted: bool) -> None:
-        """Set whether each change of a user reconciles a definition: its status names the users."""
+        """Set whether every change of a reference causes a new decision about a definition.
+
+        That is needed while there are refusals, because their messages name the applications.
+        """
         (self._named.add if wanted else self._named.discard)(key)
 
     def observe_definition(
@@ -460,7 +472,8 @@ class _Uses:
         else:
             homes.add(key.namespace)
         came_or_went = change.before is None or change.after is None
-        # References to the system namespace's definition may mean this one now, or vice versa.
+        # References to the definition in the system namespace may now mean this one, or the
+        # reverse.
         shadowed = came_or_went and SYSTEM_NAMESPACE in homes
         return {key, key._replace(namespace=SYSTEM_NAMESPACE)} if shadowed else (key,)
 
@@ -474,31 +487,25 @@ class _Uses:
         if change.before == change.after:
             return touched, counted
         for use in change.before or ():
-            touched |= self._remove(change.key, use)
+            ways, way = self._by_definition.get((use.kind, use.definition), {}), _way(use)
+            users = ways.get(way, {})
+            users.pop((change.key, use.dependent.at), None)
+            if not users:
+                ways.pop(way, None)
+            touched |= self._touched(use, changed=not users)
             counted |= self._meant(use)
         for use in change.after or ():
-            touched |= self._add(change.key, use)
+            ways = self._by_definition.setdefault((use.kind, use.definition), {})
+            users = ways.setdefault(_way(use), {})
+            is_new_way = not users
+            users[change.key, use.dependent.at] = use
+            touched |= self._touched(use, changed=is_new_way)
             counted |= self._meant(use)
         return touched, counted
 
     def _meant(self, use: DefinitionUse) -> set[DefinitionKey]:
         home = home_of(use, self._homes.get((use.kind, use.definition), ()))
         return {DefinitionKey(use.kind, home, use.definition)} if home is not None else set()
-
-    def _remove(self, key: Key, use: DefinitionUse) -> set[DefinitionKey]:
-        ways, way = self._by_definition.get((use.kind, use.definition), {}), _way(use)
-        users = ways.get(way, {})
-        users.pop((key, use.dependent.at), None)
-        if not users:
-            ways.pop(way, None)
-        return self._touched(use, changed=not users)
-
-    def _add(self, key: Key, use: DefinitionUse) -> set[DefinitionKey]:
-        ways = self._by_definition.setdefault((use.kind, use.definition), {})
-        users = ways.setdefault(_way(use), {})
-        changed = not users
-        users[key, use.dependent.at] = use
-        return self._touched(use, changed=changed)
 
     def _touched(self, use: DefinitionUse, *, changed: bool) -> set[DefinitionKey]:
         named = DefinitionKey(use.kind, use.namespace, use.definition)

@@ -1,6 +1,6 @@
-"""The template engines: those built in, programs, and plugins.
+"""All template engines: the built-in one for Go templates, the one for CUE, and plugins.
 
-`rendering` calls them; the engines that have to start a program are in this package.
+The package `rendering` calls the engines. The engine for CUE starts a program, so it is here.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ __all__ = ["CueEngine", "CueFailed", "engines", "find_cue"]
 
 
 def engines(*, cue: Path | None = None, seconds: float = SECONDS) -> Engines:
-    """Return all engines, by the field of `schematic` that each renders.
+    """Return all engines, by the field of `schematic` that each engine renders.
 
-    `cue` is the path of the program; if it is None, the program is looked up when a template needs
-    it. `seconds` is its timeout for each template. Engines of installed packages replace polyver's
-    own. Several threads may use an engine at once. Calls may block: keep them off the event loop.
+    `cue` is the path of the program `cue`; if it is None, the program is looked up when a template
+    needs it. `seconds` is the timeout of the program for each template. An engine of an installed
+    Python package replaces polyver's engine for the same field. Several threads may use an engine
+    at once. An engine may block, so it must not be called on the event loop.
     """
     own: dict[str, TemplateEngine] = {
         "gotemplate": GoTemplates(),

@@ -37,7 +37,9 @@ _PARTS: Final = {
     "Errs": "errs",
     "Processing": "processing",
 }
-"""Fields to query in a template, by query name; the names differ, as no field can refer to itself.
+"""Fields to query in a template, by their names in the query.
+
+The names differ from the fields, because in CUE a field cannot refer to a field of its own name.
 """
 _LABEL: Final = re.compile(r'^(?:([A-Za-z$][\w$]*)[?!]?|"([^"]*)")[ \t]*:', re.MULTILINE)
 _LOOP: Final = re.compile(r"\b(for\s+\w+(?:\s*,\s*\w+)?\s+in\s+(parameter(?:\.\w+)+))(?=\s)")
@@ -49,7 +51,7 @@ class CueEngine:
     """Renders `schematic.cue`."""
 
     def __init__(self, program: FilePath | None = None, *, seconds: float = SECONDS) -> None:
-        """Create an engine; without `program`, `cue` is looked up when it is needed."""
+        """Create an engine; without `program`, the program `cue` is looked up when it is needed."""
         self._program = program
         self._seconds = seconds
         self._kept = CueOutputCache()
@@ -66,7 +68,7 @@ class CueEngine:
             raise EngineFailed(fact, at=given.at, hint=error.hint) from None
 
     def run(self, *arguments: str, text: str, seconds: float) -> Printed:
-        """Run the program, or return the cached output for the same input."""
+        """Run the program, or return the cached result of a run with the same input."""
         program = self._program or find_cue()
         known = self._kept.get(str(program), *arguments, text)
         if known is not None:
@@ -77,13 +79,13 @@ class CueEngine:
 
 
 class EngineFailed(PolyverError):
-    """A template was not rendered because the program failed, which may work the next time."""
+    """A template was not rendered because the program failed; a retry may succeed."""
 
     reason = "EngineFailed"
 
 
 class _Rendering:
-    """Renders one template with its input, by a few runs of the program on nearly the same text."""
+    """Renders one template with its input, by a few runs of the program on similar texts."""
 
     def __init__(self, cue: CueEngine, template: str, given: TemplateInput, seconds: float) -> None:
         self._cue = cue
@@ -100,7 +102,7 @@ class _Rendering:
             text = _text(_LOOP.sub(r"if \2 != _|_ \1", self._template), self._given)
             if _OPTIONAL not in str(error) or text == self._text:
                 raise
-            # KubeVela treats such a loop as one that makes nothing.
+            # KubeVela treats a loop over a missing optional field as an empty loop.
             self._text = text
             parts = self._parts()
         if _has_more(self._template):
@@ -114,7 +116,7 @@ class _Rendering:
         )
 
     def _parts(self) -> dict[str, Any]:
-        # A field that the template does not have is `_`, which unifies with a string.
+        # A field that the template does not have is `_` (any value), which unifies with a string.
         fields = [f'if ({name} & "") == _|_ {{{key}: {name}}}' for key, name in _PARTS.items()]
         names: dict[str, Path] = {key: (name,) for key, name in _PARTS.items()}
         return self._asked(
@@ -122,7 +124,7 @@ class _Rendering:
         )
 
     def _asked(self, fields: Iterable[str], names: Names) -> dict[str, Any]:
-        """Return the values of the given fields, which are added to the template."""
+        """Add fields to the template, evaluate it, and return the values of these fields."""
         lines = "\n".join(fields)
         out = self._run(
             *("export", "-E", "--out", "json", "-e", ASKED),
@@ -144,7 +146,7 @@ class _Rendering:
         return printed.out
 
     def _refuse(self, parts: ReadOnlyObject) -> None:
-        """Raise an error for the template's own `errs`, and for `processing` (unsupported)."""
+        """Raise an error if the template sets `errs`, or `processing`, which is not supported."""
         said = parts.get("Errs")
         if isinstance(said, list) and said:
             raise PolyverError("; ".join(map(str, said)), at=self._given.at)
@@ -164,7 +166,7 @@ class _Rendering:
         return value
 
     def _patched(self, parts: ReadOnlyObject) -> dict[str, dict[str, Any]]:
-        """Return the objects of the component as the trait patches them."""
+        """Apply the patches of a trait to the objects of the component."""
         context, found = self._given.context, {}
         if parts.get("Patch"):
             base = context.get("output")
@@ -216,7 +218,7 @@ class _Rendering:
 
 
 def _text(template: str, given: TemplateInput) -> str:
-    """Return the template with its input, and with all fields that may be queried."""
+    """Add the input, and all fields that may be queried, to a template."""
     try:
         parameters, context = (
             encode_json(each).decode() for each in (given.parameters, given.context)
@@ -228,14 +230,14 @@ def _text(template: str, given: TemplateInput) -> str:
 
 
 def _has_more(template: str) -> bool:
-    """Report whether a template has other top-level fields; these may contain errors too."""
+    """Report whether a template has other top-level fields, which may contain errors, too."""
     known = {*_PARTS.values(), "parameter", "context"}
     labels = {one or other for one, other in _LABEL.findall(template)}
     return bool(labels - known) or bool(_COMPREHENSION.search(template))
 
 
 def _selected(path: Path) -> str:
-    """Return an expression for a path.
+    """Convert a path to a CUE expression.
 
     >>> _selected(("patch", "spec", "ports", 0))
     'patch["spec"]["ports"][0]'

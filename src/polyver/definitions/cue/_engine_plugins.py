@@ -1,4 +1,7 @@
-"""Engines from installed packages; a broken one affects only its own templates."""
+"""Template engines from installed Python packages.
+
+An engine that fails affects only the templates of its own language.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,17 @@ from polyver.definitions.rendering import TemplateEngine, TemplateInput, Templat
 __all__ = ["GROUP", "installed_engines"]
 
 GROUP: Final = "polyver.engines"
-"""Entry point group of engines, each named after the field of `schematic` that it renders."""
+"""Entry point group of engines; each is named after the field of `schematic` that it renders."""
 
 
 def installed_engines() -> dict[str, TemplateEngine]:
-    """Return the engines of installed packages, none of which is loaded yet."""
+    """Return the engines of installed Python packages, without loading them."""
     entries = sorted(entry_points(group=GROUP), key=lambda each: each.name)
     return {entry.name: _Installed(entry) for entry in entries}
 
 
 class _Installed:
-    """An engine that is loaded when a template needs it."""
+    """An engine of an installed Python package; it is loaded when a template needs it."""
 
     def __init__(self, entry: EntryPoint) -> None:
         self._entry = entry

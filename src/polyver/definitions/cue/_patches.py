@@ -1,11 +1,12 @@
-"""Patches of traits, with the strategies that KubeVela has.
+"""Patches that traits apply to objects of their component, with KubeVela's patch strategies.
 
-Fields that the object lacks are added, equal ones stay. Where both differ, the patch may have only
-a default or an open list: then `cue` has to unify the patch's expression with the object's value.
+A field that the object lacks is added; a field with the same value stays. If the values differ, the
+value in the patch may be only a default, or an open list. Then the program `cue` has to unify the
+expression in the patch with the value in the object.
 
-KubeVela reads the strategies of a patch from comments. `cue export --out cue` prints the comments
-together with the data below them. So the parser needs only fields, lists and values, no
-expressions.
+KubeVela reads the strategies of a patch from comments (tags) above its fields. `cue export --out
+cue` prints these comments together with the evaluated data. So the parser of tags in this module
+needs to know fields, lists and values, but no expressions.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = [
 
 Path = tuple[str | int, ...]
 Tags = Mapping[Path, Mapping[str, str]]
-"""Tags of the fields of a patch, by their paths."""
+"""Tags of the fields of a patch, by the paths of the fields."""
 _KEY: Final = "patchKey"
 _STRATEGY: Final = "patchStrategy"
 _NOTHING: Final[Mapping[str, str]] = {}
@@ -47,12 +48,15 @@ class UnificationQuery:
     literal: str
     """The object's value, as a CUE expression."""
     beyond: int | None = None
-    """Length of the object's list, if the query is about an item that the patch's list lacks."""
+    """Length of the object's list, if the query is about an item that the patch does not have."""
     fits: bool = False
     """True to query only whether the two values can be unified."""
 
     def expression(self, selected: str) -> str:
-        """Return the query in CUE; `selected` is the patch's value, or the list with it."""
+        """Convert the query to a CUE expression.
+
+        `selected` is an expression for the patch's value, or for the list if `beyond` is set.
+        """
         if self.beyond is not None:
             selected = f"({selected} & {_anything(self.beyond)})[{self.path[-1]}]"
         both = f"{selected} & {self.literal}"
@@ -60,17 +64,17 @@ class UnificationQuery:
 
     @property
     def asked(self) -> Path:
-        """The path of the value or list in the patch that the query needs."""
+        """The path of the value, or of the list, in the patch that the query needs."""
         return self.path[:-1] if self.beyond is not None else self.path
 
 
 def _anything(items: int) -> str:
-    """Return the CUE expression for a list of at least this many items."""
+    """Return a CUE expression for an open list with at least this many items."""
     return f"[{'_, ' * items}...]"
 
 
 def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, Any] | None:
-    """Apply a JSON patch or merge patch to an object; return None for other strategies."""
+    """Apply a JSON patch or a JSON merge patch to an object; return None for other strategies."""
     match strategy:
         case "jsonMergePatch":
             merged = apply_merge_patch(base, patch)
@@ -85,11 +89,11 @@ def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, 
 
 @dataclass(slots=True)
 class CuePatcher:
-    """Merges one patch; it is run again with answers while there are queries."""
+    """Merges one patch; it must be run again, with the answers of `cue`, while it has queries."""
 
     tags: Tags
     answers: Mapping[Path, object] = field(default_factory=dict)
-    """Unified values from `cue`, by paths in the patch."""
+    """Values that `cue` has unified, by their paths in the patch."""
     questions: list[UnificationQuery] = field(default_factory=list)
 
     def merge(self, base: Any, patch: Any) -> Any:
@@ -140,14 +144,14 @@ class CuePatcher:
         return self._items(base, patch, path, key)
 
     def _is_open(self, items: int, path: Path) -> bool | None:
-        """Report whether a list in the patch is open; None until `cue` has answered."""
+        """Report whether a list in the patch is open; return None until `cue` has answered."""
         if path in self.answers:
             return bool(self.answers[path])
         self.questions.append(UnificationQuery(path, _anything(items), fits=True))
         return None
 
     def _items(self, base: list[Any], patch: list[Any], path: Path, key: str = "") -> Any:
-        """Merge lists item by item; items that only one list has follow."""
+        """Merge two lists item by item; then follow the items that only one of the lists has."""
         merged = [
             self._value(mine, theirs, (*path, number), key)
             for number, (mine, theirs) in enumerate(zip(base, patch, strict=False))
@@ -156,7 +160,7 @@ class CuePatcher:
         return [*merged, *beyond, *patch[len(base) :]]
 
     def _beyond(self, base: list[Any], known: int, path: Path) -> list[Any]:
-        """Return the items that only the object's list has; the patch's list must be open."""
+        """Return the items that only the object has; raise an error for a closed list."""
         is_open = self._is_open(len(base), path)
         if is_open is False:
             fact = f"patch.{dotted(path)} has {known} of the {len(base)} items of the object"
@@ -170,7 +174,7 @@ class CuePatcher:
         return [self._asked(mine, (*path, number), beyond=len(base)) for number, mine in rest]
 
     def _keyed(self, base: list[Any], patch: list[Any], path: Path, keys: _Keys) -> list[Any]:
-        """Merge lists by key: items with the same key are merged, others appended."""
+        """Merge two lists by key: items with equal keys are merged, other items are appended."""
         places: dict[tuple[str, object], int] = {}
         for number, item in enumerate(patch):
             names = _keyed(item, keys.paths)
@@ -194,7 +198,7 @@ class CuePatcher:
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The keys of the items of a list."""
+    """The fields by which the items of a list are merged."""
 
     paths: list[list[str]]
     text: str
@@ -202,7 +206,7 @@ class _Keys:
 
 
 def _keyed(item: Any, keys: list[list[str]]) -> list[tuple[str, object]]:
-    """Return the keys that an item has, with their values."""
+    """Return the key fields that an item has, with their values."""
     found: list[tuple[str, object]] = []
     for steps in keys:
         value = item
@@ -231,7 +235,7 @@ _ABOVE: Final = r"((?:^[ \t]*//[^\n]*\n)+){name}[ \t]*:"
 
 
 def tags_above(template: str, name: str) -> dict[str, str]:
-    """Return the tags above a top-level field of a template, from all its occurrences.
+    """Return the tags above a top-level field of a template, for all occurrences of the field.
 
     >>> tags_above("// +patchStrategy=jsonPatch\\npatch: operations: []", "patch")
     {'patchStrategy': 'jsonPatch'}
@@ -258,7 +262,7 @@ def _tag(comment: str) -> dict[str, str]:
 
 
 class _Reader:
-    """Walks over exported data, and collects the comments above each field."""
+    """Reads exported CUE data, and collects the tags above each field."""
 
     def __init__(self, text: str) -> None:
         self._words = [found[0] for found in _WORDS.finditer(text)]

@@ -1,4 +1,4 @@
-"""Error messages of `cue`, as errors with their position in the application or template."""
+"""Converts error messages of `cue` to errors with a position in the application or template."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _INCOMPLETE: Final = re.compile(r"^incomplete value (.*)$")
 _MOST: Final = 20
 _THEIRS: Final = "only packages of the CUE standard library can be imported"
 ASKED: Final = "polyverAsked"
-"""Field that holds the queries."""
+"""Name of the field that is added to a template for the queries."""
 Names = Mapping[str, Path]
-"""Paths of the queried values, by their names in the query."""
+"""Paths of the queried values, by their names in the queries."""
 
 
 @dataclass(slots=True)
@@ -32,18 +32,18 @@ class _Problem:
     path: Path
     text: str
     line: int = 0
-    """First line of the template that the message names; 0 if it names none."""
+    """First line of the template that the message names; 0 if the message names no line."""
 
 
 def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) -> PolyverError:
-    """Return the error for the output on standard error.
+    """Convert the messages that `cue` printed to standard error to one error.
 
-    `lines` is the number of lines of the template; the rest of the text is added.
+    `lines` is the number of lines of the template; later lines of the text were added by polyver.
     """
     problems = [*_gathered(_read(said, names, lines))]
     unfit = [_unfit(each, given) for each in problems if each.path[:1] == ("parameter",)]
     if unfit:
-        # Other problems mostly follow from these.
+        # Most other problems are consequences of invalid parameters.
         return UnfitParameters(sorted(unfit, key=lambda error: (error.at, error.fact))[:_MOST])
     if not problems:
         return PolyverError("cue failed without a message", at=given.at)
@@ -55,7 +55,7 @@ def problems_of(said: str, given: TemplateInput, *, names: Names, lines: int) ->
 
 
 def _read(said: str, names: Names, lines: int) -> Iterator[_Problem]:
-    """Yield each message, with the first position after the message that is in the template."""
+    """Yield each message, with the first line after it that names a position in the template."""
     problem: _Problem | None = None
     for line in said.splitlines():
         place = _PLACE.match(line)
@@ -87,7 +87,7 @@ def _step(text: str) -> str | int:
 
 
 def _gathered(problems: Iterable[_Problem]) -> Iterator[_Problem]:
-    """Combine the reasons why no alternative of a disjunction fits into one problem."""
+    """Combine the messages about the alternatives of one disjunction to one problem."""
     whole: _Problem | None = None
     for each in problems:
         if _ALTERNATIVES.match(each.text):

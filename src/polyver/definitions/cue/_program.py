@@ -1,7 +1,7 @@
-"""The `cue` program, run in isolation, and a cache of its outputs.
+"""Runs the program `cue` in isolation, and caches the results.
 
-The program gets its input and an empty folder: no environment, no registry, and limited time,
-memory and output.
+The program gets its input and an empty working folder. It gets no environment of polyver and no
+registry; its time, its memory and the amount of text that it may print are limited.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from polyver.core import PolyverError
 __all__ = ["INSTALL", "VERSION", "CueFailed", "CueOutputCache", "Printed", "find_cue", "run_cue"]
 
 VERSION: Final = "v0.14.1"
-"""The release that KubeVela uses, for which its definitions are written."""
+"""The version of cue that KubeVela uses, and for which KubeVela's definitions are written."""
 INSTALL: Final = f"go install cuelang.org/go/cmd/cue@{VERSION}"
 _VARIABLE: Final = "POLYVER_CUE"
 _MEMORY: Final = 512 << 20
@@ -38,12 +38,12 @@ _ENVIRONMENT: Final = {"CUE_REGISTRY": "none", "GOMAXPROCS": "1"}
 
 
 class CueFailed(PolyverError):
-    """The program is missing, or ended without a result."""
+    """The program `cue` is missing, or ended without a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """The exit code and output of the program."""
+    """The exit code of the program, and the text that the program printed."""
 
     code: int
     out: bytes
@@ -51,7 +51,7 @@ class Printed:
 
 
 def find_cue() -> Path:
-    """Return the program that POLYVER_CUE names, else the one on PATH."""
+    """Find the program: the file that POLYVER_CUE names, else `cue` on PATH."""
     named = os.environ.get(_VARIABLE, "")
     if named:
         if os.access(named, os.X_OK) and Path(named).is_file():
@@ -68,7 +68,7 @@ def _install(then: str) -> str:
 
 
 def run_cue(program: Path, *arguments: str, text: str, seconds: float) -> Printed:
-    """Run it with this standard input; it is killed at the timeout."""
+    """Run the program with `text` as standard input; kill it after `seconds`."""
     try:
         with TemporaryDirectory(prefix="polyver-cue-") as folder, TemporaryFile() as given:
             given.write(text.encode("utf-8", "surrogatepass"))
@@ -79,7 +79,7 @@ def run_cue(program: Path, *arguments: str, text: str, seconds: float) -> Printe
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=folder,
-                # GOMAXPROCS=1, because several of these run when many applications are rendered.
+                # With GOMAXPROCS=1, because several of these processes may run at once.
                 env=_ENVIRONMENT | {"CUE_CACHE_DIR": folder, "CUE_CONFIG_DIR": folder},
                 start_new_session=True,
             )
@@ -106,7 +106,7 @@ def _followed(process: subprocess.Popen[bytes], seconds: float) -> Printed:
     if b"cannot allocate memory" in err or b"out of memory" in err:
         raise CueFailed(f"cue needs more than {_MEMORY >> 20} MiB", hint="render fewer objects")
     said = err.decode(errors="replace")
-    if code not in (0, 1):  # exit code 1 reports problems in its input
+    if code not in (0, 1):  # exit code 1 means that the input has problems
         first = said.strip().partition("\n")[0][:200]
         ended = f"signal {-code}" if code < 0 else f"exit code {code}"
         raise CueFailed(f"cue ended with {ended}{': ' if first else ''}{first}")
@@ -114,7 +114,7 @@ def _followed(process: subprocess.Popen[bytes], seconds: float) -> Printed:
 
 
 def _read(process: subprocess.Popen[bytes], end: float, seconds: float) -> list[bytes]:
-    """Return its standard output and standard error; raise CueFailed at the timeout."""
+    """Read standard output and standard error of the program; raise CueFailed at the timeout."""
     assert process.stdout
     assert process.stderr
     read = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
@@ -141,7 +141,7 @@ def _late(seconds: float) -> CueFailed:
 
 
 class CueOutputCache:
-    """Outputs by their inputs; the least recently used are removed first."""
+    """Cache of results by input; the least recently used results are removed first."""
 
     def __init__(self, largest: int = _LARGEST_CACHE) -> None:
         self._largest = largest

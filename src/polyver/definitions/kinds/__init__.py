@@ -1,4 +1,4 @@
-"""Kinds of definitions and applications, with KubeVela's fields, and ours."""
+"""Kinds of definitions and applications, with the fields of KubeVela and fields of polyver."""
 
 from polyver.definitions.kinds._applications import (
     APPLICATION_REVISIONS,

@@ -1,4 +1,4 @@
-"""Kinds of applications, which use definitions, and of their revisions."""
+"""The kinds Application and ApplicationRevision."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ APPLICATION_REVISIONS: Final = Kind(
 
 @part
 class StepInput:
-    """An input that is taken from an earlier step."""
+    """An input that is an output of an earlier step."""
 
     from_: str = Field(name="from")
     parameterKey: str | None
@@ -70,7 +70,7 @@ class Component:
     traits: list[Trait] | None
     """Its traits, in this order."""
     scopes: dict[str, str] | None
-    """The component that it belongs to."""
+    """The scopes that the component belongs to."""
 
 
 @part
@@ -128,20 +128,20 @@ class ApplicationSpec:
 
 @part
 class FailedApplicationMove:
-    """A release that the application could not move to, and why; it keeps the one before."""
+    """A release to which a reference could not move, and the reason."""
 
     version: str
     revision: str
-    """Its DefinitionRevision."""
+    """The name of the release's DefinitionRevision."""
     digest: str
-    """The digest of its content."""
+    """The digest of the release's content."""
     reason: str
     """One word for programs: `RenderFailed`, `WouldDelete`, and so on."""
     message: str
     since: Time
     """The time of the first failure."""
     inputs: str
-    """A digest of the inputs of the attempt; the move is retried when it changes."""
+    """A digest of the inputs of the attempt; the move is retried when the inputs change."""
 
 
 @part
@@ -149,29 +149,29 @@ class DefinitionResolution:
     """The version that one reference of an application uses, and why."""
 
     kind: Literal["Component", "Trait", "Policy", "WorkflowStep"]
-    """The sort of definition."""
+    """The kind of definition, without the suffix Definition."""
     component: str
-    """The component, or the policy or step."""
+    """The name of the component, policy or workflow step that has the reference."""
     at: str
-    """The field with the request: `spec.components[0].type`."""
+    """The path of the reference: `spec.components[0].type`."""
     definition: str
-    """The definition, with its namespace."""
+    """The namespace and name of the definition."""
     requested: str
     """The requested version or series; empty if none was requested."""
     version: str
     """The version in use."""
     revision: str
-    """Its DefinitionRevision."""
+    """The name of the version's DefinitionRevision."""
     digest: str
-    """The digest of its content."""
+    """The digest of the version's content."""
     reason: str
-    """The reason for this version."""
+    """Why this version was chosen."""
     warnings: list[str] | None
     """Deprecations, and their replacements."""
     since: Time
-    """The time since which it is used."""
+    """The time since which this version is used."""
     failedMove: FailedApplicationMove | None
-    """The release that it would use if the move had succeeded."""
+    """The release that the reference would use if the move to it had succeeded."""
 
 
 @part
@@ -209,7 +209,7 @@ class AppliedResource:
     component: str | None
     """The component that it belongs to."""
     fields: str | None
-    """A digest of the fields that the application owns; a client that changes one takes it over."""
+    """A digest of the fields that the application owns; it changes if a client changes one."""
 
 
 @APPLICATIONS.version(
@@ -234,11 +234,11 @@ class Application:
         status: str | None
         """The phase: `rendering`, `running`, `failed`."""
         resolutions: list[DefinitionResolution] | None
-        """The versions in use, and why."""
+        """The versions that the references use, and the reasons."""
         publishVersion: str | None
-        """The value of the publishVersion annotation when these were chosen."""
+        """The value of the annotation publishVersion when these versions were chosen."""
         latestRevision: Revision | None
-        """The ApplicationRevision that records this."""
+        """The ApplicationRevision that records these versions."""
         components: list[Reference] | None
         services: list[Service] | None
         """The health of each component."""
@@ -247,7 +247,7 @@ class Application:
         appliedResources: list[AppliedResource] | None
         """The objects that were applied."""
         appliedDigest: str | None
-        """A digest of the inputs of the rendering."""
+        """A digest of the inputs from which the applied objects were rendered."""
         policy: list[Object] | None
         """The state of the policies."""
 
@@ -273,7 +273,7 @@ class ApplicationRevision:
         application: Object
         """The application at that time."""
         resolutions: list[DefinitionResolution] | None
-        """The versions that it used, and why."""
+        """The versions that the application used, and the reasons."""
         componentDefinitions: dict[str, Object] | None
         """The definitions of components, by the requested type."""
         traitDefinitions: dict[str, Object] | None

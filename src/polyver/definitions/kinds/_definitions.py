@@ -1,7 +1,8 @@
-"""The four kinds of definitions, made by one function, and the revisions that they publish.
+"""The four kinds of definitions, which one function declares, and the kind DefinitionRevision.
 
-v1beta1 is stored and has one version; v2beta1 has a list of them. Both have the same fields for a
-version, so conversion takes one out of the list, and preserves the rest in an annotation.
+v1beta1 is the stored API version; its spec is one version of the definition. In v2beta1, the spec
+is a list of versions with the same fields. The conversion to v1beta1 keeps only the newest version
+in the spec, and preserves the complete list in an annotation.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Terraform:
     providerRef: TerraformSecretReference | None
     """The provider of the resources."""
     deleteResource: bool | None
-    """Delete the resources together with the object."""
+    """Whether the resources are deleted together with the object."""
     customRegion: str | None
     """The region to use."""
     gitCredentialsSecretReference: TerraformSecretReference | None
@@ -115,7 +116,7 @@ class Workload:
     type: str | None
     """The name of another definition."""
     definition: WorkloadKind | None
-    """Or the kind of the workload."""
+    """The kind of the workload, instead of `type`."""
 
 
 @part
@@ -159,7 +160,7 @@ class Deprecated:
 
 
 class _Release:
-    """Fields of a version of every kind of definition."""
+    """Fields of a version that all kinds of definitions have."""
 
     version: str | None
     """The semantic version, one to three numbers; absent for serial revisions."""
@@ -194,25 +195,25 @@ class TraitSpec(_Release):
     definitionRef: DefinitionReference | None
     """The kind of the trait's objects."""
     revisionEnabled: bool | None
-    """The trait supports revisions of components."""
+    """Whether the trait supports revisions of components."""
     workloadRefPath: str | None
     """The path of the workload reference in its objects."""
     podDisruptive: bool | None
-    """A change restarts the pods."""
+    """Whether a change of the trait restarts the pods."""
     appliesToWorkloads: list[str] | None
-    """The workloads that it applies to; all if empty."""
+    """The workloads that the trait applies to; all workloads if empty."""
     conflictsWith: list[str] | None
-    """The traits that it conflicts with."""
+    """The traits that the trait conflicts with."""
     status: DefinitionHealth | None
     """Expressions for the status and the health."""
     extension: Object | None
     """Additional settings for the engine."""
     manageWorkload: bool | None
-    """The trait creates the workload."""
+    """Whether the trait creates the workload."""
     controlPlaneOnly: bool | None
-    """The trait is applied only on the control plane."""
+    """Whether the trait is applied only on the control plane."""
     stage: Literal["PreDispatch", "DefaultDispatch", "PostDispatch"] | None
-    """The stage at which it is applied."""
+    """The stage at which the trait is applied."""
 
 
 @part
@@ -222,11 +223,11 @@ class PolicySpec(_Release):
     definitionRef: DefinitionReference | None
     """The kind of the policy's objects."""
     manageHealthCheck: bool | None
-    """The policy manages the health check."""
+    """Whether the policy manages the health check."""
     scope: str | None
     """The scope of the policy."""
     global_: bool | None = Field(name="global")
-    """The policy applies to all applications."""
+    """Whether the policy applies to all applications."""
     priority: Annotated[int, Format("int32")] | None
     """The priority among several policies."""
 
@@ -262,16 +263,16 @@ class Revision:
 
 @part
 class VersionAdoption:
-    """The number of references in applications that follow a version, and that use it."""
+    """The numbers of followers of a version: references that move to it by themselves."""
 
     followers: Number
-    """References that request a series or the newest version, and resolve to this version."""
+    """References that request a series or the newest version, and so select this version."""
     updated: Number
-    """References that use it."""
+    """Followers that use this version."""
     held: Number
-    """References that do not use it because it would delete objects."""
+    """Followers that keep another version because this version would delete objects."""
     failing: Number
-    """References for which it cannot be rendered or applied."""
+    """Followers for which this version cannot be rendered or applied."""
 
 
 @part
@@ -281,20 +282,20 @@ class PublishedVersion:
     version: str
     """The version, completed to three numbers, or a revision number."""
     revision: str
-    """The DefinitionRevision."""
+    """The name of the DefinitionRevision."""
     digest: str
-    """The digest of its content."""
+    """The digest of the version's content."""
     stage: Literal["published", "deprecated", "removed"]
     since: str | None
-    """The version that deprecated it."""
+    """The version that introduced the deprecation."""
     use: str | None
     """The version to use instead."""
     removedFrom: list[str] | None
-    """The applications that used it when it was removed by force."""
+    """The applications that used the version when it was removed by force."""
     allowDeletion: bool | None
-    """It may delete objects of applications that move to it."""
+    """Whether a move to this version may delete objects of applications."""
     adoption: VersionAdoption | None
-    """The references that follow it."""
+    """Numbers of references that follow the version."""
 
 
 @part
@@ -316,7 +317,7 @@ _STATUS = Annotated[DefinitionStatus | None, Description("The published versions
 
 
 def _definitions(name: str, spec: Any, short: str, about: str, *columns: Column) -> Kind:
-    """Return a kind of definition in both API versions, with its conversion."""
+    """Declare a kind of definition in both API versions, with the conversion between them."""
     kind = Kind(name, group=GROUP, short_names=[short], categories=["oam"], carry=CARRY)
     listed = Annotated[list[spec], MinLength(1), Description("All versions, in any order.")]
     versions = part(_made("Versions", "The versions to publish.", versions=listed))
@@ -337,7 +338,7 @@ def _made(name: str, about: str, **fields: Any) -> type[Any]:
 
 
 def _to_stored(obj: Object) -> Object:
-    """Convert to the newest version only; the list is preserved in an annotation."""
+    """Convert to the newest version; the conversion engine adds the annotation with the list."""
     spec = obj.get("spec")
     entries = spec.get("versions") if isinstance(spec, dict) else None
     if not isinstance(entries, list):
@@ -391,7 +392,7 @@ REVISIONS: Final = Kind(
     ],
 )
 class DefinitionRevision:
-    """One version of a definition; immutable."""
+    """One version of a definition; its spec is immutable."""
 
     class Spec:
         """The version."""
@@ -399,11 +400,11 @@ class DefinitionRevision:
         revision: Number
         """The serial number; 0 for a semantic version."""
         revisionHash: str
-        """The digest, under its former name."""
+        """The same as `digest`, under its name in KubeVela."""
         definitionType: Literal["Component", "Trait", "Policy", "WorkflowStep"]
-        """The sort of definition."""
+        """The kind of definition, without the suffix Definition."""
         version: str | None
-        """The semantic version, completed."""
+        """The semantic version, completed to three numbers; absent for a numbered revision."""
         digest: str | None
         """The digest of the content, without the version number and the deprecation."""
         componentDefinition: Object | None

@@ -1,6 +1,7 @@
-"""Decisions about publishing on plain data: the revisions of a definition, and refusals.
+"""Decisions about publishing: the revisions of a definition to create and remove, and refusals.
 
-Admission calls these functions before a write, the controller afterwards.
+The functions work on plain data. Admission calls them before a write of a definition; the
+controller calls them after the write.
 """
 
 from polyver.definitions.publishing._plan import (

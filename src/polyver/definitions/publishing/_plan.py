@@ -1,8 +1,8 @@
-"""Decisions about a definition's lineage: revisions to create and remove, and refusals.
+"""Decisions about the lineage of a definition: revisions to create and remove, and refusals.
 
-A decision depends on the actual and desired state, never on the order of events: the same versions
-published in any order give the same lineage. The semver gate is a part of the decision: an
-incompatible change of parameters needs a new major version.
+A decision depends on the actual and the desired state, never on the order of events. So the same
+versions give the same lineage in whatever order they are published. The semver gate is a part of
+the decision: an incompatible change of parameters needs a new major version.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ GatePolicy = Literal["refuse", "warn"]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The changes for a definition; none are made while there are refusals."""
+    """The changes to make for a definition; while there are refusals, none of them is made."""
 
     create: tuple[NewDefinitionRevision, ...] = ()
     remove: tuple[KnownDefinitionRevision, ...] = ()
@@ -59,12 +59,12 @@ class Decision:
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
     forced: tuple[ForcedRemoval, ...] = ()
-    """Removals of versions in use."""
+    """Removals of versions in use that the definition's annotation allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForcedRemoval:
-    """A version that is removed by force, and its users."""
+    """A version that is removed by force although applications use it, and these applications."""
 
     definition: str
     version: Version
@@ -83,8 +83,9 @@ def decide(
     holders: Holders | None = None,
     gate: GatePolicy = "refuse",
 ) -> Decision:
-    """Return the decision by all rules except usage; `in_use` adds refusals for versions in use.
+    """Decide by all rules, except that versions in use must stay: see `in_use` for that rule.
 
+    `known` are the existing revisions, and `removed` the releases that were removed earlier.
     `holders` maps the name of each revision in the namespace to its definition.
     """
     before = lineage_of(definition, known, removed)
@@ -102,7 +103,9 @@ def decide(
     remove = [each for each in known if definition.whole and each.version not in wanted]
     if refusals:
         return Decision(before=before, after=before, refusals=tuple(refusals))
-    after = _after(before, create, remove)
+    gone = {each.version for each in remove}
+    kept = [replace(r, stage=Stage.REMOVED) if r.version in gone else r for r in before]
+    after = Lineage(before.name, [*kept, *(each.release for each in create)])
     contents = {each.version: each.content for each in known if isinstance(each.version, SemVer)}
     contents |= {e.version: e.content for e in definition.entries if e.version is not None}
     new = {each.version: each.entry.at for each in create if isinstance(each.version, SemVer)}
@@ -114,20 +117,10 @@ def decide(
     )
 
 
-def _after(
-    before: Lineage,
-    create: Sequence[NewDefinitionRevision],
-    remove: Sequence[KnownDefinitionRevision],
-) -> Lineage:
-    gone = {each.version for each in remove}
-    kept = [replace(r, stage=Stage.REMOVED) if r.version in gone else r for r in before]
-    return Lineage(before.name, [*kept, *(each.release for each in create)])
-
-
 def _mixed(
     definition: DesiredDefinition, known: Sequence[KnownDefinitionRevision]
 ) -> list[Refusal]:
-    """Refuse semantic versions where revisions were numbered, and vice versa."""
+    """Refuse semantic versions if the existing revisions are numbered, and the reverse."""
     legacy = definition.is_legacy
     others = [each for each in known if isinstance(each.version, Serial) is not legacy]
     if not others or not definition.entries:
@@ -140,7 +133,7 @@ def _mixed(
 
 
 def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
-    """Refuse new content for a published version, and reuse of a removed version."""
+    """Refuse other content for a published version, and the number of a removed version."""
     found = []
     for entry in definition.entries:
         assert entry.version is not None
@@ -154,7 +147,7 @@ def _changed(definition: DesiredDefinition, before: Lineage) -> list[Refusal]:
 def _held(
     definition: DesiredDefinition, create: Sequence[NewDefinitionRevision], holders: Holders
 ) -> list[Refusal]:
-    """Refuse new revisions whose name is taken by a revision of another definition."""
+    """Refuse a new revision if a revision of another definition has its name."""
     found = []
     for new in create:
         holder = holders.get(new.name)
@@ -170,7 +163,7 @@ def _held(
     return found
 
 
-# Legacy definitions: revisions are numbered as definitions change, or named by an annotation.
+# Legacy definitions: each change makes a numbered revision, or one that an annotation names.
 
 
 def _decide_legacy(
@@ -199,7 +192,7 @@ def _decide_legacy(
 def _next(
     definition: DesiredDefinition, entry: VersionEntry, before: Lineage
 ) -> NewDefinitionRevision | None:
-    """Return the next revision; None if the content is unchanged, unless it gets a new name."""
+    """Return the next revision; None for unchanged content, unless an annotation names it anew."""
     newest = before.newest if len(before) else None
     number = newest.version.number + 1 if newest and isinstance(newest.version, Serial) else 1
     version: Version = Serial(number)
@@ -211,9 +204,9 @@ def _next(
 def in_use(
     decision: Decision, uses: Sequence[DefinitionUse], forced: Collection[str] = frozenset()
 ) -> Decision:
-    """Return the decision, with refusals to remove versions that applications use.
+    """Add refusals to a decision that would remove versions which applications use.
 
-    `forced` are versions, or names of revisions, that are removed although they are in use.
+    `forced` are the versions, or names of revisions, that may be removed although they are in use.
     """
     if not decision.remove:
         return decision
@@ -233,16 +226,17 @@ def in_use(
     return replace(decision, refusals=refusals, forced=tuple(going))
 
 
-# The semver gate. In 0.x a new minor version is enough for an incompatible change. Prereleases
-# promise nothing, and are not compared.
+# The semver gate. An incompatible change needs a new major version; in 0.x, a new minor version.
+# Prereleases promise no compatibility, and are not compared.
 
 
 def check_gate(
     lineage: Lineage, contents: Mapping[SemVer, ReadOnlyObject], new: Mapping[SemVer, str]
 ) -> tuple[list[Refusal], list[str]]:
-    """Return incompatible changes between neighbouring versions, and warnings.
+    """Compare the parameters of neighbouring versions; return incompatible changes, and warnings.
 
-    `new` has the path of each new version. Changes between older versions are only warnings.
+    `new` has the path of each new version in the definition. An incompatible change between two
+    published versions is only a warning.
     """
     finals = [
         (each.version, contents.get(each.version, {}))

@@ -1,4 +1,4 @@
-"""DefinitionRevisions: parsed, created, and combined into the lineage of a definition."""
+"""DefinitionRevisions: parsing, creation, and combination into the lineage of a definition."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class KnownDefinitionRevision:
-    """An existing revision."""
+    """An existing DefinitionRevision, parsed."""
 
     name: str
     version: Version
     digest: str
     content: ReadOnlyObject
     allows_deletion: bool = False
-    """True if it may delete objects of applications that move to it."""
+    """True if a move to the revision may delete objects of applications."""
 
     @property
     def release(self) -> Release:
@@ -44,7 +44,7 @@ class KnownDefinitionRevision:
 
 @dataclass(frozen=True, slots=True)
 class NewDefinitionRevision:
-    """A revision to create."""
+    """A DefinitionRevision to create."""
 
     name: str
     entry: VersionEntry
@@ -81,7 +81,10 @@ def known_revision(obj: ReadOnlyObject) -> KnownDefinitionRevision | None:
 def revision_object(
     definition: DesiredDefinition, new: NewDefinitionRevision, owner: ReadOnlyObject
 ) -> dict[str, Any]:
-    """Return the DefinitionRevision of a version, with a definition that has only this version."""
+    """Build the DefinitionRevision of a version.
+
+    The revision contains the definition in v1beta1 with only this version.
+    """
     kind, entry = definition.kind, new.entry
     said: dict[str, Any] = {"version": str(entry.version)} if entry.version is not None else {}
     labels = {name_label(kind): definition.name}
@@ -122,10 +125,10 @@ def lineage_of(
     known: Iterable[KnownDefinitionRevision],
     removed: Iterable[Release] = (),
 ) -> Lineage:
-    """Return all published releases, with the stages from the definition."""
+    """Build the lineage of a definition from its revisions, removed releases and entries."""
     order = Serial if definition.is_legacy else SemVer
     there = [*known]
-    # Numbers and semantic versions do not mix, unless another program mixed them.
+    # Numbered revisions and semantic versions are mixed only if another program created some.
     mine = [each for each in there if isinstance(each.version, order)] or there
     releases = {each.version: each.release for each in mine}
     for gone in removed:
@@ -144,15 +147,16 @@ def lineage_of(
 def removed_of(
     obj: ReadOnlyObject, definition: DesiredDefinition, known: Iterable[KnownDefinitionRevision]
 ) -> list[Release]:
-    """Return the removed versions of a definition, from its status.
+    """Return the releases in the status of a definition that were removed.
 
-    A version that has no revision and that the definition does not list was removed manually.
+    These are the releases in the stage removed, and releases whose revision somebody has deleted
+    and that the definition does not list.
     """
     status: ReadOnlyObject = obj.get("status") or {}
     there = {each.version for each in known} | {each.version for each in definition.entries}
     found = []
     for each in status.get("versions") or ():
-        with suppress(InvalidVersion):  # numbered revisions are not remembered
+        with suppress(InvalidVersion):  # removed numbered revisions are not recorded
             version = SemVer.parse(each["version"])
             if each["stage"] == Stage.REMOVED.value or version not in there:
                 notes = Notes(use=each.get("use") or "")
@@ -161,7 +165,7 @@ def removed_of(
 
 
 def holders_of(objs: Iterable[ReadOnlyObject]) -> dict[str, tuple[str, str]]:
-    """Return the kind and name of the definition of each revision, from the revision's metadata."""
+    """Return the kind and name of each revision's definition, by the name of the revision."""
     found = {}
     for obj in objs:
         labels: ReadOnlyObject = obj["metadata"].get("labels") or {}
@@ -173,6 +177,6 @@ def holders_of(objs: Iterable[ReadOnlyObject]) -> dict[str, tuple[str, str]]:
 def new_revision(
     definition: DesiredDefinition, entry: VersionEntry, version: Version
 ) -> NewDefinitionRevision:
-    """Return the revision to create for an entry."""
+    """Build the revision to create for an entry of a definition."""
     named = definition.label if entry.version is None else None
     return NewDefinitionRevision(revision_name(definition.name, named or version), entry, version)

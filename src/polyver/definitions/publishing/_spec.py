@@ -1,12 +1,12 @@
-"""Parsing of a definition in either API version, and validation of its entries.
+"""Parsing of a definition in both API versions, and validation of its versions.
 
-A definition may be changed only in the API version in which it was created: a write of a list of
-versions through v1beta1 would lose all but one of them.
+The spec of a definition may be changed only in the API version in which the definition was created.
+Otherwise a change in v1beta1, which has only one version, would lose the other versions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
@@ -43,17 +43,17 @@ __all__ = [
 
 _NO_NOTES = Notes()
 _KEPT: Final = 4096
-"""Size of the caches of schemas and templates, as a definition is parsed at every change."""
+"""Size of the caches of parsed schemas and templates: each reconcile parses a definition again."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionEntry:
-    """A version as written in a definition."""
+    """A version as it is written in a definition."""
 
     at: str
-    """`spec.versions[0]`, or `spec` in v1beta1."""
+    """Path of the version: `spec.versions[0]`, or `spec` in v1beta1."""
     version: SemVer | None
-    """None for a legacy definition."""
+    """The semantic version; None for a legacy definition."""
     content: ReadOnlyObject
     digest: str
     stage: Stage = Stage.PUBLISHED
@@ -61,14 +61,14 @@ class VersionEntry:
 
     @property
     def release(self) -> Release:
-        """The release that a semantic version publishes."""
+        """The release that this entry publishes; only for a semantic version."""
         assert self.version is not None
         return Release(self.version, self.digest, self.stage, notes=self.notes)
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredDefinition:
-    """The desired state of a definition."""
+    """The desired state of a definition, parsed."""
 
     kind: str
     namespace: str
@@ -77,7 +77,7 @@ class DesiredDefinition:
     whole: bool
     """True if published versions that the definition does not list must be removed."""
     label: str | None = None
-    """Name of the next revision of a legacy definition."""
+    """Name of the next revision of a legacy definition, from an annotation."""
     forced: frozenset[str] = frozenset()
     """Versions, and names of revisions, that may be removed although they are in use."""
 
@@ -87,21 +87,21 @@ class DesiredDefinition:
 
 
 def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusal]]:
-    """Parse a definition; return it without invalid entries, and all its problems."""
+    """Parse a definition; return it without its invalid versions, and all problems."""
     metadata: ReadOnlyObject = obj.get("metadata") or {}
     annotations: ReadOnlyObject = metadata.get("annotations") or {}
     created_with = annotations.get(API_VERSION)
     listed = str(obj.get("apiVersion", "")).endswith(f"/{VERSIONED}")
     spec: ReadOnlyObject = obj.get("spec") or {}
     if listed and not spec and created_with == STORED:
-        spec = {"versions": [{}]}  # in v1beta1 a definition may have no spec
+        spec = {"versions": [{}]}  # a definition that was created in v1beta1 may have no spec
     written = [("spec", spec)]
     if listed:
         several = enumerate(spec.get("versions") or ())
         written = [(f"spec.versions[{number}]", entry) for number, entry in several]
     reader = _Reader(str(metadata.get("name", "")), annotations.get(REVISION_NAME))
     if problems := label_value_problems(reader.name):
-        # Its name is a label value of its revisions, by which they are found.
+        # The revisions of a definition are found by a label with its name.
         fact = f"its name cannot be a label: {problems[0]}"
         reader.refuse("InvalidName", fact, at="metadata.name")
     if listed and not written:
@@ -113,7 +113,7 @@ def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusa
         str(metadata.get("namespace", "")),
         reader.name,
         tuple(reader.entries),
-        # A list of several versions is complete; a single one may be the stored form.
+        # A list of several versions is complete; a single version may be that of v1beta1.
         whole=listed and (created_with == VERSIONED or len(written) > 1),
         label=reader.label,
         forced=reader.forced(annotations.get(FORCED) or ""),
@@ -122,7 +122,10 @@ def read_definition(obj: ReadOnlyObject) -> tuple[DesiredDefinition, list[Refusa
 
 
 def forced_of(definition: DesiredDefinition, obj: ReadOnlyObject) -> frozenset[str]:
-    """Return the versions to remove by force: unlisted ones, or all during a deletion."""
+    """Return the versions that may be removed by force: only versions that are not listed.
+
+    While the definition is deleted, listed versions may be removed by force, too.
+    """
     if "deletionTimestamp" in obj["metadata"]:
         return definition.forced
     kept = {str(each.version) for each in definition.entries}
@@ -130,7 +133,7 @@ def forced_of(definition: DesiredDefinition, obj: ReadOnlyObject) -> frozenset[s
 
 
 class _Reader:
-    """Parses entries one by one."""
+    """Parses the versions of a definition one by one, and collects the problems."""
 
     def __init__(self, name: str, label: str | None) -> None:
         self.name = name
@@ -145,8 +148,7 @@ class _Reader:
     def read(self, at: str, entry: ReadOnlyObject, *, alone: bool) -> None:
         text = entry.get("version")
         before = len(self.refusals)
-        self.refusals += _schema_problems(entry, at)
-        self.refusals += _template_problems(entry, at)
+        self.refusals += _gotemplate_problems(entry, at)
         version: SemVer | None = None
         if text is not None:
             version = self._version(str(text), at)
@@ -167,7 +169,7 @@ class _Reader:
             self.entries.append(made)
 
     def forced(self, text: str) -> frozenset[str]:
-        """Parse the versions, or names of numbered revisions, that may be removed by force."""
+        """Parse the annotation with versions, or names of revisions, to remove by force."""
         found = set()
         for each in text.replace(",", " ").split():
             if each.startswith(revision_name(self.name, "")):
@@ -220,7 +222,7 @@ class _Reader:
 
 
 def parameters_of(content: ReadOnlyObject) -> ReadOnlyObject | None:
-    """Return the schema of a version's parameters; None if its engine's schemas are unsupported."""
+    """Return the schema of a version's parameters; None if the version has no Go template."""
     schematic: ReadOnlyObject = content.get("schematic") or {}
     if "gotemplate" not in schematic:
         return None
@@ -232,19 +234,25 @@ _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def wrapped(schema: ReadOnlyObject) -> ReadOnlyObject:
-    """Return an object schema with the parameters as one field, so that no name is special."""
+    """Wrap the schema of parameters: the result has the parameters in the field `parameter`.
+
+    A schema of a whole object treats `metadata` and `kind` specially; parameters may have any name.
+    """
     return {"type": "object", "properties": {"parameter": schema}}
 
 
 def read_parameters(schema: object) -> tuple[ReadOnlyObject, Sequence[tuple[str, str]]]:
-    """Decode a schema of parameters as API servers do; return it, and paths with problems."""
+    """Decode a schema of parameters as API servers do.
+
+    Return the schema, and its problems with their paths.
+    """
     return _parameters(encode_json(schema))
 
 
 @lru_cache(maxsize=_KEPT)
 def _parameters(schema: bytes) -> tuple[ReadOnlyObject, Sequence[tuple[str, str]]]:
     try:
-        # The types have not been checked so far: any value may occur.
+        # The field is not typed in the CustomResourceDefinition, so any value may occur.
         found = decode_typed({"parameter": msgspec.json.decode(schema)}, _schema_shape()).value
     except Undecodable as error:
         return {}, [("", f"it is not a schema: {error}")]
@@ -258,7 +266,7 @@ _INSIDE = ".properties[parameter]"
 
 @cache
 def _schema_shape() -> Shape:
-    """Return the shape of an object with an openAPIV3Schema in its field `parameter`."""
+    """Return the type of an object whose field `parameter` is an openAPIV3Schema."""
     definition = shape_of("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
     version = definition.fields["spec"].fields["versions"].items
     assert version is not None
@@ -266,32 +274,21 @@ def _schema_shape() -> Shape:
     return Shape(type="object", fields={"parameter": schema})
 
 
-def _schema_problems(entry: ReadOnlyObject, at: str) -> Sequence[Refusal]:
+def _gotemplate_problems(entry: ReadOnlyObject, at: str) -> Iterator[Refusal]:
+    """Yield the problems of the parameters' schema and of the Go template of an entry.
+
+    Both are checked before the publication, because a published version cannot be corrected.
+    """
+    inside = f"{at}.schematic.gotemplate"
     schema = parameters_of(entry)
-    if schema is None:
-        return ()
-    inside = f"{at}.schematic.gotemplate.parameters"
-    return [
-        Refusal("InvalidParameters", fact, at=f"{inside}{place}")
-        for place, fact in read_parameters(schema)[1]
-    ]
-
-
-def _template_problems(entry: ReadOnlyObject, at: str) -> Sequence[Refusal]:
-    """Return the problems of a Go template, which could not be corrected once published."""
+    for path, fact in read_parameters(schema)[1] if schema is not None else ():
+        yield Refusal("InvalidParameters", fact, at=f"{inside}.parameters{path}")
     schematic: ReadOnlyObject = entry.get("schematic") or {}
     text = (schematic.get("gotemplate") or {}).get("template")
     error = _template_problem(text) if isinstance(text, str) else None
-    if error is None:
-        return ()
-    return [
-        Refusal(
-            "InvalidTemplate",
-            f"line {error.line}: {error.fact}, near {error.near}",
-            at=f"{at}.schematic.gotemplate.template",
-            hint=error.hint,
-        )
-    ]
+    if error is not None:
+        fact = f"line {error.line}: {error.fact}, near {error.near}"
+        yield Refusal("InvalidTemplate", fact, at=f"{inside}.template", hint=error.hint)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -307,7 +304,7 @@ def _template_problem(text: str) -> TemplateError | None:
 
 
 def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list[Refusal]:
-    """Refuse a change of the spec in another API version than that of creation."""
+    """Refuse a change of the spec in an API version other than that of creation."""
     first = _created_with(old)
     if first in (None, version) or new.get("spec") == old.get("spec"):
         return []
@@ -315,7 +312,7 @@ def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list
 
 
 def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
-    """Return the refusal if `managedFields` shows a write of the spec in another API version."""
+    """Refuse a definition if `managedFields` shows a write of its spec in another API version."""
     first = _created_with(obj)
     for entry in obj["metadata"].get("managedFields") or ():
         version = str(entry.get("apiVersion", "")).rpartition("/")[2]
@@ -326,7 +323,7 @@ def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
 
 
 def created_with(obj: ReadOnlyObject) -> str:
-    """Return the API version in which a definition was written, from `managedFields`."""
+    """Find the API version in which the spec of a definition was written, in `managedFields`."""
     for entry in obj["metadata"].get("managedFields") or ():
         if "f:spec" in (entry.get("fieldsV1") or {}):
             return str(entry.get("apiVersion", "")).rpartition("/")[2]

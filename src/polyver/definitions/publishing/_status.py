@@ -1,8 +1,9 @@
 """The status of a definition, with the adoption of its releases.
 
-The adoption of a release is the number of dependents that follow it, and that use it. A dependent
-is one reference in one application. It follows if it moves to new releases by itself: it selects a
-series, or nothing where that means the newest release.
+The adoption of a release has two main numbers: how many dependents follow the release, and how many
+of these use it. A dependent is one reference in one application. A dependent follows a definition
+if it moves to new releases by itself: it requests a series, or it requests no version under a
+policy that then selects the newest release.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ __all__ = ["adoption_of", "status_of", "with_adoption"]
 def status_of(
     obj: ReadOnlyObject, decision: Decision, refusals: Sequence[Refusal], *, now: str
 ) -> dict[str, Any]:
-    """Return the status that a definition should have; unchanged conditions keep their times."""
+    """Build the status of a definition; unchanged conditions keep their transition times."""
     lineage = decision.before if refusals else decision.after
     before: ReadOnlyObject = obj.get("status") or {}
     conditions = set_conditions(obj, _conditions(decision, refusals), now=now)
-    # The users of each version that was removed by force.
+    # The applications that used each version when it was removed by force.
     taken: dict[str, Sequence[str]] = {
         each["version"]: each["removedFrom"]
         for each in before.get("versions") or ()
@@ -101,13 +102,13 @@ def _name(definition: str, release: Release) -> str:
 
 
 def adoption_of(uses: Iterable[tuple[DefinitionUse, int]], lineage: Lineage) -> dict[str, Adoption]:
-    """Return the adoption of each followed release, by its name, newest first.
+    """Compute the adoption of releases that have followers, by release name, newest first.
 
-    `uses` are the distinct uses of a definition, each with the number of references.
+    `uses` are the distinct uses of a definition, each with its number of references.
     """
     found: dict[str, Adoption] = {}
     for use, number in uses:
-        with suppress(PolyverError):  # an unresolved reference follows nothing
+        with suppress(PolyverError):  # a reference that cannot be resolved follows no release
             asked, policy = question_of(use, lineage)
             if _follows(use, asked, policy):
                 free = replace(use.dependent, failed_move=None)
@@ -139,7 +140,7 @@ def _state(use: DefinitionUse, pin: object) -> Follower:
 def with_adoption(
     obj: ReadOnlyObject, adoption: Mapping[str, Adoption], *, now: str
 ) -> dict[str, Any]:
-    """Return the status of a definition with its adoption.
+    """Add the adoption to the status of a definition.
 
     A definition that never had followers gets no condition `Adopted`.
     """

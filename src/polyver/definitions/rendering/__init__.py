@@ -1,6 +1,7 @@
-"""Rendering of an application, with its resolved versions, into objects.
+"""Rendering: makes the objects of an application from the templates of its resolved versions.
 
-It applies nothing. Each template language is implemented by an engine behind a small interface.
+Nothing is applied here. For each template language there is an engine, which implements the
+protocol `TemplateEngine`.
 """
 
 from polyver.definitions.rendering._engines import (

@@ -1,7 +1,7 @@
 """Template engines: their interface, and the built-in engine for Go templates.
 
-The built-in engine validates the parameters against the definition's schema, adds defaults, and
-refuses unknown parameters.
+The built-in engine validates the parameters against the schema in the definition, adds defaults,
+and refuses unknown parameters.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TemplateInput:
-    """The input of a template."""
+    """The input with which an engine renders a template."""
 
     parameters: ReadOnlyObject
-    """The user's properties, as written; the engine validates them and adds defaults."""
+    """The properties in the application, unchanged; the engine validates them and adds defaults."""
     context: ReadOnlyObject
-    """The context of the template."""
+    """The data `context` of the template."""
     at: str
-    """Path in the application: `spec.components[0]`, `spec.components[0].traits[1]`."""
+    """Path of the component or trait: `spec.components[0]`, `spec.components[0].traits[1]`."""
     template: str
     """Name of the template in messages: `webservice 1.2.3`."""
 
     @property
     def properties(self) -> str:
-        """Path of the parameters."""
+        """Path of the parameters in the application."""
         return f"{self.at}.properties"
 
 
@@ -59,27 +59,27 @@ class TemplateDocument:
 
     object: dict[str, Any]
     at: str
-    """Its position in the template: `document 2`, `outputs.service`."""
+    """Position in what the template makes: `document 2`, `outputs.service`."""
     name: str = ""
-    """The key under `outputs`; empty for the main object, and for those without a key."""
+    """The key under `outputs`; empty for the main object, and for objects without a key."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateOutput:
-    """All output of a template."""
+    """The objects that a template makes."""
 
     output: TemplateDocument | None = None
     """The main object: the workload of a component."""
     outputs: Sequence[TemplateDocument] = ()
     """All other objects."""
     patched: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    """Patched objects of `context.output` and `context.outputs`, each as a whole, by name; the name
-    of the main object is empty.
+    """The complete objects of `context.output` and `context.outputs` that a trait has patched, by
+    name; the name of the main object is empty.
     """
 
 
 class UnfitParameters(PolyverError):
-    """Parameters that are invalid, for one or several reasons."""
+    """The parameters are invalid; `errors` has all reasons."""
 
     def __init__(self, errors: Sequence[PolyverError]) -> None:
         first = errors[0]
@@ -91,32 +91,32 @@ class UnfitParameters(PolyverError):
 
 
 class TemplateEngine(Protocol):
-    """Renders templates of one language; a blocking one must have its own timeout."""
+    """Renders templates of one language; an engine that may block must have its own timeout."""
 
     def render(self, schematic: ReadOnlyObject, given: TemplateInput) -> TemplateOutput:
         """Render a template.
 
-        `schematic` is the engine's part of one version, such as `schematic.gotemplate`. Problems of
-        the parameters are raised together as `UnfitParameters`, each with its path in the
-        application; other problems as another `PolyverError`.
+        `schematic` is the engine's field of the version, such as `schematic.gotemplate`. Raise
+        `UnfitParameters` with all problems of the parameters, each with its path in the
+        application. Raise another `PolyverError` for any other problem.
         """
         ...
 
 
 Engines = Mapping[str, TemplateEngine]
-"""Engines by the field of `schematic` that each renders."""
+"""Engines, by the field of `schematic` that each engine renders."""
 
 
 # The engine for Go templates.
 
 _KEPT: Final = 1024
-"""Size of the cache of compiled templates; equal ones share an entry."""
+"""Number of compiled templates in the cache."""
 _NEEDED: Final = (("apiVersion",), ("kind",), ("metadata", "name"))
 """Fields that each rendered object must have."""
 
 
 class GoTemplates:
-    """Renders `schematic.gotemplate` into any number of documents; the first is the main one."""
+    """Renders `schematic.gotemplate` to YAML documents; the first one is the main object."""
 
     def render(self, schematic: ReadOnlyObject, given: TemplateInput) -> TemplateOutput:
         parameters, template = _read(schematic, given)
@@ -145,7 +145,7 @@ class GoTemplates:
 
 
 def _read(schematic: ReadOnlyObject, given: TemplateInput) -> tuple[Parameters, Template]:
-    """Return the compiled schema and template; equal ones are compiled once."""
+    """Compile the schema of the parameters and the template; use the cache for equal ones."""
     kinds = (("template", str, "string"), ("parameters", Mapping | None, "mapping"))
     for name, kind, word in kinds:
         if not isinstance(schematic.get(name), kind):
@@ -194,7 +194,7 @@ _WRAPPER = "parameter"
 
 
 class InvalidParameters(PolyverError):
-    """An invalid schema of parameters."""
+    """The schema of the parameters is invalid."""
 
 
 class Parameters:
@@ -208,14 +208,14 @@ class Parameters:
         self._schema = compile_schema(wrapped(read))
 
     def fit(self, given: TemplateInput) -> dict[str, Any]:
-        """Return the parameters with defaults; raise UnfitParameters with all problems."""
+        """Validate the parameters and add defaults; raise UnfitParameters with all problems."""
         found: dict[str, Any] = _copied(given.parameters)
         obj = {_WRAPPER: found}
         errors = [self._unknown(path, given) for path in self._schema.prune(obj)]
         self._schema.default(obj)
         errors += _wrong(self._schema.validate(obj), given)
         if errors:
-            # Independent of the order in which the user wrote them.
+            # Sorted, so that the message does not depend on the order of the parameters.
             raise UnfitParameters(sorted(errors, key=lambda error: (error.at, error.fact)))
         return found
 
@@ -231,7 +231,7 @@ def _wrong(causes: list[Cause], given: TemplateInput) -> Iterator[PolyverError]:
     for cause in causes:
         name = cause.field.removeprefix(_WRAPPER).removeprefix(".")
         text = cause.message.replace(f"{cause.field} in body ", "")
-        if not cause.field.startswith(_WRAPPER):  # a rule that could not be evaluated
+        if not cause.field.startswith(_WRAPPER):  # a CEL rule could not be evaluated
             yield PolyverError(text, at=given.properties)
         elif not name:
             yield PolyverError(f"the parameters: {text}", at=given.properties)

@@ -1,8 +1,9 @@
 """Rendering of all components of an application with their traits, in order.
 
-For each reference, `RenderingSources` finds the resolved version and its engine,
-`ApplicationContext` makes the context of the template (with KubeVela's names), and `Made` holds an
-object while traits may still patch it. At last names are defaulted, and duplicates are reported.
+For each reference, `RenderingSources` finds the resolved version and its engine, and
+`ApplicationContext` builds the context of the template, with KubeVela's names. The engine returns
+objects. `Made` is such an object while later traits may patch it. At the end, objects without a
+name or a namespace get defaults, and objects that occur twice are reported.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ __all__ = [
 ]
 
 Revisions = Mapping[tuple[str, str], ReadOnlyObject]
-"""DefinitionRevisions, by their namespaces and names."""
+"""DefinitionRevisions, by namespace and name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The result of a rendering; with errors it must not be applied."""
+    """The result of a rendering; if there are errors, nothing must be applied."""
 
     outputs: tuple[RenderedObject, ...] = ()
-    """Objects in the order in which they are applied."""
+    """The objects, in the order of components and traits."""
     errors: tuple[PolyverError, ...] = ()
     """All problems, each with its path in the application."""
 
 
 class RenderingObserver(Protocol):
-    """Observes a rendering from its thread, so that a slow template can be named."""
+    """Is called during a rendering, in its thread, so that a slow template can be named."""
 
     def component(self, at: str) -> None:
         """Called before the component at this path is rendered."""
@@ -70,7 +71,7 @@ class _Unobserved:
 
 
 def revisions_of(resolutions: Iterable[ReadOnlyObject]) -> set[tuple[str, str]]:
-    """Return the namespaces and names of the DefinitionRevisions that `render` needs."""
+    """Return the namespace and name of each DefinitionRevision that `render` needs."""
     return {
         (each["definition"].rpartition("/")[0], each["revision"])
         for each in resolutions
@@ -88,13 +89,14 @@ def render(
     context: ReadOnlyObject | None = None,
     progress: RenderingObserver | None = None,
 ) -> Rendered:
-    """Render an application with its resolved versions.
+    """Render the objects of an application with its resolved versions.
 
-    `resolutions` are as made by `resolution_data`, and as in the status and the
-    ApplicationRevision. `app_revision` is the name of the ApplicationRevision, which templates may
-    use; `context` extends the context of templates, such as with `clusterVersion`. An application
-    with unsupported fields is not rendered: all errors of the result are then `Unsupported`. This
-    function blocks while an engine blocks. `progress` observes the rendering.
+    `resolutions` are entries of `status.resolutions` (see `resolution_data`). `app_revision` is the
+    name of the ApplicationRevision, which templates may use. `context` has further fields for the
+    context of templates, such as `clusterVersion`. `progress` is called during the rendering.
+
+    An application with unsupported fields is not rendered: all errors of the result are then
+    `Unsupported`. This function blocks while an engine blocks.
     """
     if refused := unsupported(application, resolutions, revisions):
         return Rendered(errors=tuple(refused))
@@ -143,7 +145,7 @@ class _Run:
             try:
                 made = self._with_trait(made, trait, context, f"{at}.traits[{number}]")
             except PolyverError as error:
-                # Errors that only follow from the missing component would distract.
+                # If the component failed, most errors of its traits are only a consequence.
                 if is_made or isinstance(error, UnfitParameters):
                     self._note(error)
         for each in made:
@@ -155,7 +157,7 @@ class _Run:
     def _with_trait(
         self, made: list[Made], trait: ReadOnlyObject, context: ReadOnlyObject, at: str
     ) -> list[Made]:
-        """Return the objects of a component, patched by a trait, with those of the trait."""
+        """Render a trait; return the component's patched objects and the objects of the trait."""
         source = self._sources.source(at)
         self._progress.template(source.resolution)
         output = next((each.document.object for each in made if each.main), None)
@@ -182,11 +184,11 @@ class RenderingSource:
     """Name of the definition."""
     engine: TemplateEngine
     block: ReadOnlyObject
-    """The engine's part of `schematic`."""
+    """The engine's field of `schematic`."""
 
     @property
     def label(self) -> str:
-        """Name in messages."""
+        """The definition and its version, for messages."""
         return f"{self.name} {self.resolution['version']}"
 
     @property
@@ -206,12 +208,12 @@ class RenderingSources:
     """The resolutions of an application, with their revisions and engines."""
 
     resolutions: Mapping[str, ReadOnlyObject]
-    """Resolutions by the paths of their references."""
+    """Resolutions, by the paths of the references."""
     revisions: Revisions
     engines: Engines
 
     def source(self, at: str) -> RenderingSource:
-        """Return the source of a component or a trait."""
+        """Find the resolved version and the engine of the component or trait at a path."""
         place = f"{at}.type"
         resolution = self.resolutions.get(place)
         if resolution is None:
@@ -227,26 +229,21 @@ class RenderingSources:
             hint = f"the application uses {resolution['digest']}"
             raise PolyverError(fact, at=place, hint=hint)
         label = f"{name} {resolution['version']}"
-        engine, block = self._engine(known.content.get("schematic") or {}, label, place)
-        return RenderingSource(at, resolution, name, engine, block)
-
-    def _engine(
-        self, schematic: object, label: str, at: str
-    ) -> tuple[TemplateEngine, ReadOnlyObject]:
+        schematic = known.content.get("schematic") or {}
         if not isinstance(schematic, Mapping):
-            raise PolyverError(f"the schematic of {label} is not a mapping", at=at)
-        there = [name for name, block in schematic.items() if block is not None]
-        known = f"there are engines for {listed(sorted(self.engines))}"
+            raise PolyverError(f"the schematic of {label} is not a mapping", at=place)
+        there = [field for field, block in schematic.items() if block is not None]
+        hint = f"there are engines for {listed(sorted(self.engines))}"
         if len(there) != 1:
             what = f"{len(there)} schematics: {listed(there)}" if there else "no schematic"
-            raise PolyverError(f"{label} has {what}", at=at, hint=f"it needs one; {known}")
+            raise PolyverError(f"{label} has {what}", at=place, hint=f"it needs one; {hint}")
         engine, block = self.engines.get(there[0]), schematic[there[0]]
         if engine is None:
             fact = f"{label} needs the engine {there[0]}, which is not available"
-            raise PolyverError(fact, at=at, hint=known)
+            raise PolyverError(fact, at=place, hint=hint)
         if not isinstance(block, Mapping):
-            raise PolyverError(f"schematic.{there[0]} of {label} is not a mapping", at=at)
-        return engine, block
+            raise PolyverError(f"schematic.{there[0]} of {label} is not a mapping", at=place)
+        return RenderingSource(at, resolution, name, engine, block)
 
 
 # The context of templates.
@@ -255,7 +252,7 @@ _SHOWN: Final = 10
 
 
 def cluster_version(release: ReadOnlyObject) -> dict[str, Any]:
-    """Return a server's version in the form of the template context.
+    """Convert the version of an API server to `context.clusterVersion` of templates.
 
     >>> cluster_version({"major": "1", "minor": "30+", "gitVersion": "v1.30.2-a"})["minor"]
     30
@@ -266,7 +263,7 @@ def cluster_version(release: ReadOnlyObject) -> dict[str, Any]:
 
 
 class ApplicationContext:
-    """The application for which templates are rendered."""
+    """Builds the context of the templates of one application."""
 
     def __init__(
         self, application: ReadOnlyObject, app_revision: str, more: ReadOnlyObject
@@ -294,9 +291,9 @@ class ApplicationContext:
         return found
 
     def of_component(self, component: ReadOnlyObject, resolution: ReadOnlyObject) -> dict[str, Any]:
-        """Return the context of a component's template."""
+        """Build the context for the template of a component."""
         name = component["name"]
-        # Another component, or another version of its definition, is another revision of it.
+        # The revision changes with the component, and with the version of its definition.
         content = digest([component, resolution["digest"]]).rpartition(":")[2][:_SHOWN]
         mine = {"name": name, "revision": f"{name}-{content}", "version": resolution["version"]}
         return self._common | mine
@@ -308,7 +305,7 @@ class ApplicationContext:
         output: ReadOnlyObject | None,
         outputs: ReadOnlyObject,
     ) -> dict[str, Any]:
-        """Return the context of a trait's template: its component's context and objects."""
+        """Build the context for the template of a trait: context and objects of its component."""
         made = {"output": output} if output is not None else {}
         return {**component, "version": resolution["version"], **made, "outputs": outputs}
 
@@ -318,34 +315,34 @@ class ApplicationContext:
 
 @dataclass(frozen=True, slots=True)
 class RenderedObject:
-    """An object of an application, and its source."""
+    """A rendered object of an application, and the component or trait that made it."""
 
     object: dict[str, Any]
-    """The object, with a name and a namespace, by default the application's: the caller removes the
-    namespace of cluster-scoped kinds, and adds labels and owners.
+    """The object, with a name and a namespace. The caller removes the namespace of an object whose
+    kind is cluster-scoped, and adds labels and owners.
     """
     component: str
     at: str
-    """`spec.components[0]`, or the trait's path."""
+    """Path of the component or trait: `spec.components[0]`."""
     definition: str
     """Name of the definition that made it."""
     trait: bool = False
     """True if a trait made the object."""
     name: str = ""
-    """The key under `outputs`; empty for a component's main object, and for those without a key."""
+    """The key under `outputs`; empty for a main object, and for objects without a key."""
     main: bool = False
     """True for the main object of its component."""
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """The apiVersion, kind, namespace and name."""
+        """The apiVersion, kind, namespace and name of the object."""
         obj, metadata = self.object, self.object["metadata"]
         return obj["apiVersion"], obj["kind"], metadata["namespace"], metadata["name"]
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An object as its template made it; traits may patch it."""
+    """An object that a template has made; later traits may patch it."""
 
     document: TemplateDocument
     source: RenderingSource
@@ -353,14 +350,14 @@ class Made:
     main: bool
 
     def patched(self, changes: Mapping[str, dict[str, Any]]) -> Made:
-        """Return the object as a trait patches it."""
+        """Return the object after a trait's patches; `changes` has the patched objects by name."""
         name = self.document.name
         if (not name and not self.main) or name not in changes:
             return self
         return replace(self, document=replace(self.document, object=changes[name]))
 
     def placed(self, namespace: str) -> RenderedObject:
-        """Return the object with a default name and namespace."""
+        """Validate the object, and add a default name and namespace."""
         obj, source = self.document.object, self.source
         where = f"{source.at}, {self.document.at} of {source.label}"
         for field in ("apiVersion", "kind"):
@@ -369,7 +366,10 @@ class Made:
         metadata = obj.get("metadata") or {}
         if not isinstance(metadata, dict):
             raise PolyverError("metadata is not a mapping", at=where)
-        said = {"name": self._default_name, "namespace": namespace}
+        trait = source.name if source.is_trait else ""
+        parts = [self.component, *([] if self.main else [trait, self.document.name])]
+        default_name = "-".join(each.lower().replace("_", "-") for each in parts if each)
+        said = {"name": default_name, "namespace": namespace}
         said |= {field: metadata[field] for field in said if metadata.get(field)}
         for field, text in said.items():
             if not isinstance(text, str):
@@ -382,16 +382,9 @@ class Made:
             main=self.main,
         )
 
-    @property
-    def _default_name(self) -> str:
-        """Its name if the template sets none."""
-        trait = self.source.name if self.source.is_trait else ""
-        parts = [self.component, *([] if self.main else [trait, self.document.name])]
-        return "-".join(each.lower().replace("_", "-") for each in parts if each)
-
 
 def made_by(source: RenderingSource, component: str, found: TemplateOutput) -> Iterator[Made]:
-    """Yield all documents of one template; only a component has a main one."""
+    """Yield all objects of one template; only a component has a main object."""
     if found.output is not None:
         yield Made(found.output, source, component, main=not source.is_trait)
     for each in found.outputs:
@@ -399,7 +392,7 @@ def made_by(source: RenderingSource, component: str, found: TemplateOutput) -> I
 
 
 def doubled(outputs: Iterable[RenderedObject]) -> Iterator[PolyverError]:
-    """Yield an error for each object that is rendered twice, in any API version."""
+    """Yield an error for each object that is rendered again, in the same or another API version."""
     seen: dict[tuple[str, ...], RenderedObject] = {}
     for each in outputs:
         version, *rest = each.identity

@@ -1,9 +1,12 @@
 """Data of an action: parameters of its templates, rendered arguments, outputs and artifacts.
 
 The names of parameters are Kanister's, so that existing blueprints have the same meaning here.
-Sensitive outputs must not be in a status, where masks replace them: an output is sensitive if its
-function or its phase declares it, or if it contains a value of a Secret. An artifact records the
-function versions that made it, which are checked when it is used.
+
+The outputs here are values that the function of a phase returns. A sensitive output is one that its
+function or its phase declares sensitive, or that contains a value of a Secret. The status of an
+ActionSet shows a mask instead of a sensitive output. An artifact records the functions, with their
+versions, that were called to make the artifact. The start of an ActionSet that uses the artifact
+compares these versions with its own.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Any, Final
 
 from polyver.core import InvalidVersion, PolyverError, SemVer
 from polyver.functions.actions._run import ActionRun, RunState
+from polyver.functions.blueprints.templates import NO_PROFILES, WORKLOADS
 from polyver.functions.registering import Function
 from polyver.kube.objects.masking import MASK, Masks, is_masked
 from polyver.languages.gotemplate import TemplateError, render_value
@@ -33,23 +37,22 @@ __all__ = [
     "workload_params",
 ]
 
-_NO_PROFILES = "Profiles are not supported; use options, configMaps or secrets"
 _ALL: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """Objects that were read for one action."""
+    """Objects that the controller has read from the API server for one action."""
 
     object: Mapping[str, Any] | None = None
     config_maps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     secrets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     of_phases: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-    """The objects under `objects` of each phase, by phase and name."""
+    """Objects in the field `objects` of phases, by the names of the phase and the object."""
 
 
 def params_of(action: ActionRun, objects: Objects) -> dict[str, Any]:
-    """Return the data for the templates of an action in its current state."""
+    """Build the data that templates of an action may read in its current state."""
     spec: Mapping[str, Any] = action.snapshot.get("spec") or {}
     phases: dict[str, Any] = {}
     for phase in action.phases:
@@ -81,7 +84,7 @@ def _of_kind(held: Mapping[str, Mapping[str, Any]], kind: str) -> dict[str, Any]
 
 
 def _data_object(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a ConfigMap or a Secret as templates see it; binary values are left out."""
+    """Convert a ConfigMap or a Secret to the form that templates read, without binary values."""
     metadata: Mapping[str, Any] = obj.get("metadata") or {}
     names = ("name", "namespace", "labels", "annotations")
     about = {
@@ -112,7 +115,7 @@ def _artifacts(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the output artifacts that use no phases, which templates may read in any phase."""
+    """Render the output artifacts that read no data of phases: all templates may read these."""
     written: Mapping[str, Any] = action.snapshot["action"].get("outputArtifacts") or {}
     found: dict[str, Any] = {}
     for name, artifact in written.items():
@@ -128,7 +131,7 @@ def _known_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, 
 def render_arguments(
     action: ActionRun, place: int, function: Function, params: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the rendered arguments of a phase; those that the function renders are unchanged."""
+    """Render the arguments of a phase, except arguments that the function renders itself."""
     phase = action.written(place)
     own = {each.name for each in function.arguments.fields if each.unrendered}
     name = f"{phase.at}.args"
@@ -137,7 +140,7 @@ def render_arguments(
 
 
 def render_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the output artifacts of an action; None if it has none."""
+    """Render the output artifacts of an action; return None if the action declares none."""
     written: Mapping[str, Any] = action.snapshot["action"].get("outputArtifacts") or {}
     if not written:
         return None
@@ -150,7 +153,7 @@ def _rendered(value: Mapping[str, Any], params: Mapping[str, Any], name: str) ->
         rendered = render_value(value, params, name=name)
     except TemplateError as error:
         if '"Profile"' in error.fact:
-            raise PolyverError(error.fact, at=error.at, hint=_NO_PROFILES) from None
+            raise PolyverError(error.fact, at=error.at, hint=NO_PROFILES) from None
         raise
     assert isinstance(rendered, dict)
     return rendered
@@ -160,7 +163,10 @@ def _rendered(value: Mapping[str, Any], params: Mapping[str, Any], name: str) ->
 
 
 def workload_params(kind: str, obj: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Any:
-    """Return template data of an object, as `{"Deployment": {…}}`; empty for other kinds."""
+    """Build the template data of an action's object, as in `{"Deployment": {…}}`.
+
+    The result is empty for a kind that is not a workload, a claim or a Namespace.
+    """
     metadata: Mapping[str, Any] = obj.get("metadata") or {}
     about = {"Name": metadata.get("name", "")}
     if kind == "Namespace":
@@ -168,7 +174,7 @@ def workload_params(kind: str, obj: Mapping[str, Any], pods: Sequence[Mapping[st
     about["Namespace"] = metadata.get("namespace", "")
     if kind == "PersistentVolumeClaim":
         return {"PVC": about}
-    if kind not in ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig"):
+    if kind not in WORKLOADS:
         return {}
     named = sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
     claims = {pod["metadata"]["name"]: _claims(pod.get("spec") or {}) for pod in named}
@@ -187,7 +193,7 @@ def _containers(spec: Mapping[str, Any]) -> list[str]:
 
 
 def _claims(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return the claims that a pod mounts, and their mount paths."""
+    """Return the mount paths of the PersistentVolumeClaims of a pod, by the claims' names."""
     mounts = {
         mount["name"]: mount.get("mountPath", "")
         for container in spec.get("containers") or ()
@@ -204,7 +210,7 @@ def _claims(spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def with_makers(action: ActionRun, artifacts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return artifacts, each with the functions and versions that its action called."""
+    """Add to each artifact the functions, with their versions, that its action called."""
     called = {
         (action.written(place).function, phase.version)
         for place, phase in enumerate(action.phases)
@@ -215,7 +221,7 @@ def with_makers(action: ActionRun, artifacts: Mapping[str, Any]) -> dict[str, An
 
 
 def made_with(artifact: Mapping[str, Any]) -> dict[str, set[SemVer]]:
-    """Return the versions of each function that made an artifact, as far as recorded."""
+    """Return the recorded versions of the functions that made an artifact, by function name."""
     found: dict[str, set[SemVer]] = {}
     for each in artifact.get("functions") or ():
         try:
@@ -232,7 +238,7 @@ def made_with(artifact: Mapping[str, Any]) -> dict[str, set[SemVer]]:
 def split_output(
     action: ActionRun, place: int, function: Function, output: Mapping[str, Any], masks: Masks
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the part of an output for the status, and the part for a Secret."""
+    """Split the returned values of a phase: into values for the status, and values for a Secret."""
     names = {*function.sensitive, *action.sensitive(place)}
     hidden = {
         key: value
@@ -244,7 +250,10 @@ def split_output(
 
 
 def with_outputs(action: ActionRun, kept: Mapping[int, Mapping[str, Any]]) -> ActionRun:
-    """Return an action with its sensitive outputs, `kept` by phase index, for its templates."""
+    """Add sensitive outputs to an action, so that its templates can read them.
+
+    `kept` has the sensitive outputs of each phase, by the index of the phase.
+    """
     for place, hidden in kept.items():
         call = action.calls[place]
         whole = replace(call, output={**(call.output or {}), **hidden})
@@ -253,9 +262,10 @@ def with_outputs(action: ActionRun, kept: Mapping[int, Mapping[str, Any]]) -> Ac
 
 
 def masked_artifacts(spec: Mapping[str, Any]) -> list[str]:
-    """Return the names of an action's input artifacts that hold a mask instead of a value.
+    """Return the names of the input artifacts in an action's spec that contain a mask.
 
-    Such artifacts were copied from the status of another ActionSet, and cannot be restored.
+    A user has copied such an artifact from the status of another ActionSet. The masked value cannot
+    be recovered from the mask.
     """
     artifacts: Mapping[str, Any] = spec.get("artifacts") or {}
     return [name for name, each in artifacts.items() if is_masked(each)]

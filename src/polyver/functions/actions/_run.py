@@ -1,8 +1,9 @@
 """The run of an ActionSet: its state, stored in the status, and the state machine of an action.
 
-The machine takes the state of an action and the running call, and returns the next effect. The
-caller stores the new state by compare-and-swap before it performs the effect, so that after any
-crash the stored state shows which function was called.
+The state machine takes the state of an action and the running call, and returns the next effect:
+one thing that the controller has to do. Before a call of a function, the controller stores the new
+state, and the write fails if another client has changed the status. So after a crash the stored
+state shows which function was called.
 """
 
 from __future__ import annotations
@@ -55,23 +56,23 @@ class RunState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PhaseRun:
-    """One call: its resolved version, its state and its output."""
+    """The call of one phase: the resolved version of its function, its state and its output."""
 
     name: str
     version: str
     reason: str = ""
-    """Reason for the version; if the phase failed, the error."""
+    """Why this version was chosen; after a failure of the phase, the error."""
     state: RunState = RunState.PENDING
     output: Mapping[str, Any] | None = None
-    """Output without sensitive values."""
+    """The returned values, with masks instead of sensitive values."""
     chosen: str = ""
-    """Reason for the version; it stays if the phase fails."""
+    """Why this version was chosen; unlike `reason`, a failure does not replace it."""
     secret: str = ""
-    """Secret with its sensitive outputs, if there are any."""
+    """Name of the Secret with the sensitive outputs; empty if there are none."""
 
     @property
     def explanation(self) -> str:
-        """Reason for the version and, after a failure, the reason of the failure."""
+        """Why this version was chosen and, after a failure, the error."""
         if self.state is not RunState.FAILED or not self.chosen:
             return self.reason
         return f"{self.chosen}; failed: {self.reason}"
@@ -79,7 +80,7 @@ class PhaseRun:
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """The position of an action that waits for a slot."""
+    """The position of an action in the queue for a slot, which it needs to call a function."""
 
     place: int
     """Position in the queue, from 1."""
@@ -88,7 +89,10 @@ class QueuePosition:
 
 @dataclass(frozen=True, slots=True)
 class ActionRun:
-    """An action: its phases in order, the deferred one, and the snapshot of its start."""
+    """The run of an action: its phases in order, its deferred phase, and a snapshot.
+
+    The snapshot has the inputs of the action as they were when the action started.
+    """
 
     name: str
     blueprint: str
@@ -104,7 +108,7 @@ class ActionRun:
 
     @property
     def calls(self) -> tuple[PhaseRun, ...]:
-        """All phases, the deferred one last."""
+        """All phases in order; the deferred phase is the last one."""
         return (*self.phases, self.deferred) if self.deferred else self.phases
 
     @property
@@ -116,11 +120,11 @@ class ActionRun:
         return place == self.last
 
     def label(self, place: int) -> str:
-        """Return a phase's name for messages."""
+        """Return the name of a phase for messages."""
         return self.calls[place].name or self.written(place).label
 
     def written(self, place: int) -> Phase:
-        """Return the declaration of a phase in the blueprint, as it was when the action started."""
+        """Parse the declaration of a phase in the blueprint, as it was when the action started."""
         action = self.snapshot["action"]
         path: tuple[str | int, ...] = ("actions", self.name)
         if self.is_deferred(place):
@@ -128,13 +132,13 @@ class ActionRun:
         return Phase.of(action["phases"][place], (*path, "phases", place))
 
     def sensitive(self, place: int) -> tuple[str, ...]:
-        """Return the outputs of a phase that its blueprint declares sensitive."""
+        """Return the names of a phase's outputs that the blueprint declares sensitive."""
         action = self.snapshot["action"]
         phase = action["deferPhase"] if self.is_deferred(place) else action["phases"][place]
         return tuple(phase.get("sensitiveOutputs") or ())
 
     def with_call(self, place: int, call: PhaseRun) -> ActionRun:
-        """Return the action with another state of a phase."""
+        """Return a copy of the action with a new state of one phase."""
         if self.is_deferred(place):
             return replace(self, deferred=call)
         return replace(self, phases=(*self.phases[:place], call, *self.phases[place + 1 :]))
@@ -142,12 +146,12 @@ class ActionRun:
 
 @dataclass(frozen=True, slots=True)
 class ActionSetRun:
-    """All actions of an ActionSet with warnings, or the reason why none started."""
+    """All actions of an ActionSet, with warnings; or the reason why no action started."""
 
     actions: tuple[ActionRun, ...] = ()
     warnings: tuple[str, ...] = ()
     refusal: str = ""
-    """Reason why it failed before its first phase."""
+    """Why the ActionSet failed before its first phase; empty if it did not."""
 
     @property
     def state(self) -> RunState:
@@ -171,9 +175,9 @@ class ActionSetRun:
 
 
 def read_run(action_set: Mapping[str, Any]) -> ActionSetRun | None:
-    """Parse the run of an ActionSet; None if it has not started.
+    """Parse the run in the status of an ActionSet; return None if it has not started.
 
-    An action without a snapshot was started by another program.
+    If an action has no snapshot, another controller has started the ActionSet.
     """
     status: Mapping[str, Any] = action_set.get("status") or {}
     if not status.get("state"):
@@ -215,10 +219,15 @@ def _read_phase(status: Mapping[str, Any]) -> PhaseRun:
 
 
 def status_of(run: ActionSetRun, *, now: str) -> dict[str, Any]:
-    """Return the status that records a run."""
+    """Convert a run to the status of its ActionSet."""
     found: dict[str, Any] = {"state": run.state.value}
     found["actions"] = [_action_status(action) for action in run.actions]
-    found["progress"] = {"percentCompleted": str(_percent(run)), "lastTransitionTime": now}
+    states = [call.state for action in run.actions for call in action.calls]
+    completed = sum(each is RunState.COMPLETE for each in states)
+    # 100 only if the run is complete: artifacts are rendered after the last phase.
+    is_complete = run.state is RunState.COMPLETE
+    percent = 100 if is_complete else min(100 * completed // max(len(states), 1), 99)
+    found["progress"] = {"percentCompleted": str(percent), "lastTransitionTime": now}
     running = [
         action.label(place)
         for action in run.actions
@@ -229,15 +238,6 @@ def status_of(run: ActionSetRun, *, now: str) -> dict[str, Any]:
         found["progress"]["runningPhase"] = ", ".join(running)
     found |= {"warnings": [*run.warnings]} if run.warnings else {}
     return found | ({"error": {"message": run.error}} if run.error else {})
-
-
-def _percent(run: ActionSetRun) -> int:
-    """Return the percentage of completed phases: 100 only if the run is complete."""
-    if run.state is RunState.COMPLETE:
-        return 100
-    states = [call.state for action in run.actions for call in action.calls]
-    completed = sum(each is RunState.COMPLETE for each in states)
-    return min(100 * completed // len(states), 99) if states else 0
 
 
 def _action_status(action: ActionRun) -> dict[str, Any]:
@@ -269,14 +269,14 @@ def _phase_status(phase: PhaseRun) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class StartCall:
-    """Store that a phase is running, then call its function."""
+    """Store the state in which the phase is running, then call the phase's function."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitCall:
-    """Wait for a call that runs in this process; the task of the call stores the result."""
+    """Do nothing: a call runs in this process, and its task will store the result."""
 
     place: int
 
@@ -291,45 +291,43 @@ class StopCall:
 
 @dataclass(frozen=True, slots=True)
 class RecoverCall:
-    """Recover from a call that ran in another process; its progress is unknown."""
+    """Call a function again, or fail its phase: its call was lost when the controller restarted."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConcludeAction:
-    """Render the output artifacts and end, because no call is left."""
+    """Render the output artifacts and end the action, because no call is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionEnded:
-    """The action has ended."""
+    """Do nothing: the action has ended."""
 
 
 Effect = StartCall | AwaitCall | StopCall | RecoverCall | ConcludeAction | ActionEnded
 
 
 def decide(action: ActionRun, *, alive: int | None = None, cancelled: str = "") -> Effect:
-    """Return the next effect; `alive` is the index of the call that runs in this process.
+    """Return the next effect of an action.
 
-    `cancelled` is the reason to stop the action. It does not stop the deferred phase, which cleans
-    up.
+    `alive` is the index of the phase whose call runs in this process. `cancelled` is the reason to
+    cancel the action. A cancellation does not stop the deferred phase, because that phase cleans
+    up after the others.
     """
     if action.state.is_over:
         return ActionEnded()
     running = _place(action, RunState.RUNNING)
-    if running is None:
-        return _next(action, cancelled)
-    if alive != running:
+    if running is not None and alive != running:
         return RecoverCall(running)
-    stops = bool(cancelled) and not action.is_deferred(running)
-    return StopCall(running, cancelled) if stops else AwaitCall(running)
-
-
-def _next(action: ActionRun, cancelled: str) -> StartCall | ConcludeAction:
+    if running is not None:
+        stops = bool(cancelled) and not action.is_deferred(running)
+        return StopCall(running, cancelled) if stops else AwaitCall(running)
     pending, deferred = _place(action, RunState.PENDING), action.deferred
     if pending is None or (deferred is not None and deferred.state is not RunState.PENDING):
-        return ConcludeAction()  # nothing follows it, even if the cancellation was withdrawn
+        # No phase follows the deferred one, even if the user has withdrawn the cancellation.
+        return ConcludeAction()
     has_failed = any(call.state is RunState.FAILED for call in action.calls)
     if not cancelled and not has_failed:
         return StartCall(pending)
@@ -342,20 +340,23 @@ def _place(action: ActionRun, state: RunState) -> int | None:
 
 
 def called(action: ActionRun, place: int) -> ActionRun:
-    """Return the state to store before a phase is called."""
+    """Return the action in the state that is stored before a phase is called."""
     call = replace(action.calls[place], state=RunState.RUNNING)
     return replace(action.with_call(place, call), state=RunState.RUNNING, waiting=None)
 
 
 def waits(action: ActionRun, waiting: QueuePosition) -> ActionRun:
-    """Return an action that waits for a slot before its next phase can be called."""
+    """Return the action in the state in which its next phase waits for a slot."""
     return replace(action, waiting=waiting)
 
 
 def returned(
     action: ActionRun, place: int, output: Mapping[str, Any], *, secret: str = ""
 ) -> ActionRun:
-    """Return the action after a phase has returned; `secret` holds its sensitive outputs."""
+    """Return the action after the function of a phase has returned.
+
+    `secret` is the name of the Secret with the sensitive outputs.
+    """
     call = action.calls[place]
     if action.state.is_over or call.state is not RunState.RUNNING:
         return action
@@ -364,7 +365,7 @@ def returned(
 
 
 def failed(action: ActionRun, place: int, reason: str) -> ActionRun:
-    """Return the action after a phase could not be called, or its function failed."""
+    """Return the action after the call of a phase failed, or could not be made."""
     call = action.calls[place]
     if action.state.is_over or call.state.is_over:
         return action
@@ -373,7 +374,7 @@ def failed(action: ActionRun, place: int, reason: str) -> ActionRun:
 
 
 def interrupted(action: ActionRun, place: int, function: str) -> ActionRun:
-    """Return the action after a controller restart during a phase that must not be repeated."""
+    """Return the action after a call was lost whose function must not be called again."""
     reason = (
         f"the controller ended while {function} was running, and its progress is unknown; "
         "it is not called again because it is not idempotent"
@@ -388,7 +389,7 @@ def concluded(
     error: str = "",
     cancelled: str = "",
 ) -> ActionRun:
-    """Return the ended action: complete with its artifacts, or failed with all reasons."""
+    """Return the ended action: complete with its artifacts, or failed with all errors."""
     action = replace(action, waiting=None)
     reasons = [
         f"phase {action.label(place)}: {call.reason}"

@@ -1,4 +1,7 @@
-"""The start of an ActionSet: it resolves everything at once, or reports all problems."""
+"""The start of an ActionSet: resolves all phases of all actions, or reports all problems.
+
+No action starts if one phase cannot be resolved.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from polyver.functions.blueprints import (
     ResolvedPhase,
     resolve_action,
 )
+from polyver.functions.blueprints.templates import ProvidedNames, template_problems
 from polyver.functions.registering import Functions, implementation
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.converted_metadata import fresh
@@ -35,7 +39,7 @@ class RequestedAction:
 
     spec: Mapping[str, Any]
     at: str
-    """Its path in the ActionSet."""
+    """Path of the action in the ActionSet."""
 
     @property
     def name(self) -> str:
@@ -60,20 +64,27 @@ def start(
     *,
     time: str,
 ) -> ActionSetRun:
-    """Return the new run; one that must not start has a `refusal`."""
+    """Resolve all actions, and return the new run; with a `refusal` if it must not start.
+
+    `blueprints` returns the blueprint of a name, or None.
+    """
     actions: list[ActionRun] = []
     warnings: list[str] = []
     problems: list[str] = []
     for each in wanted:
         try:
-            blueprint = _blueprint(each, blueprints)
-            resolved = _resolved(each, blueprint, functions)
+            blueprint, resolved = _resolved(each, blueprints, functions)
         except ActionRefused as refusal:
             problems += map(str, refusal.problems)
         except PolyverError as error:
             problems.append(str(error))
         else:
-            actions.append(_action(each, blueprint, resolved, time))
+            written = fresh(_written(blueprint, each.name))
+            snapshot = {"time": time, "spec": fresh(each.spec), "action": written}
+            phases = tuple(map(_phase, resolved.phases))
+            deferred = _phase(resolved.deferred) if resolved.deferred else None
+            run = ActionRun(each.name, each.blueprint, phases, deferred, snapshot=snapshot)
+            actions.append(run)
             warnings += resolved.warnings
             if each.spec.get("profile"):
                 warnings.append(f"{each.at}.profile is ignored: Profiles are not supported")
@@ -85,22 +96,19 @@ def start(
 
 
 def checked(run: ActionSetRun, functions: Functions) -> ActionSetRun:
-    """Return the run if its templates can be rendered with its inputs, else a refused run.
+    """Refuse a run if its templates read values that will not exist; else return it unchanged.
 
-    A run must not start if it is known to fail later.
+    Without this check, such a run would fail only after some of its phases.
     """
     problems = [each for action in run.actions for each in _unreadable(action, functions)]
     return replace(run, actions=(), refusal="; ".join(problems)) if problems else run
 
 
 def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
-    """Yield a message for each value that templates of an action read and that will not exist."""
+    """Yield an error message for each missing value that a template of an action reads."""
     written: Mapping[str, Any] = action.snapshot["action"]
     if b"{{" not in encode_json(written):
         return
-    # Imported only if there is a template: the import takes long.
-    from polyver.functions.blueprints.templates import ProvidedNames, template_problems
-
     spec: Mapping[str, Any] = action.snapshot["spec"]
     names = {each: frozenset(spec.get(each) or ()) for each in _NAMED}
     objects = [
@@ -125,26 +133,25 @@ def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
 
 
 def refused(reason: str) -> ActionSetRun:
-    """Return a run that must not start, with the reason."""
+    """Return a run without actions that failed for this reason."""
     return ActionSetRun(refusal=reason)
 
 
-def _blueprint(wanted: RequestedAction, blueprints: Callable[[str], Blueprint | None]) -> Blueprint:
+def _resolved(
+    wanted: RequestedAction,
+    blueprints: Callable[[str], Blueprint | None],
+    functions: Functions,
+) -> tuple[Blueprint, ResolvedAction]:
+    """Find the blueprint of an action, and resolve its phases; raise an error if it cannot run."""
     at = f"{wanted.at}.blueprint"
     if not wanted.blueprint:
         raise PolyverError(f"action {wanted.name} names no blueprint", at=at)
     if problems := dns_subdomain_problems(wanted.blueprint):
         raise PolyverError(f"{quoted(wanted.blueprint)} is not a name: {problems[0]}", at=at)
-    found = blueprints(wanted.blueprint)
-    if found is None:
+    blueprint = blueprints(wanted.blueprint)
+    if blueprint is None:
         hint = "create it in the namespace of the ActionSet"
         raise PolyverError(f"there is no blueprint {wanted.blueprint}", at=at, hint=hint)
-    return found
-
-
-def _resolved(
-    wanted: RequestedAction, blueprint: Blueprint, functions: Functions
-) -> ResolvedAction:
     preferred = wanted.spec.get("preferredVersion") or ""
     at = f"{wanted.at}.preferredVersion"
     try:
@@ -168,7 +175,7 @@ def _resolved(
         fact = f"the artifacts {listed(names)} contain masked values"
         hint = "read them from the Secret in status.actions[].artifactsSecret"
         raise PolyverError(fact, at=f"{wanted.at}.artifacts", hint=hint)
-    return found
+    return blueprint, found
 
 
 def _written(blueprint: Blueprint, action: str) -> Mapping[str, Any]:
@@ -178,7 +185,7 @@ def _written(blueprint: Blueprint, action: str) -> Mapping[str, Any]:
 
 
 def _made_by_others(wanted: RequestedAction, resolved: ResolvedAction) -> Iterator[str]:
-    """Yield a warning for each artifact that a function of another major version made."""
+    """Yield a warning for each input artifact that another major version of a function made."""
     calls = (*resolved.phases, *([resolved.deferred] if resolved.deferred else []))
     for name, artifact in (wanted.spec.get("artifacts") or {}).items():
         made_by = made_with(artifact)
@@ -191,23 +198,6 @@ def _made_by_others(wanted: RequestedAction, resolved: ResolvedAction) -> Iterat
                     f"phase {each.phase.label} of action {wanted.name} calls {each.version}, "
                     "another major version, which may not be able to read it"
                 )
-
-
-def _action(
-    wanted: RequestedAction, blueprint: Blueprint, resolved: ResolvedAction, time: str
-) -> ActionRun:
-    snapshot = {
-        "time": time,
-        "spec": fresh(wanted.spec),
-        "action": fresh(_written(blueprint, wanted.name)),
-    }
-    return ActionRun(
-        wanted.name,
-        wanted.blueprint,
-        tuple(map(_phase, resolved.phases)),
-        _phase(resolved.deferred) if resolved.deferred else None,
-        snapshot=snapshot,
-    )
 
 
 def _phase(resolved: ResolvedPhase) -> PhaseRun:

@@ -1,4 +1,4 @@
-"""Blueprints: parsing, resolution of their phases, and validation."""
+"""Blueprints: parsing, validation, and resolution of the function versions of their phases."""
 
 from polyver.functions.blueprints._resolution import (
     ActionRefused,

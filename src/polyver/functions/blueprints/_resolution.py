@@ -1,7 +1,8 @@
-"""Resolution of the function version of each phase of an action, once for all phases.
+"""Resolution of the function version of each phase, for all phases of an action together.
 
-`funcVersion` of the phase, else `preferredVersion` of the action, else the stable version, else
-v0.0.0; an unresolved phase stops the action before its first phase.
+The version of a phase is the first of these that is given or exists: `funcVersion` of the phase,
+`preferredVersion` of the action in the ActionSet, the stable version of the function, v0.0.0. If a
+phase cannot be resolved, no phase of the action is called.
 """
 
 from __future__ import annotations
@@ -45,17 +46,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RefusalReason:
-    """Reason why a phase cannot run: the fact, the field of the blueprint, and a hint."""
+    """Why a phase cannot run: the fact, the path of a field in the blueprint, and a hint."""
 
     fact: str
     path: tuple[str | int, ...]
     hint: str = ""
     at: str = ""
-    """The field of another object, such as an ActionSet, if that field is the cause."""
+    """Path of a field in the ActionSet, if that field is the cause; else empty."""
 
 
 class PhaseRefused(PolyverError):
-    """A phase that cannot run, with its blueprint and action."""
+    """A phase cannot run; the message names the blueprint, the action and the phase."""
 
     def __init__(
         self, blueprint: Blueprint, action: str, phase: Phase, refusal: RefusalReason
@@ -68,7 +69,7 @@ class PhaseRefused(PolyverError):
 
 
 class ActionRefused(PolyverError):
-    """An action that cannot start, with all problems."""
+    """An action cannot start; `problems` has all reasons."""
 
     def __init__(self, problems: tuple[PolyverError, ...]) -> None:
         super().__init__("; ".join(map(str, problems)))
@@ -91,7 +92,7 @@ class ResolvedPhase:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAction:
-    """The resolved phases of an action, as of its start."""
+    """The phases of an action, with the versions that were resolved when the action started."""
 
     action: ParsedAction
     phases: tuple[ResolvedPhase, ...]
@@ -99,7 +100,7 @@ class ResolvedAction:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings for the user who runs it."""
+        """Warnings about all phases, such as deprecations."""
         calls = (*self.phases, self.deferred) if self.deferred else self.phases
         return tuple(warning for each in calls for warning in each.warnings)
 
@@ -109,7 +110,7 @@ def resolve_action(
 ) -> ResolvedAction:
     """Resolve all phases of an action, or raise ActionRefused with all problems.
 
-    `preferred` is the action's `preferredVersion`, and `at` the path of it.
+    `preferred` is the `preferredVersion` of the action; `at` is the path of that field.
     """
     action = blueprint.action(name)
     wish = preferred if not _malformed(preferred) else ""
@@ -139,7 +140,10 @@ def resolve_phase(
     preferred: str = "",
     at: str = "",
 ) -> ResolvedPhase:
-    """Resolve one phase, and check its arguments as far as possible before rendering."""
+    """Resolve one phase, and check its arguments as far as is possible before rendering.
+
+    Raise ActionRefused with all problems of the phase.
+    """
     found = _chosen(functions, phase, preferred, at)
     if isinstance(found, RefusalReason):
         raise ActionRefused((PhaseRefused(blueprint, action, phase, found),))
@@ -158,7 +162,7 @@ def resolve_phase(
 def refusals_of(
     functions: Functions, phase: Phase, *, preferred: str = ""
 ) -> Iterator[RefusalReason]:
-    """Yield all problems of a phase."""
+    """Yield all reasons why a phase cannot run."""
     found = _chosen(functions, phase, preferred, "")
     if isinstance(found, RefusalReason):
         yield found
@@ -170,14 +174,17 @@ def refusals_of(
 
 
 def selector_of(phase: Phase, preferred: str = "") -> Selector:
-    """Return the selector of a phase; raise InvalidVersion if its version is invalid."""
+    """Parse the selector of a phase; raise InvalidVersion if its version is invalid."""
     if phase.version:
         return Exact(SemVer.complete(phase.version))
     return Exact(SemVer.complete(preferred), wish=True) if preferred else UNSPECIFIED
 
 
 def resolution_of(functions: Functions, phase: Phase, *, preferred: str = "") -> Resolution:
-    """Resolve the version of a phase without checking its arguments; raise if none matches."""
+    """Resolve the function version of a phase without checking the phase's arguments.
+
+    Raise NoMatch if no version matches, UnknownFunction or InvalidVersion.
+    """
     selector = selector_of(phase, preferred)
     known = functions.get(phase.function)
     return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))
@@ -199,7 +206,7 @@ def _chosen(
 
 
 def _malformed(version: str) -> str:
-    """Return why a string is not a version; empty if it is one."""
+    """Return why a string is not a version; empty for a valid version and for no version."""
     try:
         SemVer.complete(version or "0")
     except InvalidVersion as error:
@@ -214,7 +221,7 @@ def _of_argument(wrong: ArgumentProblem, phase: Phase, function: Function) -> Re
 
 
 def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[RefusalReason]:
-    """Yield a refusal for each invalid template."""
+    """Yield a reason for each template in an argument that cannot be parsed."""
     if isinstance(value, str) and "{{" in value:
         # Imported only if there is a template: the import takes long.
         from polyver.languages.gotemplate import InvalidTemplate, compile_template
@@ -233,5 +240,5 @@ def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[Ref
 
 
 def about_phase(blueprint: Blueprint, action: str, phase: Phase) -> str:
-    """Return a phase's name for messages."""
+    """Return the names of a blueprint, an action and a phase for messages."""
     return f"blueprint {blueprint.label}, action {action}, phase {phase.label}"

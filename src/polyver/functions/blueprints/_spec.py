@@ -1,4 +1,4 @@
-"""Parsed Blueprints and ActionSets, with the positions in their documents."""
+"""Parsed Blueprints and ActionSets, with the positions of their fields in their documents."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class BlueprintFinding:
-    """An error in a blueprint, an unknown value, or a deprecation."""
+    """An error in a blueprint, a value that is unknown before the action runs, or a deprecation."""
 
     fact: str
     path: _Path
     place: str
-    """The position as a string, with file and line."""
+    """Where the problem is: the file, the line and the path, as text."""
     hint: str = ""
     is_error: bool = True
     is_unknown: bool = False
-    """True if the value is known only when the action runs; then the finding is not an error."""
+    """True if a value is known only when the action runs; such a finding is not an error."""
 
     def __str__(self) -> str:
         return str(PolyverError(self.fact, at=self.place, hint=self.hint))
@@ -57,19 +57,19 @@ class BlueprintFinding:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A call of a function in a blueprint."""
+    """A phase as it is declared in a blueprint: one call of a function."""
 
     name: str
-    """Empty if it has none, as some deferred phases do."""
+    """Name of the phase; empty if it has none, as is allowed for a deferred phase."""
     function: str
     version: str
-    """The `funcVersion`; empty if there is none."""
+    """The `funcVersion` of the phase; empty if there is none."""
     arguments: Mapping[str, object]
     path: _Path
 
     @classmethod
     def of(cls, value: Mapping[str, Any], path: _Path) -> Phase:
-        """Return a phase from its declaration in a blueprint."""
+        """Parse a phase from its declaration in a blueprint."""
         version = value.get("funcVersion") or ""
         return cls(value.get("name") or "", value["func"], version, value.get("args") or {}, path)
 
@@ -79,19 +79,19 @@ class Phase:
 
     @property
     def label(self) -> str:
-        """Its name, or else its path in the action: `phases[0]`, `deferPhase`."""
+        """The name of the phase, else its path in the action: `phases[0]`, `deferPhase`."""
         return self.name or dotted(self.path[2:])
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedAction:
-    """The phases of an action in order, and the deferred one."""
+    """An action of a blueprint: its phases in order, and its deferred phase."""
 
     name: str
     phases: tuple[Phase, ...]
     deferred: Phase | None = None
     written: Mapping[str, Any] = field(default_factory=dict)
-    """The action as in the blueprint."""
+    """The action as it is written in the blueprint."""
 
     @property
     def has_templates(self) -> bool:
@@ -99,13 +99,13 @@ class ParsedAction:
 
     @property
     def calls(self) -> tuple[Phase, ...]:
-        """All phases, the deferred one last."""
+        """All phases in order; the deferred phase is the last one."""
         return (*self.phases, self.deferred) if self.deferred else self.phases
 
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """A blueprint: actions by name, and its document."""
+    """A blueprint: its actions by name, and the document that it was parsed from."""
 
     name: str
     namespace: str
@@ -122,7 +122,7 @@ class Blueprint:
         return BlueprintFinding(fact, path, self.document.place(*path), hint, is_error)
 
     def action(self, name: str) -> ParsedAction:
-        """Return the action of that name; raise an error with the known names if there is none."""
+        """Return the action of that name; if it does not exist, raise an error with all names."""
         if name not in self.actions:
             known = listed(sorted(self.actions)) or "none"
             fact = f"blueprint {self.label} has no action {name}"
@@ -132,7 +132,7 @@ class Blueprint:
 
 @dataclass(frozen=True, slots=True)
 class ActionVersionRequest:
-    """An action in an ActionSet, with its preferred version."""
+    """The preferred version of one action in an ActionSet."""
 
     action_set: str
     namespace: str
@@ -153,7 +153,7 @@ class _Head(Struct):
 
     @property
     def name(self) -> str:
-        """Its name, or its `generateName`."""
+        """The `name` of the object, else its `generateName`."""
         return self.metadata.name or self.metadata.generate_name
 
 
@@ -163,21 +163,21 @@ prepare(_Head)
 def blueprints_in(
     documents: Iterable[Document],
 ) -> Iterator[tuple[Document, Blueprint | None, list[BlueprintFinding]]]:
-    """Yield every Blueprint in the manifests, with the problems of its form."""
+    """Yield each Blueprint among the documents, parsed, and the violations of its schema."""
     for document in objects_of(documents, GROUP, BLUEPRINTS.kind):
         yield document, *read_blueprint(document)
 
 
 def blueprint_of(obj: Mapping[str, Any]) -> tuple[Blueprint | None, list[BlueprintFinding]]:
-    """Parse a Blueprint from plain data."""
+    """Parse a Blueprint that was read from the API."""
     name = (obj.get("metadata") or {}).get("name") or ""
     [document] = load_manifests(encode_json(obj).decode(), f"{BLUEPRINTS.kind}/{name}")
     return read_blueprint(document)
 
 
 def read_blueprint(document: Document) -> tuple[Blueprint | None, list[BlueprintFinding]]:
-    """Parse a Blueprint; return None if its form is invalid, and the problems."""
-    # The fields that a server would prune.
+    """Parse a Blueprint; return it, or None if it violates its schema, and all violations."""
+    # Fields that an API server would remove, because the schema does not have them.
     paths = [field_path(name) for name in _schema(BLUEPRINTS).prune(_copied(document))]
     findings = [_finding(document, f'unknown field "{path[-1]}"', path) for path in paths]
     broken = list(_violations(document, BLUEPRINTS))
@@ -185,25 +185,21 @@ def read_blueprint(document: Document) -> tuple[Blueprint | None, list[Blueprint
         return None, [*findings, *broken]
     head = document.read(_Head)
     value: Any = document.value
-    actions = {
-        name: _action(name, action or {}) for name, action in (value.get("actions") or {}).items()
-    }
+    actions = {}
+    for name, action in (value.get("actions") or {}).items():
+        written, path = action or {}, ("actions", name)
+        phases = tuple(
+            Phase.of(each, (*path, "phases", number))
+            for number, each in enumerate(written.get("phases") or ())
+        )
+        deferred = written.get("deferPhase")
+        last = Phase.of(deferred, (*path, "deferPhase")) if deferred else None
+        actions[name] = ParsedAction(name, phases, last, written)
     return Blueprint(head.name, head.metadata.namespace, actions, document), findings
 
 
-def _action(name: str, value: Mapping[str, Any]) -> ParsedAction:
-    path = ("actions", name)
-    phases = tuple(
-        Phase.of(each, (*path, "phases", number))
-        for number, each in enumerate(value.get("phases") or ())
-    )
-    deferred = value.get("deferPhase")
-    last = Phase.of(deferred, (*path, "deferPhase")) if deferred else None
-    return ParsedAction(name, phases, last, value)
-
-
 def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, ActionVersionRequest]]:
-    """Yield every action in the ActionSets of the manifests."""
+    """Yield the preferred version of each action in the ActionSets among the documents."""
     for document in objects_of(documents, GROUP, ACTION_SETS.kind):
         for finding in _violations(document, ACTION_SETS):
             raise document.error(finding.fact, *finding.path, hint=finding.hint)
@@ -223,7 +219,7 @@ def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, Actio
             )
 
 
-# Validation of the form, by the schema that a server uses.
+# Validation by the schema that API servers use, too.
 
 
 @cache
@@ -234,7 +230,7 @@ def _schema(kind: Kind) -> Schema:
 
 
 def _violations(document: Document, kind: Kind) -> Iterator[BlueprintFinding]:
-    """Yield the problems for which a server would refuse it."""
+    """Yield the problems for which an API server would refuse the object."""
     value, version = _copied(document), f"{GROUP}/v1alpha1"
     if value["apiVersion"] != version:
         fact = f"{value['apiVersion']} is not known"

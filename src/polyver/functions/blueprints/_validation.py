@@ -1,4 +1,4 @@
-"""Validation of blueprints before they run, and the users of function versions."""
+"""Validation of blueprints before they run, and the phases that use each function version."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from polyver.functions.registering.functions import Functions
 from polyver.languages.values.manifests import dotted
 
 UNTIL = " is known only at run time"
-"""End of the message about a value that is unknown before an action runs."""
+"""The last words of each message about a value that is unknown before an action runs."""
 __all__ = ["UNTIL", "PhaseFunctionUse", "check_blueprint", "losses_at", "losses_between", "uses_in"]
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseFunctionUse:
-    """A phase that calls a function, its selector, and its resolution."""
+    """A phase that calls a known function, with the selector and the resolved version."""
 
     blueprint: Blueprint
     action: str
     phase: Phase
     asker: str
-    """The ActionSet with the preferred version; empty if the blueprint alone decides."""
+    """Name of the ActionSet whose preferred version is used; empty without a preferred version."""
     selector: Selector
     found: Resolution | NoMatch
 
     @property
     def version(self) -> str:
-        """The resolved version; empty if it is unresolved."""
+        """The resolved version; empty if the phase cannot be resolved."""
         return self.found.release.name if isinstance(self.found, Resolution) else ""
 
     @property
@@ -58,7 +58,7 @@ class PhaseFunctionUse:
         return f"v{self.selector}" if isinstance(self.selector, Exact) else ""
 
     def concerns(self, version: SemVer) -> bool:
-        """Report whether the phase resolves to this version, or requests it without success."""
+        """Report whether the phase resolves to this version, or requests it and is unresolved."""
         if isinstance(self.found, Resolution):
             return self.found.question.lineage.get(version) is self.found.release
         return self.selector in (Exact(version), Exact(version, wish=True))
@@ -67,8 +67,8 @@ class PhaseFunctionUse:
 def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[BlueprintFinding]:
     """Yield errors in names, versions, arguments and templates, and uses of deprecated versions.
 
-    A value that a template reads is reported as unknown if it may or may not exist when the action
-    runs.
+    The findings include the values that templates read and that may be missing when the action
+    runs; these are marked as unknown.
     """
     for action in blueprint.actions.values():
         yield from _templates(blueprint, action, functions)
@@ -109,7 +109,7 @@ def _about(blueprint: Blueprint, action: ParsedAction, path: Sequence[str | int]
 
 
 def _implementation(functions: Functions, phase: Phase) -> Function | None:
-    """Return the implementation that a phase calls, if it is known."""
+    """Return the Python function that a phase would call, or None if it cannot be determined."""
     found = _attempt(functions, phase, "")
     if not isinstance(found, Resolution):
         return None
@@ -135,7 +135,7 @@ def _warnings(functions: Functions, phase: Phase) -> tuple[str, ...]:
 def losses_at(
     release: SemVer, blueprints: Iterable[Blueprint], functions: Functions
 ) -> Iterator[BlueprintFinding]:
-    """Yield a finding for each phase that resolves now, but not in that future release."""
+    """Yield a finding for each phase that will not resolve in a future catalogue release."""
     for use, error in losses_between(functions, functions.at(release), blueprints):
         about = about_phase(use.blueprint, use.action, use.phase)
         field = "funcVersion" if use.phase.version else "func"
@@ -146,7 +146,7 @@ def losses_at(
 def losses_between(
     before: Functions, after: Functions, blueprints: Iterable[Blueprint]
 ) -> Iterator[tuple[PhaseFunctionUse, NoMatch]]:
-    """Yield each use that resolves with `before` and not with `after`, and its error."""
+    """Yield each use that resolves with the functions `before` but not `after`, with its error."""
     uses = {str(number): use for number, use in enumerate(uses_in(blueprints, before))}
     for known in before:
         index = Index.of(
@@ -163,7 +163,11 @@ def uses_in(
     functions: Functions,
     requests: Iterable[ActionVersionRequest] = (),
 ) -> Iterator[PhaseFunctionUse]:
-    """Yield each use of a known function; again for each preferred version in ActionSets."""
+    """Yield the uses of known functions by phases.
+
+    A phase without `funcVersion` is yielded once without a preferred version, and once for each
+    preferred version that an ActionSet among `requests` gives its action.
+    """
     asked = [each for each in requests if each.preferred]
     for blueprint in blueprints:
         for action in blueprint.actions.values():

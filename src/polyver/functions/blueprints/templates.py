@@ -1,8 +1,9 @@
 """Checks, before an action runs, that the templates of a blueprint read values that will exist.
 
-Each part of an action has a shape: the names that its templates may read there. A name that can
-never exist is an error. Names that only an ActionSet provides, such as options, are unknown at
-first; when an ActionSet starts they are known, and the same check runs again with them.
+Each part of an action has a shape: the names that templates in this part may read. A name that can
+never exist is an error. Some names, such as options, are provided only by an ActionSet; they are
+unknown when a blueprint is validated. When an ActionSet starts, the same check runs again with the
+names that the ActionSet provides.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from polyver.functions.registering.function import Function
 from polyver.languages.gotemplate import ANYTHING, TEXT, DataShape, FieldAccess, InvalidTemplate
 from polyver.languages.gotemplate import inspect_template as inspect
 
-__all__ = ["NO_PROFILES", "ProvidedNames", "TemplateProblem", "template_problems"]
+__all__ = ["NO_PROFILES", "WORKLOADS", "ProvidedNames", "TemplateProblem", "template_problems"]
 
 Path = tuple[str | int, ...]
 Names = frozenset[str]
 NO_PROFILES = "Profiles are not supported; use options, configMaps or secrets"
-_WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig")
+WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig")
+"""Kinds of workloads whose pods and containers templates can read."""
 _WORKLOAD = DataShape(
     {
         "Name": TEXT,
@@ -33,7 +35,7 @@ _WORKLOAD = DataShape(
     }
 )
 _OBJECTS = {
-    **dict.fromkeys(_WORKLOADS, _WORKLOAD),
+    **dict.fromkeys(WORKLOADS, _WORKLOAD),
     "PVC": DataShape({"Name": TEXT, "Namespace": TEXT}),
     "Namespace": DataShape({"Name": TEXT}),
     "Object": ANYTHING,
@@ -45,7 +47,7 @@ _ARTIFACT = DataShape({"KeyValue": ANYTHING, "KopiaSnapshot": TEXT})
 
 @dataclass(frozen=True, slots=True)
 class ProvidedNames:
-    """The names that an ActionSet provides to an action; unknown before there is an ActionSet."""
+    """The names that an ActionSet provides to the templates of an action."""
 
     options: Names
     artifacts: Names
@@ -68,13 +70,13 @@ class TemplateProblem:
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A value with templates, its path, and the data that they may read."""
+    """A value that may contain templates, its path, and the shape of the data they may read."""
 
     value: object
     path: Path
     shape: DataShape
     place: int
-    """Number of phases that run before this value is rendered."""
+    """Number of phases that have run when this value is rendered."""
 
 
 def template_problems(
@@ -82,9 +84,10 @@ def template_problems(
     functions: Sequence[Function | None],
     given: ProvidedNames | None = None,
 ) -> Iterator[TemplateProblem]:
-    """Yield all values that templates of an action read and that may be missing.
+    """Yield a problem for each value that a template of an action reads and that may be missing.
 
-    `functions` are those that the phases call, the deferred one last; None if unknown.
+    `functions` has the function of each phase, the deferred phase last; None for an unknown one.
+    `given` is None while no ActionSet is known.
     """
     world = _World(action, functions, given)
     for spot in world.spots():
@@ -93,7 +96,7 @@ def template_problems(
 
 
 def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield every template in a value, including keys."""
+    """Yield each string with a template in a value, including keys, with its path."""
     if isinstance(value, str) and "{{" in value:
         yield path, value
     elif isinstance(value, Mapping):
@@ -106,7 +109,7 @@ def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
 
 
 class _World:
-    """One action, and all data that its templates may read."""
+    """An action, with the shapes of all data that its templates may read."""
 
     def __init__(
         self,
@@ -123,7 +126,7 @@ class _World:
     # Positions of templates.
 
     def spots(self) -> Iterator[_Spot]:
-        # Templates under `objects` are rendered first, and read only these.
+        # Templates under `objects` are rendered before all others, so they read only these names.
         early = DataShape({"Options": self._options(), **self._objects()})
         for number, phase in enumerate(self._phases):
             path: Path = ("phases", number)
@@ -190,7 +193,7 @@ class _World:
         return DataShape(dict.fromkeys(names, shape))
 
     def _artifacts_out(self) -> Iterator[str]:
-        """Yield the names of output artifacts that use no phases; any phase can read them."""
+        """Yield the names of output artifacts without data of phases; any phase may read these."""
         for name, artifact in (self._action.get("outputArtifacts") or {}).items():
             texts = [text for _, text in _texts(artifact, ())]
             if not any(".Phases" in text or ".DeferPhase" in text for text in texts):
@@ -218,7 +221,8 @@ class _World:
         try:
             found = inspect(text, spot.shape)
         except InvalidTemplate as error:
-            if "args" not in path:  # problems of arguments are reported with their other problems
+            # The check of arguments reports their invalid templates.
+            if "args" not in path:
                 yield TemplateProblem(error.fact, path, error.hint or error.at)
             return
         for access in found:
@@ -272,9 +276,9 @@ class _World:
 def _rendered_by_function(
     value: object, path: Path, shape: DataShape, place: int, others: Names
 ) -> Iterator[_Spot]:
-    """Yield the templates in an argument that its function renders.
+    """Yield the values with templates in an argument that its function renders itself.
 
-    Templates under the keys `others` see data that is not known here.
+    The data for templates under one of the keys `others` is known only to the function.
     """
     if isinstance(value, Mapping):
         for key, each in value.items():
@@ -294,8 +298,8 @@ _DECLARED = {
     "Secrets": ("secret", "secretNames", "secrets"),
     "Options": ("option", "", "options"),
 }
-"""Declared values: name in messages, field of the action that declares them, and field of an
-ActionSet that provides them.
+"""For each root name in templates: the noun for messages, the field of a blueprint's action that
+declares the values, and the field of an ActionSet's action that provides them; empty if none does.
 """
 
 

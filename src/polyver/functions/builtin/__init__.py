@@ -1,4 +1,7 @@
-"""The built-in functions, registered like any others, with their catalogue."""
+"""The built-in functions of polyver, registered as a project registers its own functions.
+
+The file catalogue.yaml in this folder is their catalogue.
+"""
 
 from polyver.functions.builtin import (
     _commands,

@@ -1,4 +1,4 @@
-"""`Command`: runs a child process of the controller, if that is allowed."""
+"""`Command`: runs a program on the machine of the controller, if the operator allows that."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ async def command(
     stdin: Annotated[str, Description("Standard input of the program.")] = "",
     timeout: Annotated[Duration, Description("The program is killed after this time.")] = _MINUTES,
 ) -> dict[str, Any]:
-    """Run a program where the controller runs.
+    """Run a program on the machine, or in the container, of the controller.
 
-    It is off, because whoever may write blueprints could then do what the controller may:
-    `--allow-command` switches it on. Output: `stdout` and `stderr` (of much of it, the end), and
-    what lines `###Phase-output###: {"key": "NAME", "value": …}` on standard output say.
+    The option `--allow-command` of polyver enables this function. It is disabled by default,
+    because otherwise everyone who may write blueprints could do what the controller may do.
+
+    Returned values: `stdout` and `stderr`, of a long text only the end; and the value of each line
+    `###Phase-output###: {"key": "NAME", "value": …}` on standard output, under its key.
     """
     if "command" not in ctx.allows:
         hint = "start polyver with --allow-command to allow it"
@@ -86,7 +88,7 @@ async def _printed(process: asyncio.subprocess.Process, given: bytes) -> tuple[b
 
 
 async def _read(stream: asyncio.StreamReader, process: asyncio.subprocess.Process) -> bytes:
-    """Read the output; kill a program that prints too much, and drop the rest."""
+    """Read a stream of a program; kill a program that prints too much, and drop the rest."""
     read = bytearray()
     while piece := await stream.read(65536):
         if len(read) <= LARGEST:
@@ -97,14 +99,14 @@ async def _read(stream: asyncio.StreamReader, process: asyncio.subprocess.Proces
 
 
 async def _give(stream: asyncio.StreamWriter, given: bytes) -> None:
-    with suppress(ConnectionError):  # it does not read its input
+    with suppress(ConnectionError):  # the program does not read its standard input
         stream.write(given)
         await stream.drain()
     stream.close()
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill a process and all processes that it has started, and close its pipes."""
+    """Kill the process group of a program, and close the pipes to the program."""
     _kill(process)
     with suppress(TimeoutError):
         async with asyncio.timeout(5):

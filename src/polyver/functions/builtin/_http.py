@@ -1,4 +1,4 @@
-"""`HTTPCall`: an HTTP request to a server outside Kubernetes."""
+"""`HTTPCall`: sends an HTTP request to any server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MINUTE = Duration("1m")
 
 
 class CallRefused(PolyverError):
-    """An unexpected response, or none."""
+    """The server sent an unexpected response, or none."""
 
 
 @register("HTTPCall", outputs=["status", "headers", "body", "json"])
@@ -37,13 +37,14 @@ async def http_call(
     ] = [],  # noqa: B006
     timeout: Annotated[Duration, Description("Timeout of the request.")] = _MINUTE,
 ) -> dict[str, Any]:
-    """Send one HTTP request, and tell the answer.
+    """Send one HTTP request, and return the response.
 
-    Output: `status`, `headers`, `body` as text, and `json` where the answer is JSON. It fails with
-    any other status than expected, and with more than 128 KiB. Redirections are followed. It is
-    not idempotent: whether a request that was cut off was answered, nobody knows.
+    Returned values: `status`, `headers`, `body` as text, and `json` if the body is JSON. The call
+    fails if the status code is not an accepted one, or if the body is larger than 128 KiB.
+    Redirects are followed. The function is not idempotent: after a lost connection it is not known
+    whether the server has processed the request.
     """
-    import httpx2  # which takes long to load
+    import httpx2  # imported here because the import takes long
 
     content, more = _content(body)
     given = {name.lower() for name in headers}

@@ -34,11 +34,12 @@ class _PodCommandFailed(PolyverError):
 async def kube_exec(
     ctx: AsyncContext, namespace: Namespace, pod: Pod, container: Container, command: Words
 ) -> dict[str, Any]:
-    """Run a command in a container, as kubectl exec does.
+    """Run a command in a running container, as `kubectl exec` does.
 
-    Output: `output`, standard output and error together (of much of it, the end), and what lines
-    `###Phase-output###: {"key": "NAME", "value": …}` on standard output say. It needs a cluster
-    with nodes: `polyver up` runs no pods.
+    Returned values: `output`, which is standard output and standard error together, of a long text
+    only the end; and the value of each line `###Phase-output###: {"key": "NAME", "value": …}` on
+    standard output, under its key. The function needs a cluster with nodes: `polyver up` runs no
+    pods.
     """
     ran = await _ran(ctx, namespace, pod, container, command)
     return {"output": text_of(ran.output), **outputs_in(ran.stdout)}
@@ -54,9 +55,9 @@ async def kube_exec_v010(
     command: Words,
     timeout: Timeout = _MINUTES,
 ) -> dict[str, Any]:
-    """Run a command in a container, and give up after a time.
+    """Run a command in a running container, with a timeout.
 
-    All else is as in v0.0.0.
+    Everything else is as in v0.0.0.
     """
     ran = await _within(
         ctx, timeout, namespace=namespace, pod=pod, container=container, command=command
@@ -74,9 +75,9 @@ async def kube_exec_v020(
     command: Words,
     timeout: Timeout = _MINUTES,
 ) -> dict[str, Any]:
-    """Run a command in a container, and tell what it prints and what it complains of apart.
+    """Run a command in a running container, and return standard output and error separately.
 
-    Output: `stdout` and `stderr` instead of `output`. All else is as in v0.1.0.
+    Returned values: `stdout` and `stderr` instead of `output`. Everything else is as in v0.1.0.
     """
     ran = await _within(
         ctx, timeout, namespace=namespace, pod=pod, container=container, command=command

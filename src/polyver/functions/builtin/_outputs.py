@@ -1,4 +1,7 @@
-"""Output of programs as phase output: Kanister's `###Phase-output###` lines, and the whole text."""
+"""Converts the text that a program prints to values that a function returns.
+
+These are the values in Kanister's `###Phase-output###` lines, and the text itself.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from polyver.core import PolyverError
 __all__ = ["LARGEST", "BadOutput", "outputs_in", "text_of"]
 
 LARGEST = 4 * 1024 * 1024
-"""Maximum output of a program in bytes."""
+"""Maximum number of bytes that a program may print."""
 _KEPT = 32 * 1024
 _MARK = "###Phase-output###:"
 
 
 class BadOutput(PolyverError):
-    """A program's output cannot be used."""
+    """The text that a program printed is too long, or has an invalid `###Phase-output###` line."""
 
 
 class _Line(msgspec.Struct):
@@ -29,7 +32,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 def outputs_in(printed: bytes) -> dict[str, Any]:
-    """Return the phase outputs in a program's output.
+    """Parse the `###Phase-output###` lines in the text that a program printed.
 
     >>> outputs_in(b'hello\\n###Phase-output###: {"key": "size", "value": "12"}\\n')
     {'size': '12'}
@@ -48,6 +51,6 @@ def outputs_in(printed: bytes) -> dict[str, Any]:
 
 
 def text_of(printed: bytes) -> str:
-    """Return the output as a string; only the end if it is long."""
+    """Decode the text that a program printed; return only the end of a long text."""
     text = printed.decode(errors="replace")
     return text if len(text) <= _KEPT else f"…{text[-_KEPT:]}"

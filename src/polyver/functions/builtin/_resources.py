@@ -17,12 +17,12 @@ from polyver.kube.objects.status import ApiError
 __all__ = ["MADE_FOR", "ObjectReference", "create_once", "find_kind", "name_for"]
 
 MADE_FOR = "polyver.dev/made-for"
-"""Annotation of an object with the phase that created it, so that a second call finds it."""
+"""Annotation with the key of the phase that created the object: a second call finds the object."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """Reference to an object."""
+    """A reference to an object by resource and name."""
 
     name: str
     resource: str
@@ -32,11 +32,11 @@ class ObjectReference:
 
 
 class _ResourceNotServed(PolyverError):
-    """A kind that the server does not serve."""
+    """The API server does not serve a resource."""
 
 
 def find_kind(discovery: Discovery, reference: ObjectReference) -> ResourceKind:
-    """Return the kind of a reference."""
+    """Find the kind of the object that a reference names."""
     version = reference.version.rpartition("/")[2]
     group = reference.group or reference.version.rpartition("/")[0]
     found = [
@@ -54,7 +54,7 @@ def find_kind(discovery: Discovery, reference: ObjectReference) -> ResourceKind:
 
 
 def name_for(key: str, prefix: str = "") -> str:
-    """Return an object name that is the same for every call of a phase, from its key."""
+    """Build an object name from the key of a phase; every call of the phase gets the same name."""
     return f"{prefix}{hashlib.sha256(key.encode()).hexdigest()[:10]}"
 
 
@@ -95,14 +95,13 @@ async def kube_ops(
     namespace: Annotated[
         str,
         Description(
-            "The namespace, if the object has none. Default: the namespace of the ActionSet."
+            "The namespace, if spec or objectReference names none. Default: the namespace of the"
+            " ActionSet."
         ),
     ] = "",
     spec: Annotated[
         dict[str, Any] | None,
-        Description(
-            "create: the complete object, as for kubectl apply; patch: the patch to merge."
-        ),
+        Description("create: the complete object; patch: the JSON merge patch."),
     ] = None,
     reference: Annotated[
         ObjectReference | None,
@@ -117,9 +116,10 @@ async def kube_ops(
 ) -> dict[str, Any]:
     """Create, patch or delete one object through the API.
 
-    Output: apiVersion, group, resource, kind, name and namespace of the object. It may be called
-    again: what it made is known by the annotation polyver.dev/made-for, a `generateName` becomes
-    the same name each time, and what is gone already counts as deleted.
+    Returned values: `apiVersion`, `group`, `resource`, `kind`, `name` and `namespace` of the
+    object. The function is idempotent. A second call finds the object that the first call created
+    by the annotation polyver.dev/made-for, and derives the same name from `generateName`. A delete
+    succeeds if the object does not exist.
     """
     inside = namespace or ctx.namespace
     if operation == "create":

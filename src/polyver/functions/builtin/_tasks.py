@@ -1,4 +1,4 @@
-"""`KubeTask`: runs a pod to its end, and returns its output."""
+"""`KubeTask`: runs a pod to its end, and returns what the pod printed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Mapped = dict[str, Any]
 
 
 class TaskFailed(PolyverError):
-    """A pod did not end in time, or failed."""
+    """The pod failed, or did not end before the timeout."""
 
 
 @register("KubeTask", outputs=["output", ...])
@@ -43,19 +43,20 @@ async def kube_task(
     override: Annotated[
         Mapped,
         Alias("podOverride"),
-        Description("Merged into the spec of the pod; containers are matched by name."),
+        Description("Fields to merge into the spec of the pod; containers are matched by name."),
     ] = {},  # noqa: B006
-    labels: Annotated[dict[str, str], Alias("podLabels"), Description("For the pod.")] = {},  # noqa: B006
+    labels: Annotated[dict[str, str], Alias("podLabels"), Description("Labels of the pod.")] = {},  # noqa: B006
     annotations: Annotated[
-        dict[str, str], Alias("podAnnotations"), Description("For the pod.")
+        dict[str, str], Alias("podAnnotations"), Description("Annotations of the pod.")
     ] = {},  # noqa: B006
     timeout: Annotated[Duration, Description("Timeout for the pod to end.")] = _QUARTER,
 ) -> dict[str, Any]:
-    """Run a pod to its end, tell what it printed, and delete it.
+    """Run a pod to its end, return what it printed, and delete the pod.
 
-    Output: `output` (of much of it, the end), and what lines
-    `###Phase-output###: {"key": "NAME", "value": …}` say. The container is called `container`. It
-    needs a cluster with nodes: `polyver up` runs no pods, so that there it takes too long.
+    Returned values: `output`, which is the log of the container, of a long log only the end; and
+    the value of each line `###Phase-output###: {"key": "NAME", "value": …}`, under its key. The
+    name of the container is `container`. The function needs a cluster with nodes: `polyver up`
+    runs no pods, so the function fails at its timeout there.
     """
     inside, name = namespace or ctx.namespace, name_for(ctx.key, "polyver-task-")
     whole = merged(ctx.params.get("PodOverride") or {}, override)
@@ -107,7 +108,7 @@ def _why(pod: Object) -> str:
 
 
 def merged(spec: Mapping[str, Any], override: Mapping[str, Any]) -> Mapped:
-    """Return a pod's spec merged with another one; containers are matched by name.
+    """Merge the spec of a pod with an override; containers are matched by name.
 
     >>> merged({"containers": [{"name": "a", "image": "x"}]},
     ...        {"containers": [{"name": "a", "tty": True}], "hostNetwork": True})

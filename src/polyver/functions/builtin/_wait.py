@@ -26,7 +26,7 @@ _FIRST, _MOST = 0.1, 2.0
 
 @dataclass(frozen=True, slots=True)
 class WaitCondition:
-    """A template that renders `true` when the condition holds, and its object."""
+    """A template, and the object that it reads; the condition holds if the result is `true`."""
 
     condition: str
     reference: Annotated[dict[str, Any], Alias("objectReference")]
@@ -34,7 +34,7 @@ class WaitCondition:
 
 @dataclass(frozen=True, slots=True)
 class WaitConditions:
-    """Conditions of which all, or any, must hold."""
+    """Conditions: all of `all_of` must hold, and one of `any_of` if there are any."""
 
     any_of: Annotated[list[WaitCondition], Alias("anyOf")] = field(default_factory=list)
     all_of: Annotated[list[WaitCondition], Alias("allOf")] = field(default_factory=list)
@@ -52,19 +52,20 @@ _MINUTES = Duration("10m")
 
 
 class _WaitTimeout(PolyverError):
-    """Conditions did not hold in time."""
+    """The conditions did not hold before the timeout."""
 
 
 @register("Wait", idempotent=True, outputs=[])
 async def wait(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUTES) -> None:
     """Wait until conditions on objects hold.
 
-    In a condition, JSONPath in braces stands for what is in the object, and the whole is then
-    rendered as any template is: `{{ if eq "{ $.status.phase }" "Active" }}true{{ end }}`. An
-    object that is not there yet is waited for.
+    A condition is a template, such as `{{ if eq "{ $.status.phase }" "Active" }}true{{ end }}`.
+    First each JSONPath expression in single braces is replaced by the value in the object. Then
+    the template is rendered; the condition holds if the result is `true`. The condition does not
+    hold while the object does not exist.
     """
 
-    from polyver.languages.gotemplate import compile_template  # which takes long to load
+    from polyver.languages.gotemplate import compile_template  # the import takes long
 
     def holds(condition: str, obj: Object) -> bool:
         text = _PATH.sub(lambda found: _values(found[1], obj), condition)
@@ -75,10 +76,10 @@ async def wait(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUT
 
 @register("WaitV2", idempotent=True, outputs=[])
 async def wait_v2(ctx: AsyncContext, conditions: OfObject, timeout: Timeout = _MINUTES) -> None:
-    """Wait until conditions on objects hold, told by templates that see the object itself.
+    """Wait until conditions on objects hold; the data of a condition's template is the object.
 
-    For instance `{{ if eq .status.phase "Active" }}true{{ end }}`. A field that is not there
-    means that the condition does not hold yet; an object that is not there is waited for.
+    An example of a condition is `{{ if eq .status.phase "Active" }}true{{ end }}`. The condition
+    does not hold while the object, or a field that the template reads, does not exist.
     """
 
     from polyver.languages.gotemplate import compile_template
@@ -90,7 +91,7 @@ async def wait_v2(ctx: AsyncContext, conditions: OfObject, timeout: Timeout = _M
 
 
 def _values(path: str, obj: Object) -> str:
-    """Return the values at a path, escaped for a quoted string in a template."""
+    """Return the values at a JSONPath, escaped for use in a quoted string of a template."""
     found = parse_path(path if path.startswith((".", "[")) else f".{path}").find(obj)
     shown = " ".join(each if isinstance(each, str) else json.dumps(each) for each in found)
     return json.dumps(shown)[1:-1].replace("{", "\\u007b")
@@ -109,7 +110,7 @@ async def _until(
                 held, found = await _hold(ctx, conditions, holds)
                 if held:
                     return
-                problems = found  # the timeout may interrupt the next look
+                problems = found  # kept for the error: the timeout may interrupt the next check
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, _MOST)
     except TimeoutError:
@@ -120,7 +121,7 @@ async def _until(
 async def _hold(
     ctx: AsyncContext, conditions: WaitConditions, holds: Holds
 ) -> tuple[bool, list[str]]:
-    """Return whether the conditions hold, and the reasons why some of them do not."""
+    """Evaluate the conditions; return whether they hold, and why single conditions do not."""
     problems: list[str] = []
     every = [await _holds(ctx, each, holds, problems) for each in conditions.all_of]
     some = [await _holds(ctx, each, holds, problems) for each in conditions.any_of]

@@ -1,7 +1,8 @@
-"""Finds the blueprints that follow the stable version and that a promotion would break.
+"""Check before a promotion: finds the blueprints that the promotion would break.
 
-Functions of blueprints are not pure, so the check runs none of them: it compares their arguments,
-and the outputs that templates read.
+These are blueprints with phases that request no version, and so call the stable one. Blueprint
+functions have side effects, so the check calls none. It compares the arguments that phases pass and
+the outputs that templates read with the declarations of the promoted version.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ __all__ = ["check_promotion"]
 def check_promotion(
     name: str, known: Functions, after: FunctionCatalogue, users: Sequence[str], *, force: bool
 ) -> None:
-    """Refuse a promotion that breaks a blueprint, or warn of it if it is forced.
+    """Refuse a promotion that breaks a blueprint; with `force` only warn about these blueprints.
 
-    `known` are the functions as they are, and `after` the catalogue that the promotion makes.
+    `known` are the functions before the promotion, and `after` is the catalogue after it. `users`
+    are the files, folders and clusters with the blueprints to check.
     """
     function, lineage = known.known.get(name), after.get(name)
     if function is None or lineage is None or not function.code:
@@ -54,7 +56,7 @@ def check_promotion(
 def _with_lineage(
     known: Functions, function: KnownFunction, lineage: Lineage, catalogue: FunctionCatalogue
 ) -> Functions:
-    """Return the functions with one lineage replaced by that of a catalogue.
+    """Replace the lineage of one function by its lineage in a catalogue.
 
     Versions that the catalogue does not list stay candidates.
     """
@@ -74,7 +76,7 @@ def _new_errors(
 
 
 def _changed_arguments(function: KnownFunction, after: Lineage) -> list[str]:
-    """Return sentences about new required arguments, and removed arguments."""
+    """Describe the arguments that the new stable version requires or lacks, unlike the old one."""
     old, new = _stable(function, function.lineage), _stable(function, after)
     if old is None or new is None:
         return []

@@ -45,20 +45,20 @@ def validate(
     output: Output = OutputFormat.TABLE,
     traceback: Traceback = False,
 ) -> None:
-    """Check functions, versions, arguments and templates of blueprints, without running anything.
+    """Check functions, versions, arguments and templates of blueprints without calling a function.
 
-    The check covers everything that templates read: names, phases and their order, declared
-    outputs of functions, artifacts, Secrets and ConfigMaps. Values that are known only at run
-    time, such as options, are listed as unknown.
+    The check covers all values that templates read: outputs of phases and the order of these
+    phases, declared outputs of functions, artifacts, Secrets and ConfigMaps. Values that are known
+    only when an action runs, such as options, are listed as known only at run time.
 
     Example: polyver blueprint validate -f backup.yaml --functions functions.py --release 0.4.0
 
     Parameters
     ----------
     file
-        A file, a folder, or - for standard input; repeatable. Other objects are ignored.
+        A file, a folder, or '-' (standard input); repeatable. Objects of other kinds are ignored.
     release
-        Also report what will stop working in this future release of the catalogues.
+        Also report the phases that will stop working in this future catalogue release.
     """
     known = load_known(functions, catalogue, traceback=traceback)
     later = _release(release, known)

@@ -18,9 +18,9 @@ BLUEPRINTS = GroupVersionResource("cr.kanister.io", "v1alpha1", "blueprints")
 
 
 def documents_in(names: Sequence[str]) -> list[Document]:
-    """Return the documents in files and folders, and those of `cluster:CONTEXT`.
+    """Read the documents in files and folders, and the objects of clusters.
 
-    From a cluster, only blueprints and ActionSets are read.
+    A name `cluster:CONTEXT` stands for the blueprints and ActionSets of a cluster.
     """
     files = [name for name in names if not name.startswith(CLUSTER)]
     found = read_manifests(files) if files else []
@@ -31,7 +31,7 @@ def documents_in(names: Sequence[str]) -> list[Document]:
 
 
 def blueprints_among(documents: Sequence[Document]) -> list[Blueprint]:
-    """Return the blueprints among manifests; an invalid one is left out with a warning."""
+    """Parse the blueprints among the documents; warn about invalid ones and leave them out."""
     found: list[Blueprint] = []
     for document, blueprint, findings in blueprints_in(documents):
         if blueprint is None:
@@ -42,5 +42,5 @@ def blueprints_among(documents: Sequence[Document]) -> list[Blueprint]:
 
 
 def known_blueprints(names: Sequence[str]) -> list[Blueprint]:
-    """Return the blueprints in these files, folders and clusters."""
+    """Read the blueprints in files, folders and clusters."""
     return blueprints_among(documents_in(names))

@@ -1,4 +1,4 @@
-"""`polyver catalogue`: releases of a catalogue of functions."""
+"""`polyver catalogue`: adds catalogue releases to a catalogue of functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyver.functions.commands.functions import CatalogueFiles, DryRun, Force, 
 
 app = App(
     name="catalogue",
-    help="""Manage the releases of a catalogue of functions.
+    help="""Manage catalogue releases: the product releases that a catalogue of functions lists.
 
 Example: polyver catalogue release 0.4.0""",
 )
@@ -28,17 +28,18 @@ def release(
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Add a release to a catalogue; versions that are announced for removal in it are removed.
+    """Add a catalogue release; function versions whose removal is announced for it are removed.
 
-    The release is refused if it removes a version less than two minor or major releases after its
-    deprecation; patch releases do not count.
+    A catalogue release is one release of the product that ships the functions. The command refuses
+    a catalogue release that would remove a function version less than two minor or major releases
+    after the deprecation of the version; patch releases do not count.
 
     Example: polyver catalogue release 0.4.0 -f blueprints/ --dry-run
 
     Parameters
     ----------
     version
-        The release.
+        The version of the catalogue release.
     """
     edit = partial(add_release, version=version_of(version, "VERSION"))
     holder = only_catalogue(catalogue)

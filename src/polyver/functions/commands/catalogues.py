@@ -1,4 +1,4 @@
-"""Catalogue files: read, and edited with a diff or an atomic write."""
+"""Reads and edits catalogue files; an edit prints a diff, or replaces the file atomically."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BOM = "\ufeff"
 
 
 def catalogue_files(given: Sequence[str] | None) -> list[str]:
-    """Return the given catalogues, else those of the project, else the one in this folder."""
+    """Return the given catalogue files, else those of the project, else the one in this folder."""
     if given:
         return [*given]
     folder, said = project_names("catalogues")
@@ -42,7 +42,7 @@ def catalogue_files(given: Sequence[str] | None) -> list[str]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Report whether a file may be a catalogue of functions; other tools use that name too."""
+    """Report whether a file may be a catalogue of functions: other tools use the file name, too."""
     try:
         return b"functions" in path.read_bytes()
     except OSError:
@@ -50,7 +50,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def load_listed(names: Sequence[str]) -> Iterator[FunctionCatalogue]:
-    """Yield the catalogues in files; raise an error for a file that is not a catalogue."""
+    """Read the catalogues in files; raise an error for a file that is not a catalogue."""
     for name in dict.fromkeys(names):
         documents = read_manifests([name])
         if not documents:
@@ -67,7 +67,10 @@ def version_of(text: str, at: str) -> SemVer:
 
 
 def holder_of(name: str, given: Sequence[str] | None) -> str:
-    """Return the catalogue file that lists a function; if there is one file, without checking."""
+    """Return the catalogue file that lists a function.
+
+    If there is only one catalogue file, return it without a check.
+    """
     files = catalogue_files(given)
     if not files:
         raise Misused("there is no catalogue", hint=_NONE)
@@ -83,7 +86,7 @@ def holder_of(name: str, given: Sequence[str] | None) -> str:
 
 
 def only_catalogue(given: Sequence[str] | None) -> str:
-    """Return the only catalogue; raise Misused if there are none or several."""
+    """Return the only catalogue file; raise Misused if there is none or more than one."""
     files = catalogue_files(given)
     if len(files) != 1:
         fact = (
@@ -103,10 +106,11 @@ def edit_catalogue(
     force: bool = False,
     check: Callable[[FunctionCatalogue], None] | None = None,
 ) -> None:
-    """Make an edit in a file, or only show it; a refusal leaves the file unchanged.
+    """Edit a catalogue file; with `dry_run` only print the diff.
 
-    `users` are files with blueprints: an edit that takes a version from one of them is refused,
-    unless forced. `check` may refuse the resulting catalogue.
+    `users` are files, folders and clusters with blueprints. The edit is refused if a phase of these
+    blueprints uses a version that the edit removes; with `force` a warning is printed instead.
+    `check` may refuse the resulting catalogue. After a refusal the file is unchanged.
     """
     text = _text(file)
     mark = _BOM if text.startswith(_BOM) else ""
@@ -137,7 +141,7 @@ def edit_catalogue(
 def _check_users(
     users: Sequence[str], before: str, after: str, source: str, *, force: bool
 ) -> None:
-    """Raise RequestRefused if blueprints would lose a version, with their names."""
+    """Raise RequestRefused, with the names of the blueprints, if an edit removes used versions."""
     from polyver.functions.blueprints import losses_between
     from polyver.functions.commands.blueprints import known_blueprints
     from polyver.functions.registering import known_functions

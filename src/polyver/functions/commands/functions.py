@@ -1,4 +1,4 @@
-"""`polyver functions`: the functions that blueprints can call, and their stages."""
+"""`polyver functions`: lists blueprint functions, and changes the stages of their versions."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ FunctionFiles = Annotated[
         negative=(),
         help=(
             "A .py file or a module that registers functions; repeatable. Functions of installed"
-            " packages are always loaded. Default: the modules that pyproject.toml lists"
-            " ([tool.polyver] functions = […])."
+            " Python packages (entry points polyver.functions) are always loaded. Default: the"
+            " files and modules that pyproject.toml lists ([tool.polyver] functions = […])."
         ),
     ),
 ]
@@ -51,9 +51,11 @@ Server = Annotated[
     str | None,
     Parameter(
         help=(
-            "Read the functions of the control plane of this context of the kubeconfig. Default,"
-            " without --functions and --catalogue: the current context. If KUBECONFIG is not set,"
-            " functions of the current project are preferred."
+            "The context of the kubeconfig whose control plane is asked for its functions. Without"
+            " --context, --functions and --catalogue: the current context if KUBECONFIG is set;"
+            " else the functions of the project in the current folder; if it has no functions and"
+            " no catalogue, the current context. With --functions or --catalogue, --context lists"
+            " the local functions and warns about differences."
         )
     ),
 ]
@@ -68,21 +70,24 @@ Users = Annotated[
         name=["--file", "-f"],
         negative=(),
         help=(
-            "A file or folder with blueprints, cluster: for the cluster of the current context, or"
-            " cluster:CONTEXT; repeatable. A change that breaks one of these blueprints is refused."
+            "A file or folder with blueprints, 'cluster:' (the cluster of the current context) or"
+            " 'cluster:CONTEXT'; repeatable. A change that breaks one of these blueprints is"
+            " refused."
         ),
     ),
 ]
 Force = Annotated[
     bool,
-    Parameter(negative=(), help="Make the change anyway, and print the affected blueprints."),
+    Parameter(
+        negative=(), help="Make a change that breaks blueprints, too, and print these blueprints."
+    ),
 ]
 RemovedIn = Annotated[
     str | None,
     Parameter(
         help=(
-            "The release that removes the deprecated version. Default: the second minor release"
-            " from now."
+            "The catalogue release that removes the deprecated version. Default: the second minor"
+            " release after the current catalogue release."
         )
     ),
 ]
@@ -116,7 +121,10 @@ def _data(
     *,
     traceback: bool,
 ) -> dict[str, Any]:
-    """Return the functions of a server, or the local ones; warn about differences."""
+    """Return the data of the functions of a control plane, or of the local functions.
+
+    If both are named, return the local functions and warn about differences.
+    """
     from polyver.functions.commands.served_functions import functions_on, warn_of_differences
     from polyver.functions.loading import load_known
     from polyver.functions.registering import functions_data
@@ -136,7 +144,7 @@ def _data(
 
 
 def _is_pointed_at_server() -> bool:
-    """Report whether a cluster is configured and the current project has no functions."""
+    """Report whether a cluster is configured, and the project has no functions and no catalogue."""
     from polyver.apis.commands.kinds import project_names
     from polyver.functions.commands.catalogues import catalogue_files
 
@@ -208,7 +216,7 @@ def _function(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _is(text: str, wanted: SemVer) -> bool:
-    """Return True if the version equals the wanted one; build metadata is ignored."""
+    """Report whether a version equals the wanted one, apart from build metadata."""
     return not SemVer.complete(text) < wanted and not wanted < SemVer.complete(text)
 
 
@@ -262,16 +270,17 @@ def promote_version(
 ) -> None:
     """Make a version stable, and deprecate the version that was stable before.
 
-    Phases that request no version use the stable one. The promotion is refused if it breaks such
-    a phase: a new argument is required, an argument that the phase passes was removed, or its
-    templates read an output that was removed. The error lists these phases.
+    Phases that request no version call the stable version. With -f, the promotion is refused if
+    it breaks such a phase: the promoted version requires an argument that the phase does not pass,
+    does not have an argument that the phase passes, or does not return an output that a template
+    reads. The error lists these phases.
 
     Example: polyver functions promote KubeExec@v0.2.0 -f blueprints/ -f cluster: --dry-run
 
     Parameters
     ----------
     name
-        NAME@VERSION.
+        The function and the version to promote: NAME@VERSION.
     """
     name, version = _named(name)
     from polyver.functions.commands._promotion import check_promotion
@@ -306,9 +315,9 @@ def deprecate_version(
     Parameters
     ----------
     name
-        NAME@VERSION.
+        The function and the version to deprecate: NAME@VERSION.
     use
-        The version to use instead. Default: the stable version.
+        The version that replaces the deprecated one. Default: the stable version.
     """
     name, version = _named(name)
     edit = partial(
@@ -331,14 +340,16 @@ def remove_version(
     force: Force = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Mark a version as removed, after its deprecation period; its number is never reused.
+    """Mark a version as removed, once its deprecation period is over.
+
+    The catalogue still lists the number of a removed version, so that it is never reused.
 
     Example: polyver functions remove KubeExec@v0.0.0
 
     Parameters
     ----------
     name
-        NAME@VERSION.
+        The function and the version to remove: NAME@VERSION.
     """
     name, version = _named(name)
     edit = partial(remove, name=name, version=version)

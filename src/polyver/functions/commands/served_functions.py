@@ -1,7 +1,7 @@
 """The functions of a control plane, read from `GET /functions`.
 
-The embedded server serves this path. On a cluster, kube-apiserver does not; each replica of polyver
-does, behind the Service of the installation.
+The API server of `polyver up` serves this path. On a cluster, kube-apiserver does not serve it; the
+command then sends the request through kube-apiserver's proxy to the Service of polyver.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ServedFunctions:
 
     @property
     def known(self) -> Functions:
-        """The same functions in the form that commands use, without code to call."""
+        """The functions in the form that commands use; they cannot be called locally."""
         return Functions({each["name"]: _known(each, self.server) for each in self._functions})
 
     @property
@@ -56,9 +56,9 @@ def asked_functions(
     *,
     traceback: bool,
 ) -> Functions:
-    """Return the functions of the code that was named, or of the server if none was named.
+    """Return the local functions that were named, or those of the server if none were named.
 
-    Warn if the named functions differ from those of the server.
+    Warn if the local functions differ from those of the server.
     """
     if not functions and not catalogue:
         return functions_on(context).known
@@ -71,7 +71,7 @@ def asked_functions(
 
 
 def functions_on(context: str) -> ServedFunctions:
-    """Return the functions that the control plane reports; raise UnreadableInput if it fails."""
+    """Read the functions of a control plane; raise UnreadableInput if that fails."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)
@@ -94,7 +94,7 @@ def functions_on(context: str) -> ServedFunctions:
 
 
 def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
-    """Warn about functions that differ between the local code and the server."""
+    """Warn about each function whose versions or stages differ between local code and server."""
     here = {each["name"]: each for each in functions_data(known)["functions"]}
     there = {each["name"]: each for each in served.data.get("functions") or ()}
     for name in sorted(here.keys() | there.keys()):
@@ -105,7 +105,7 @@ def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
 
 
 def _versions(function: dict[str, Any] | None) -> str:
-    """Return the usable versions of a function, with their stages."""
+    """Describe the versions of a function that were not removed, with their stages."""
     versions = (function or {}).get("versions") or ()
     usable = [each for each in versions if each["stage"] != "removed"]
     return ", ".join(f"{each['version']} {each['stage']}" for each in usable)

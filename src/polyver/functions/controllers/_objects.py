@@ -1,4 +1,4 @@
-"""Objects that an action reads and writes: blueprints, its workload, references, output Secrets.
+"""Objects that an action reads and writes: blueprints, its object, references, output Secrets.
 
 Sensitive outputs and artifacts are stored in Secrets instead of the status. The ActionSet owns
 these Secrets, so they are deleted with it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -31,6 +31,7 @@ from polyver.functions.actions import (
     workload_params,
 )
 from polyver.functions.blueprints import Blueprint, blueprint_of
+from polyver.functions.blueprints.templates import WORKLOADS
 from polyver.functions.kinds import BLUEPRINTS, GROUP
 from polyver.functions.registering import Functions
 from polyver.kube.objects import encode_json
@@ -69,13 +70,13 @@ _MANAGER: Final = "polyver-actions"
 
 
 class NotThere(PolyverError):
-    """An object that an action needs does not exist."""
+    """Something that an action needs does not exist: an object, its kind or a function version."""
 
 
 def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind | None:
-    """Return the kind of a reference: by kind in any case, or by resource.
+    """Find the kind of a reference, by the name of the kind or the resource.
 
-    Group and version only count if they are given.
+    Upper and lower case are not distinguished. Group and version count only if they are given.
     """
     wanted = str(reference.get("kind") or reference.get("resource") or "").lower()
     wanted = _SHORT.get(wanted, wanted)
@@ -95,7 +96,7 @@ def kind_of(reference: Mapping[str, Any], discovery: Discovery) -> ResourceKind 
 async def read_workload(
     client: Client, reference: Mapping[str, Any], namespace: str, *, at: str
 ) -> tuple[Object, dict[str, Any]]:
-    """Return the object of an action, and its data for templates."""
+    """Read the object of an action; return the object, and its data for templates."""
     kind = kind_of(reference, await client.discover())
     name = reference.get("name") or ""
     if kind is None:
@@ -119,7 +120,7 @@ async def _get(
         if error.code != 404:
             raise
         full = f"{namespace}/{name}" if namespace else name
-        # An invalid name may contain anything, even line ends.
+        # Quote an invalid name: it may contain any characters, such as line ends.
         odd = dns_subdomain_problems(name) or (namespace and dns_label_problems(namespace))
         shown = quoted(full) if odd else full
         raise NotThere(f"there is no {resource.plural} {shown}", at=at) from None
@@ -127,7 +128,7 @@ async def _get(
 
 async def _pods(client: Client, obj: Object, namespace: str) -> list[Object]:
     selector = (obj.get("spec") or {}).get("selector")
-    if obj["kind"] not in ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig"):
+    if obj["kind"] not in WORKLOADS:
         return []
     labels = _labels(selector or {})
     if not labels:
@@ -137,10 +138,10 @@ async def _pods(client: Client, obj: Object, namespace: str) -> list[Object]:
 
 
 def _labels(selector: Mapping[str, Any]) -> str:
-    """Return a selector in the syntax of a query."""
+    """Convert a label selector to the syntax of the query parameter `labelSelector`."""
     exact = selector.get("matchLabels") if "matchLabels" in selector else None
     if exact is None and "matchExpressions" not in selector:
-        exact = selector  # the syntax of old kinds
+        exact = selector  # a plain mapping of labels, as in a DeploymentConfig
     found = [f"{name}={value}" for name, value in (exact or {}).items()]
     for each in selector.get("matchExpressions") or ():
         values = f"({','.join(each.get('values') or ())})"
@@ -157,7 +158,7 @@ def _labels(selector: Mapping[str, Any]) -> str:
 async def gather(
     client: Client, action: ActionRun, namespace: str, *, at: str, masks: Masks
 ) -> Objects:
-    """Read all objects that an action names; values of Secrets are masked from then on."""
+    """Read all objects that an action names, and add the values of Secrets to `masks`."""
     spec: Mapping[str, Any] = action.snapshot["spec"]
     obj: Object | None = None
     if spec.get("object"):
@@ -166,7 +167,21 @@ async def gather(
     named = partial(_named, client, namespace=namespace, masks=masks)
     maps = await named(spec.get("configMaps"), "ConfigMap", at=f"{at}.configMaps")
     secrets = await named(spec.get("secrets"), "Secret", at=f"{at}.secrets")
-    return Objects(obj, maps, secrets, await _of_phases(named, action, obj))
+    # The `objects` of phases are Secrets, as in Kanister, and ConfigMaps.
+    of_phases: dict[str, dict[str, Object]] = {}
+    workload = action.snapshot.get("workload") or {}
+    params = {"Object": obj or {}, "Options": spec.get("options") or {}, **workload}
+    for number, phase in enumerate(action.snapshot["action"].get("phases") or ()):
+        path = f"actions.{action.name}.phases[{number}].objects"
+        for kind in _DATA:
+            wanted = {
+                name: render_value(each, params, name=f"{path}.{name}")
+                for name, each in (phase.get("objects") or {}).items()
+                if str(each.get("kind") or "").lower() == kind.lower()
+            }
+            held = await named(wanted, kind, at=path)
+            of_phases.setdefault(phase.get("name") or "", {}).update(held)
+    return Objects(obj, maps, secrets, of_phases)
 
 
 def _hide(obj: Object, masks: Masks) -> None:
@@ -195,35 +210,11 @@ async def _named(
     return found
 
 
-async def _of_phases(
-    named: Callable[..., Awaitable[dict[str, Object]]], action: ActionRun, obj: Object | None
-) -> dict[str, dict[str, Object]]:
-    """Read the `objects` of phases: Secrets, as in Kanister, and ConfigMaps."""
-    found: dict[str, dict[str, Object]] = {}
-    spec = action.snapshot["spec"]
-    params = {
-        "Object": obj or {},
-        "Options": spec.get("options") or {},
-        **(action.snapshot.get("workload") or {}),
-    }
-    for number, phase in enumerate(action.snapshot["action"].get("phases") or ()):
-        at = f"actions.{action.name}.phases[{number}].objects"
-        for kind in _DATA:
-            wanted = {
-                name: render_value(each, params, name=f"{at}.{name}")
-                for name, each in (phase.get("objects") or {}).items()
-                if str(each.get("kind") or "").lower() == kind.lower()
-            }
-            held = await named(wanted, kind, at=at)
-            found.setdefault(phase.get("name") or "", {}).update(held)
-    return found
-
-
 # The start of an ActionSet.
 
 
 def is_final(error: PolyverError) -> bool:
-    """Report whether a retry would fail again: the request is invalid, not merely delayed."""
+    """Report whether a retry would fail again: all errors except transient ones of the API."""
     return not isinstance(error, ApiError) or (
         400 <= error.code < 500 and error.code not in _PASSING
     )
@@ -232,17 +223,27 @@ def is_final(error: PolyverError) -> bool:
 async def begun(
     client: Client, action_set: Object, functions: Functions, *, time: str
 ) -> ActionSetRun:
-    """Return the run of an ActionSet that starts now, or one with a refusal."""
+    """Read the blueprints and objects of an ActionSet, and return its new run.
+
+    The run has a refusal if the ActionSet must not start.
+    """
     namespace = action_set["metadata"].get("namespace", "")
     wanted = wanted_of(action_set)
     try:
-        names = {each.blueprint for each in wanted if each.blueprint}
-        found = {name: await _blueprint(client, name, namespace) for name in sorted(names)}
-        # In a thread: a large blueprint takes time, and must not block the event loop.
-        run = await asyncio.to_thread(start, wanted, found.get, functions, time=time)
+        blueprints: dict[str, Blueprint] = {}
+        for name in sorted({each.blueprint for each in wanted if each.blueprint}):
+            found = await find(client, _BLUEPRINTS, name, namespace)
+            if found is None:
+                continue  # `start` reports it
+            # In a thread: a large blueprint takes time, and must not block the event loop.
+            blueprint, problems = await asyncio.to_thread(blueprint_of, found)
+            if blueprint is None:
+                raise NotThere(f"blueprint {name} cannot be read: {problems[-1].fact}")
+            blueprints[name] = blueprint
+        run = await asyncio.to_thread(start, wanted, blueprints.get, functions, time=time)
         if run.refusal:
             return run
-        # Add a snapshot of the actions' objects, which is used until the end of the run.
+        # Add the data of the actions' objects, which templates read until the end of the run.
         for number, action in enumerate(run.actions):
             if reference := action.snapshot["spec"].get("object"):
                 at = f"spec.actions[{number}].object"
@@ -256,21 +257,11 @@ async def begun(
         return refused(str(error))
 
 
-async def _blueprint(client: Client, name: str, namespace: str) -> Blueprint | None:
-    found = await find(client, _BLUEPRINTS, name, namespace)
-    if found is None:
-        return None
-    blueprint, problems = await asyncio.to_thread(blueprint_of, found)
-    if blueprint is None:
-        raise NotThere(f"blueprint {name} cannot be read: {problems[-1].fact}")
-    return blueprint
-
-
 # Secrets with sensitive outputs and artifacts.
 
 
 class NotKept(PolyverError):
-    """A sensitive output cannot be stored, or no longer exists."""
+    """The Secret with sensitive outputs cannot be written, or does not exist any more."""
 
 
 class OutputSecrets:
@@ -280,7 +271,7 @@ class OutputSecrets:
         self._client = client
 
     async def write(self, action_set: Object, part: str, content: dict[str, Any]) -> str:
-        """Store content for a part of an ActionSet, such as a phase; return the Secret's name."""
+        """Write a Secret for a part of an ActionSet, such as a phase; return the Secret's name."""
         namespace, name = action_set["metadata"].get("namespace", ""), _name(action_set, part)
         try:
             await self._apply(action_set, name, namespace, content)
@@ -314,7 +305,7 @@ class OutputSecrets:
             raise _belongs_to_another(name, namespace) from None
 
     async def read(self, name: str, namespace: str) -> dict[str, Any]:
-        """Return the content of a Secret."""
+        """Read the content of a Secret; raise NotKept if it does not exist."""
         found = await find(self._client, _SECRETS, name, namespace)
         encoded = ((found or {}).get("data") or {}).get(_KEY)
         if encoded is None:

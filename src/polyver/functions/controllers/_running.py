@@ -1,9 +1,11 @@
-"""Calls that run in this process: the state of their ActionSets, and the slots that limit them.
+"""Running calls of functions: the state of their ActionSets, and the slots that limit the calls.
 
-Slots are shared fairly between namespaces, by two rules. A namespace gets another slot only while
-it holds fewer slots than are free: one that fills its share leaves half of the slots to others, the
-next leaves half of those, and so on. A free slot goes to the namespace that holds the fewest, and
-within a namespace in first-in, first-out order.
+A call of a function needs a slot. Slots are shared fairly between namespaces, by two rules:
+
+- A namespace gets another slot only while it holds fewer slots than are free. So the first busy
+  namespace gets at most half of the slots, the second one half of the rest, and so on.
+- A free slot goes to the namespace that holds the fewest slots, and within this namespace to the
+  action that has waited longest.
 """
 
 from __future__ import annotations
@@ -25,15 +27,15 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(slots=True)
 class RunningCall:
-    """A call that runs in this process."""
+    """A call of a phase's function that this process waits for."""
 
     place: int
     task: asyncio.Task[None]
     reason: str = ""
-    """Reason why it was stopped."""
+    """Why the call was stopped; empty if it was not."""
 
     def stop(self, reason: str) -> None:
-        """Stop it, but only once: a second cancellation would interrupt its cleanup."""
+        """Cancel the call once: a second cancellation would interrupt the cleanup of the call."""
         if not self.reason:
             self.reason = reason
             self.task.cancel()
@@ -41,21 +43,21 @@ class RunningCall:
 
 @dataclass(slots=True)
 class RunningActionSet:
-    """State of a running ActionSet, by the index of each action."""
+    """State of a running ActionSet; all mappings are keyed by the index of the action."""
 
     key: Key
     objects: dict[int, Objects] = field(default_factory=dict)
     alive: dict[int, RunningCall] = field(default_factory=dict)
     masks: defaultdict[int, Masks] = field(default_factory=lambda: defaultdict(Masks))
-    """Values that must not be shown."""
+    """Values of Secrets and sensitive outputs, which are masked in logs and statuses."""
     outputs: defaultdict[int, dict[int, dict[str, Any]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    """Sensitive outputs, by the index of their phase."""
+    """Sensitive outputs, by the index of the action and then of the phase."""
 
 
 class Slots(Generic[K]):
-    """A limited number of slots, their holders, and the queue.
+    """A limited number of slots, the namespaces that hold them, and the queue of waiting owners.
 
     >>> slots = Slots[str](2)
     >>> [slots.take(name, namespace) for name, namespace in (("a", "x"), ("b", "x"), ("c", "y"))]
@@ -68,7 +70,7 @@ class Slots(Generic[K]):
         self.limit = limit
         self._held: Counter[str] = Counter()
         self._waiting: dict[K, str] = {}
-        """Namespaces of waiting owners, in the order of arrival."""
+        """The namespace of each waiting owner, in the order of arrival."""
 
     @property
     def free(self) -> int:
@@ -82,7 +84,7 @@ class Slots(Generic[K]):
         return len(self._waiting)
 
     def take(self, owner: K, namespace: str) -> bool:
-        """Take a slot if it is the owner's turn; else the owner waits in the queue."""
+        """Take a slot if it is the owner's turn, else put the owner into the queue."""
         self._waiting.setdefault(owner, namespace)
         if owner not in self.due():
             return False
@@ -91,7 +93,7 @@ class Slots(Generic[K]):
         return True
 
     def give_back(self, namespace: str) -> None:
-        """Release a slot of a namespace after a call."""
+        """Return a slot of a namespace after a call."""
         self._held[namespace] -= 1
         if not self._held[namespace]:
             del self._held[namespace]

@@ -1,4 +1,7 @@
-"""Controller of ActionSets, which stores each step of the state machine before it performs it."""
+"""Controller of ActionSets: performs the effects that the state machine in `actions` decides.
+
+The controller stores that a phase is running before it calls the function of the phase.
+"""
 
 from __future__ import annotations
 
@@ -66,11 +69,11 @@ _LOOK_AGAIN = 5.0
 _LOOK_AGAIN_EACH = 0.05
 """Seconds between two checks of the queue: the minimum, and an addition per waiting action."""
 _Owner = tuple[str, int]
-"""An action that needs a slot: the uid of its ActionSet, and its index in the ActionSet."""
+"""An action that needs a slot: the uid of its ActionSet, and the index of the action."""
 
 
 class ActionSetController(Controller[Key]):
-    """Runs the actions of each ActionSet to their end, across restarts."""
+    """Runs the actions of each ActionSet to their end, also after restarts of the controller."""
 
     name = "actionsets"
 
@@ -102,7 +105,7 @@ class ActionSetController(Controller[Key]):
         return [Watch(kinds=exactly(_ACTION_SETS), observe=_observe, keep=_state)]
 
     async def close(self) -> None:
-        """Wait for calls until the end of the grace period, then cancel the remaining ones.
+        """Wait for running calls during the grace period, then cancel the calls that are left.
 
         The next controller recovers from the cancelled calls.
         """
@@ -115,8 +118,8 @@ class ActionSetController(Controller[Key]):
         await self._calls.close()
 
     async def reconcile(self, key: Key) -> Requeue | None:
-        # Before the read: a call that ends in between stores its result, which wakes this key
-        # again.
+        # Collected before the ActionSet is read. If a call ends between the two, it stores its
+        # result, and the change of the status causes another reconcile.
         alive = {
             uid: {number: each.place for number, each in known.alive.items()}
             for uid, known in self._known.items()
@@ -124,7 +127,7 @@ class ActionSetController(Controller[Key]):
         }
         found = await find(self._client, _ACTION_SETS, key.name, key.namespace)
         uid = _uid(found) if found is not None else ""
-        # Stop the calls of ActionSets that no longer exist, although they had a finalizer.
+        # Stop the calls of ActionSets that do not exist any more: a user has removed the finalizer.
         for other in [each for each, known in self._known.items() if known.key == key]:
             if other != uid:
                 for running in self._known.pop(other).alive.values():
@@ -207,7 +210,7 @@ class ActionSetController(Controller[Key]):
     async def _recover(
         self, written: _Written, number: int, place: int, known: RunningActionSet
     ) -> bool:
-        """Call an idempotent function again after a lost call; fail the phase of others."""
+        """Handle a lost call: call the function again if it is idempotent, else fail the phase."""
         action = written.run.actions[number]
         function = self._function(action, place)
         if function is not None and function.idempotent:
@@ -219,13 +222,13 @@ class ActionSetController(Controller[Key]):
     async def _call(
         self, written: _Written, number: int, place: int, known: RunningActionSet
     ) -> bool:
-        """Call a phase, or store why that fails; return False if it has to wait for a slot."""
+        """Call the function of a phase, or fail the phase; return False if no slot is free."""
         owner = written.uid, number
         if not self._slots.take(owner, written.namespace):
             await self._store_waiting(written, number)
             return False
         try:
-            task = await self._called(written, number, place, known)
+            task = await self._start_call(written, number, place, known)
         except BaseException:
             self._give_back(written.namespace)
             raise
@@ -237,7 +240,7 @@ class ActionSetController(Controller[Key]):
         return True
 
     async def _store_waiting(self, written: _Written, number: int) -> None:
-        """Set the status of an action that waits, with its position in the queue."""
+        """Store the position of a waiting action in the queue, if it has changed."""
         place = self._slots.place((written.uid, number))
         action, slots = written.run.actions[number], self._slots
         if action.waiting is not None and action.waiting.place == place:
@@ -266,15 +269,19 @@ class ActionSetController(Controller[Key]):
             if uid in self._known:
                 self.wake(self._known[uid].key)
 
-    async def _called(
+    async def _start_call(
         self, written: _Written, number: int, place: int, known: RunningActionSet
     ) -> asyncio.Task[None] | None:
+        """Start a task that calls the function of a phase.
+
+        Return None if the call cannot be prepared; the phase is then stored as failed.
+        """
         action = written.run.actions[number]
         function = self._function(action, place)
         try:
             if function is None:
-                phase, version = action.written(place), action.calls[place].version
-                fact = f"{phase.function} {version}, which was chosen at the start, does not exist"
+                name, version = action.written(place).function, action.calls[place].version
+                fact = f"{name} {version}, which was chosen at the start, does not exist"
                 raise NotThere(fact, hint="start polyver with the same functions as before")
             params = await self._params(written, number, known)
             arguments = await asyncio.to_thread(
@@ -287,12 +294,15 @@ class ActionSetController(Controller[Key]):
             await written.store_action(number, machine.failed(action, place, reason))
             return None
         await written.store_action(number, machine.called(action, place))
-        # Only now: the stored state shows the call, whatever happens next.
-        context = self._context(written, number, place, params)
-        masks, about = known.masks[number], {"actionset": written.name, "action": action.name}
-        log = CallLog(
-            self._log, masks, most=self._limits.log, about={**about, "phase": context.phase}
+        # From here on the call may start: the stored state shows it even after a crash.
+        phase, key = action.label(place), f"{written.uid}-{number}-{place}"
+        inside, now = written.namespace, self._clock.now()
+        context = FunctionContext(
+            self._client, params, FunctionLog(), phase, now, inside, key, self._allows
         )
+        masks = known.masks[number]
+        about = {"actionset": written.name, "action": action.name, "phase": phase}
+        log = CallLog(self._log, masks, most=self._limits.log, about=about)
         call = _Due(number, place, FunctionCall(function, arguments, context, masks, log))
         return asyncio.create_task(self._perform(written, call, known))
 
@@ -318,24 +328,15 @@ class ActionSetController(Controller[Key]):
         action = machine.with_outputs(action, outputs)
         return await asyncio.to_thread(machine.params_of, action, objects)
 
-    def _context(
-        self, written: _Written, number: int, place: int, params: Mapping[str, Any]
-    ) -> FunctionContext[Client]:
-        action = written.run.actions[number]
-        phase = action.label(place)
-        key = f"{written.uid}-{number}-{place}"
-        now, inside, log = self._clock.now(), written.namespace, FunctionLog()
-        return FunctionContext(self._client, params, log, phase, now, inside, key, self._allows)
-
     async def _perform(self, written: _Written, call: _Due, known: RunningActionSet) -> None:
-        """Call a function, and store the result."""
+        """Call a function, and store the result in the status of the ActionSet."""
         own, masks = asyncio.current_task(), call.call.masks
         assert own is not None
         try:
             change = await self._ended(call, own, known)
             await self._store_end(written, call.number, change, masks)
         except Exception as error:
-            # Without a stored result nothing would ever wake this ActionSet again.
+            # Without a stored result, this ActionSet would never be reconciled again.
             trace = masks.mask("".join(traceback.format_exception(error)))
             self._log.warning("a phase ended because of a bug", actionset=written.name, trace=trace)
             bug = partial(_without_output, reason=f"this is a bug in polyver: {error!r}")
@@ -347,7 +348,7 @@ class ActionSetController(Controller[Key]):
                 del known.alive[call.number]
 
     async def _ended(self, due: _Due, own: asyncio.Task[None], known: RunningActionSet) -> _Change:
-        """Make a call; return the change of its action."""
+        """Make a call; return the change that records its result in the action."""
         call, place = due.call, due.place
         try:
             output = await self._calls.call(call)
@@ -362,7 +363,7 @@ class ActionSetController(Controller[Key]):
             alive = known.alive.get(due.number)
             stopped = alive.reason if alive is not None and alive.task is own else ""
             if not stopped:
-                raise  # the controller ends: the next one recovers the call
+                raise  # the controller shuts down: the next one recovers from the lost call
             own.uncancel()
             return _always(due.number, lambda action: machine.failed(action, place, stopped))
         return partial(self._returned, due, output, known)
@@ -370,7 +371,7 @@ class ActionSetController(Controller[Key]):
     async def _returned(
         self, due: _Due, output: Mapping[str, Any], known: RunningActionSet, written: _Written
     ) -> ActionRun:
-        """Store sensitive outputs in a Secret, so that the status does not have them."""
+        """Store sensitive outputs of a phase in a Secret; return the action after the phase."""
         action, place, call = written.run.actions[due.number], due.place, due.call
         shown, hidden = machine.split_output(action, place, call.function, output, call.masks)
         secret = ""
@@ -384,7 +385,7 @@ class ActionSetController(Controller[Key]):
     async def _store_end(
         self, written: _Written, number: int, change: _Change, masks: Masks
     ) -> None:
-        """Store the result of a call, with retries until the API accepts it."""
+        """Store the result of a call; retry until the API server accepts the status."""
         failures = 0
         while True:
             try:
@@ -432,8 +433,8 @@ class ActionSetController(Controller[Key]):
         ended = machine.concluded(action, artifacts, error=error, cancelled=cancelled)
         if self._is_too_large(written.run.with_action(number, ended)):
             ended = machine.concluded(action, error=_TOO_LARGE, cancelled=cancelled)
-        # Report before storing: repeated events are merged, but an ended ActionSet is not
-        # reconciled.
+        # Emit the event before storing: a repeated event is merged with the first one, but an
+        # ended ActionSet is not reconciled again to emit a missing event.
         await self._tell_end(written.action_set, written.run.with_action(number, ended))
         await written.store_action(number, ended)
 
@@ -444,7 +445,7 @@ class ActionSetController(Controller[Key]):
         artifacts: dict[str, Any] | None,
         known: RunningActionSet,
     ) -> tuple[ActionRun, dict[str, Any] | None]:
-        """Mask artifacts with values from Secrets; store the complete ones in a Secret."""
+        """Mask values from Secrets in artifacts; store the unmasked artifacts in a Secret."""
         action, masks = written.run.actions[number], known.masks[number]
         if artifacts is None or not masks.is_in(artifacts):
             return action, artifacts
@@ -464,7 +465,7 @@ class ActionSetController(Controller[Key]):
         return len(encode_json(status_of(run, now=""))) > self._limits.status
 
     async def write(self, action_set: Object, run: ActionSetRun) -> Object:
-        """Store the state of a run; a concurrent write causes a conflict."""
+        """Write a run to the status of its ActionSet; a concurrent write causes a conflict."""
         status = status_of(run, now=self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
         content = {**action_set, "status": {**(action_set.get("status") or {}), **status}}
         return await self._client.update(_ACTION_SETS, content, subresource="status")
@@ -472,7 +473,7 @@ class ActionSetController(Controller[Key]):
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A call, and its action and phase."""
+    """A call, with the indexes of its action and its phase."""
 
     number: int
     place: int
@@ -513,11 +514,11 @@ def _about(action_set: Object) -> str:
 
 
 _Change = Callable[[_Written], Awaitable[ActionRun]]
-"""Returns the new state of an action after a call, given the stored state."""
+"""A function that computes the new state of an action after a call from its stored state."""
 
 
 def _always(number: int, change: Callable[[ActionRun], ActionRun]) -> _Change:
-    """Return a change that computes the new state from the stored state of one action."""
+    """Convert a function on one action to a change."""
 
     async def changed(written: _Written) -> ActionRun:
         return change(written.run.actions[number])
@@ -526,13 +527,13 @@ def _always(number: int, change: Callable[[ActionRun], ActionRun]) -> _Change:
 
 
 def _is_untaken(error: PolyverError) -> bool:
-    """Report whether the API server would refuse the same content again."""
+    """Report whether a retry is useless: the API server would refuse the same content again."""
     refused = isinstance(error, ApiError) and error.code in _UNTAKEN
     return refused or isinstance(error, NotKept)
 
 
 def _next_place(action: ActionRun) -> int:
-    """Return the index of the phase to call next, or again."""
+    """Return the index of the phase that is called next, or called again."""
     open_ones = [n for n, call in enumerate(action.calls) if not call.state.is_over]
     return open_ones[0] if open_ones else action.last
 
@@ -542,7 +543,7 @@ def _uid(action_set: Object) -> str:
 
 
 def _without_output(action: ActionRun, *, reason: str) -> ActionRun:
-    """Return the action with its running phase failed, because its output cannot be stored."""
+    """Fail the running phase of an action, because the output of the phase cannot be stored."""
     running = [n for n, call in enumerate(action.calls) if call.state is machine.RunState.RUNNING]
     return machine.failed(action, running[0], _short(reason)) if running else action
 

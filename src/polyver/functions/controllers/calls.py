@@ -1,7 +1,7 @@
-"""The interface for calls of functions, and calls in threads, for tests.
+"""The interface for calls of functions, and an implementation with threads, for tests.
 
-polyver makes calls in worker processes (see `workers`), which can be killed. A test that defines
-functions in its own process makes them in threads instead.
+polyver makes calls in worker processes (see `workers`), which can be killed. A test whose functions
+are defined in the process of the test calls them in threads instead.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class FunctionCall:
     function: Function
     arguments: Mapping[str, object]
     context: FunctionContext[Any]
-    """Context without client and log; the FunctionCaller adds them."""
+    """The context of the call; the FunctionCaller replaces its client, log and deadline."""
     masks: Masks
-    """Values that must not be shown; a call adds those that its function reads from Secrets."""
+    """Values to mask; during the call, values that the function reads from Secrets are added."""
     log: CallLog
 
 
@@ -47,14 +47,14 @@ class FunctionCaller(Protocol):
     """Makes calls of functions."""
 
     async def call(self, call: FunctionCall) -> dict[str, Any]:
-        """Return the output of a function; raise FunctionCallFailed if the call fails."""
+        """Call a function and return its output; raise FunctionCallFailed if the call fails."""
 
     async def close(self) -> None:
-        """Release the resources of calls."""
+        """End the processes and threads of calls, as far as possible."""
 
 
 class CallLog:
-    """The log of one call: its lines are masked, and limited in size."""
+    """The log of one call: its lines are masked, and their total size is limited."""
 
     def __init__(self, log: Log, masks: Masks, *, most: int, about: Mapping[str, object]) -> None:
         self._log = log
@@ -76,7 +76,7 @@ class CallLog:
             self._log.warning(self._masks.mask(event), **self._shown(facts))
 
     def close(self) -> None:
-        """Report the number of lines that were left out."""
+        """Log how many lines were dropped because of the limit."""
         if self._left_out:
             fact = "a function writes more than the log can hold; further lines are dropped"
             self._log.warning(fact, lines=self._left_out, **self._about)
@@ -93,7 +93,7 @@ class CallLog:
 
 
 class ThreadCalls:
-    """Calls in threads of this process: a hung function cannot be ended, so this is for tests."""
+    """Makes calls in threads of this process; only for tests: a hung function cannot be ended."""
 
     def __init__(self, client: Client, limits: CallLimits | None = None) -> None:
         self._client = client
@@ -131,10 +131,10 @@ async def _stop(call: ThreadCall, grace: float) -> None:
 
 
 def deadline_in(seconds: float) -> datetime:
-    """Return the deadline of a call that starts now."""
+    """Return the time at which a call that starts now must have ended."""
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 
 def took_too_long(function: Function, seconds: float) -> FunctionCallFailed:
-    """Return the error of a call that did not end before its deadline."""
+    """Build the error for a call that did not end before its deadline."""
     return FunctionCallFailed(f"{function.label} took longer than {Duration(seconds)}")

@@ -1,8 +1,9 @@
-"""Calls in worker processes: each has its own process, which is killed at its deadline.
+"""Calls in worker processes: each call has its own process, which is killed at the deadline.
 
-Workers are forked from one process that has loaded all functions (see
-`functions.runtime.fork_server`). That process starts with the first call, and ends after some time
-without calls. A worker calls the API over HTTPS, with credentials for its call only.
+Workers are forked from one process that has loaded all functions, the fork server (see
+`functions.runtime.fork_server`). polyver starts the fork server at the first call, and ends it
+after five minutes without calls. A worker sends requests to the API over HTTPS, with credentials
+that are valid only during its call.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _PIECE = 64 * 1024
 _SLOW = 0.05
 """Seconds between reads from a worker that has exceeded its log limit."""
 _OURS = ("event", "level", "timestamp")
-"""Fields that every log line has, which a function cannot set."""
+"""Fields of each log line that polyver sets, and a function cannot."""
 
 
 Lend = Callable[[], AbstractContextManager[WorkerAccess]]
@@ -61,7 +62,7 @@ class WorkerCalls:
     def __init__(
         self, origin: Origin, lend: Lend, command: Sequence[str], limits: CallLimits | None = None
     ) -> None:
-        """Create a caller; `command` starts the process that workers are forked from."""
+        """Create a caller; `command` starts the fork server."""
         self._lend = lend
         self._limits = limits or CallLimits()
         self._workers = _Workers(origin, command)
@@ -124,7 +125,7 @@ def _request(call: FunctionCall, lent: WorkerAccess, limits: CallLimits) -> Work
 
 
 def _ended(function: Function, code: int | None) -> str:
-    """Return the message about a worker process that ended without a result."""
+    """Build the message about a worker process that ended without a result."""
     fact = f"{function.label}: its worker process"
     if code is None:
         return f"{fact} no longer exists"
@@ -136,7 +137,7 @@ def _ended(function: Function, code: int | None) -> str:
 
 
 class _Worker:
-    """A worker process, seen from polyver."""
+    """A worker process, and polyver's ends of its sockets."""
 
     def __init__(self, messages: _Stream, output: _Stream, ended: asyncio.Future[int | None]):
         self._messages = messages
@@ -155,12 +156,12 @@ class _Worker:
         self._tasks = [asyncio.create_task(each) for each in reading]
 
     async def stop(self, grace: float) -> None:
-        """Request that the function ends, and wait for the grace period."""
+        """Send the worker a request to end the function, and wait during the grace period."""
         self.send(encode_line({"stop": True}))
         await asyncio.wait({self._ended}, timeout=grace)
 
     async def end(self, grace: float) -> None:
-        """Wait for the process to end, kill it if necessary, and read the rest of its output."""
+        """End the process, by a kill if necessary, and read the rest of what it printed."""
         try:
             if not self._ended.done():
                 await asyncio.wait({self._ended}, timeout=grace if self.answered.done() else 0)
@@ -179,7 +180,7 @@ class _Worker:
         return self._ended.result() if self._ended.done() else None
 
     async def _read_messages(self, call: FunctionCall) -> None:
-        """Record the worker's messages, up to its result."""
+        """Read the messages of the worker until it sends a result; log its log lines."""
         answer: WorkerMessage | None = None
         try:
             while answer is None and (line := await self._messages.reader.readline()):
@@ -201,7 +202,7 @@ class _Worker:
                 self.answered.set_result(answer)
 
     async def _read_output(self, log: CallLog) -> None:
-        """Log the function's output; a function that prints endlessly is slowed down."""
+        """Log what the function prints; slow down a function that has reached the log limit."""
         rest = b""
         with suppress(ConnectionError):
             while piece := await self._output.reader.read(_PIECE):
@@ -226,7 +227,7 @@ class _Stream:
 
 
 class _Workers:
-    """Starts workers; the process that they are forked from is started on demand."""
+    """Starts workers; starts and ends the fork server as needed."""
 
     def __init__(self, origin: Origin, command: Sequence[str]) -> None:
         self._origin = origin
@@ -238,14 +239,14 @@ class _Workers:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def start(self) -> _Worker:
-        """Return a worker that waits for its call."""
+        """Fork a worker, which waits for the request with its call."""
         self._alive += 1
         if self._timer is not None:
             self._timer.cancel()
         try:
             async with self._starting:
                 if self._server is not None and self._server.is_gone:
-                    await self._server.close()  # reap it: it would stay a zombie
+                    await self._server.close()  # else the process would stay a zombie
                     self._server = None
                 if self._server is None:
                     self._server = await _ForkServer.start(self._origin, self._command)
@@ -272,7 +273,7 @@ class _Workers:
             task.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
-        """End the process and all workers."""
+        """End the fork server and all workers."""
         if self._timer is not None:
             self._timer.cancel()
         server, self._server = self._server, None
@@ -281,7 +282,7 @@ class _Workers:
 
 
 class _ForkServer:
-    """The process that workers are forked from, seen from polyver."""
+    """The fork server process, and polyver's end of its control socket."""
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         self._process = process
@@ -317,7 +318,7 @@ class _ForkServer:
         return server
 
     async def _load(self, origin: Origin) -> None:
-        """Let the process load the functions; raise FunctionCallFailed if that fails."""
+        """Send the names of the functions to load; raise FunctionCallFailed if loading fails."""
         wanted = {
             "names": origin.names,
             "folder": origin.folder,
@@ -338,7 +339,7 @@ class _ForkServer:
         self._loop.add_reader(self._control.fileno(), self._read)
 
     async def fork(self) -> tuple[_Worker, asyncio.Future[int | None]]:
-        """Return a new worker, and a future for its exit code."""
+        """Fork a worker; return the worker, and a future for its exit code."""
         number = next(self._numbers)
         ended = self._ended[number] = self._loop.create_future()
         (messages, theirs), (output, printed) = socket.socketpair(), socket.socketpair()
@@ -384,7 +385,7 @@ class _ForkServer:
             ended.set_result(code)
 
     def _gone(self) -> None:
-        """Record that the process has ended, and its workers with it."""
+        """Record that the fork server has ended, and all workers with it."""
         if not self.is_gone:
             self.is_gone = True
             self._loop.remove_reader(self._control.fileno())
@@ -393,7 +394,7 @@ class _ForkServer:
             self._end(number, None)
 
     async def close(self) -> None:
-        """End the process; it kills its workers when the socket closes."""
+        """Close the socket, and wait for the end of the fork server, which kills its workers."""
         self._gone()
         try:
             await asyncio.wait_for(asyncio.to_thread(self._process.wait, 10), None)

@@ -1,4 +1,4 @@
-"""Functions in Python: registration, validation of arguments, and lookup."""
+"""Blueprint functions written in Python: registration, validation of arguments, and lookup."""
 
 from polyver.functions.registering._hints import Alias, Description, InvalidFunction, Unrendered
 from polyver.functions.registering._registry import Registry, register

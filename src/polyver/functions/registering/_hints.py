@@ -1,4 +1,7 @@
-"""Translation of type hints into argument types, for signatures and models."""
+"""Translation of type hints into argument types, for the signatures of functions and for models.
+
+A model is a class that declares the fields of a mapping: a dataclass, a Struct or a TypedDict.
+"""
 
 from __future__ import annotations
 
@@ -50,16 +53,16 @@ __all__ = [
 ]
 
 REQUIRED: Any = inspect.Parameter.empty
-"""Stands for a missing default."""
+"""Stands for the default of an argument that has none."""
 
 
 class InvalidFunction(PolyverError):
-    """A function cannot be registered; the error has the place of the registration."""
+    """A function cannot be registered; `at` is the file and the line of the registration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Name of an argument in blueprints, if it is not a valid name in Python.
+    """The name of an argument in blueprints, if that name is not valid in Python.
 
     >>> from typing import Annotated
     >>> Header = Annotated[str, Alias("x-trace")]
@@ -70,13 +73,14 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Unrendered:
-    """Marks an argument that the function gets unrendered, to render its templates itself.
+    """Marks an argument whose templates polyver does not render: the function renders them.
 
     >>> from typing import Annotated
     >>> Condition = Annotated[str, Unrendered()]
 
-    Its templates are checked only when the function is called. With `sees_params`, the function
-    renders them with `ctx.params`, and they are checked before; except those of the keys in `but`.
+    With `sees_params`, the function renders the templates with `ctx.params`, so they are checked
+    before the action runs; except the templates under the keys in `but`. Without `sees_params`, no
+    template of the argument is checked before.
     """
 
     sees_params: bool = False
@@ -101,7 +105,10 @@ _WRAPPERS = (typing.Required, typing.NotRequired, typing.Final)
 
 
 def type_of(hint: Any, at: str, names: Mapping[str, Any]) -> ArgumentType:
-    """Return the type of a hint; `at` is its place for errors, `names` its namespace."""
+    """Convert a type hint to an argument type.
+
+    `at` is the place of the hint for errors; `names` are the names that the hint may use.
+    """
     if _is_key(hint) and hint in _SCALARS:
         return _SCALARS[hint]
     same = getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)
@@ -176,7 +183,7 @@ def _takes_none(hint: Any) -> bool:
 def field_of(
     python: str, hint: Any, default: Any, at: str, names: Mapping[str, Any]
 ) -> ArgumentField:
-    """Return an argument, or a field of a model; a field that may be None is optional."""
+    """Build an argument, or a field of a model, from its hint; one that may be None is optional."""
     place = f"{at}, argument {python}"
     marks = _marks(hint)
     alias = next((each.name for each in marks if isinstance(each, Alias)), "")
@@ -202,13 +209,13 @@ def _marks(hint: Any) -> tuple[Any, ...]:
 
 
 def _plain(name: str) -> str:
-    """Return the name without the suffix of `from_`, because keywords cannot be arguments."""
+    """Remove the underscore of a name such as `from_`, which is a keyword without it."""
     word = name.removesuffix("_")
     return word if keyword.iskeyword(word) else name
 
 
 def _default(default: Any, kind: ArgumentType, *, at: str) -> object:
-    """Return a default as the value that the function gets: `"1m"` becomes a Duration."""
+    """Convert a default to the value that the function gets: `"1m"` becomes a Duration."""
     if default is None:
         return None
     if isinstance(default, Enum) or _is_model(type(default)):
@@ -234,7 +241,7 @@ def _is_model(hint: Any) -> bool:
 
 
 def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[ArgumentField, ...]:
-    """Return the fields of a dataclass, a Struct or a TypedDict."""
+    """Build the fields of a model: a dataclass, a Struct or a TypedDict."""
     if not _is_model(model):
         fact = f"{_shown(model)} is not a model"
         raise InvalidFunction(
@@ -251,7 +258,7 @@ def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[Argu
 
 
 def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the resolved hints of a function or a class; `names` are those of its module."""
+    """Resolve the type hints of a function or a class; `names` are the names of its module."""
     is_here = getattr(declared, "__module__", None) == names.get("__name__")
     try:
         return typing.get_type_hints(
@@ -266,7 +273,7 @@ def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _written(model: Any) -> dict[str, tuple[str, Any]]:
-    """Return the name in blueprints and the default of each field."""
+    """Return the name in blueprints and the default of each field of a model."""
     if typing.is_typeddict(model):
         needed = _needed(model)
         names = (*model.__required_keys__, *model.__optional_keys__)
@@ -284,7 +291,10 @@ def _written(model: Any) -> dict[str, tuple[str, Any]]:
 
 
 def _needed(model: Any) -> set[str]:
-    """Return the required keys of a TypedDict; Python does not see NotRequired in string hints."""
+    """Return the required keys of a TypedDict.
+
+    `__required_keys__` also has the keys whose NotRequired is inside a string hint.
+    """
     hints = model.__annotations__
     hidden = {name for name, hint in hints.items() if "NotRequired[" in str(hint)}
     return {*model.__required_keys__} - hidden
@@ -298,7 +308,7 @@ def _made(default: Any, factory: Any) -> Any:
 
 
 def maker_of(model: Any) -> Callable[[dict[str, object]], object]:
-    """Return a function that makes a model from its fields; a TypedDict omits optional nulls."""
+    """Return a callable that builds a model from its fields; a TypedDict omits optional nulls."""
     if typing.is_typeddict(model):
         needed = _needed(model)
         return lambda found: {

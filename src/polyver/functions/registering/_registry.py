@@ -1,7 +1,7 @@
-"""Registries of functions, which are values: nothing is global.
+"""Registries of blueprint functions; there is no global registry.
 
-The module-level `register` stores a registry in the calling module, so that the known functions
-depend only on the modules that were loaded.
+The decorator `register` of this module stores a registry in the module that calls it. So the known
+functions depend only on the modules that were loaded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = 253
 
 
 class Registry:
-    """Functions in the order of their registration.
+    """A collection of blueprint functions, in the order of their registration.
 
     >>> registry = Registry()
     >>> @registry.register("Greet")
@@ -86,10 +86,10 @@ class Registry:
 
     @classmethod
     def of(cls, module: ModuleType) -> Registry:
-        """Return the functions that a module offers.
+        """Collect the functions of a module.
 
-        These are the functions registered in it and in imported submodules, and the registered
-        functions and registries that it imports from elsewhere.
+        These are the functions that are registered in the module and in its loaded submodules, and
+        the registered functions and registries that the module imports from other modules.
         """
         below = f"{module.__name__}."
         inside = [each for name, each in [*sys.modules.items()] if name.startswith(below)]
@@ -113,12 +113,12 @@ def register(
 ) -> Callable[[F], F]:
     """Register the decorated function as a version of a function that blueprints may call.
 
-    The default version is v0.0.0. `stable` declares this version the stable one, unless a catalogue
-    says otherwise; `idempotent` declares that it may be called again after an interrupted call.
-    `sensitive` names outputs that are stored in a Secret instead of the status, or is True for all
-    of them. With a `model`, the function takes its context and an object of that class. `outputs`
-    are the keys that it returns, with `...` if there may be others: a blueprint whose templates
-    read another one is refused before it runs.
+    The default version is v0.0.0. `stable` declares this version the stable one; a catalogue that
+    lists the function takes precedence. `idempotent` declares that the function may be called again
+    after an interrupted call. `sensitive` names the outputs that are stored in a Secret instead of
+    the status; True means all outputs. With a `model`, the function takes its context and an object
+    of that class. `outputs` are the keys of the returned mapping, with `...` if there may be other
+    keys. A blueprint is refused if its templates read a key that is not among the `outputs`.
     """
     frame = sys._getframe(1)
     registry: Registry = frame.f_globals.setdefault(_KEPT, Registry())
@@ -180,7 +180,10 @@ def _version(text: str | None, place: str) -> SemVer:
 
 
 def _mark(code: object, function: Function) -> None:
-    """Mark the code as registered, for modules that import it; some objects take no mark."""
+    """Mark a Python function as registered, so that modules that import it are recognized.
+
+    An object that allows no attributes stays unmarked.
+    """
     try:
         marks = vars(code).setdefault(_MARK, [])
     except (AttributeError, TypeError):

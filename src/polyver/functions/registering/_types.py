@@ -23,7 +23,7 @@ __all__ = ["ArgumentField", "ChoiceType", "ListOf", "MapOf", "OneOf", "Record", 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceType:
-    """One of some values; `made` maps each value to the one that the function gets."""
+    """A choice of values; `made` maps each value to the value that the function gets."""
 
     made: Mapping[Any, Any]
 
@@ -53,7 +53,7 @@ class ChoiceType:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list whose items have one type."""
+    """A list whose items all have the same type."""
 
     item: ArgumentType
 
@@ -82,7 +82,7 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """A mapping with any keys, whose values have one type."""
+    """A mapping with any keys, whose values all have the same type."""
 
     value: ArgumentType
 
@@ -114,7 +114,7 @@ def _plural(kind: ArgumentType) -> str:
 
 
 def _written_as(value: object, kind: type) -> object:
-    """Parse a string that holds a list or a mapping in YAML or JSON; else return the value."""
+    """Parse a string that contains a list or a mapping as YAML or JSON; else return the value."""
     if not isinstance(value, str):
         return value
     try:
@@ -127,7 +127,7 @@ def _written_as(value: object, kind: type) -> object:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Any of several types: the one that fits the value, else the first that can convert it."""
+    """A union: the member type that fits the value, else the first one that can convert it."""
 
     members: tuple[ArgumentType, ...]
 
@@ -158,26 +158,29 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentField:
-    """A named value: an argument, or a field of a model."""
+    """An argument of a function, or a field of a model."""
 
     name: str
-    """Its name in blueprints."""
+    """The name in blueprints."""
     python: str
-    """Its name in Python."""
+    """The name in Python."""
     type: ArgumentType
     required: bool
     default: object = None
     description: str = ""
     nullable: bool = False
     unrendered: bool = False
-    """True if the function gets it unrendered, and renders its templates itself."""
+    """True if polyver does not render the templates in the argument: the function does."""
     renders: frozenset[str] | None = None
-    """Keys under which templates of an unrendered argument see unknown data; None for all keys."""
+    """Of an unrendered argument: keys whose templates get data that is not `ctx.params`.
+
+    None if no template of the argument can be checked before the call.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A mapping with known keys: a dataclass, a Struct or a TypedDict."""
+    """A mapping with known keys, from a model: a dataclass, a Struct or a TypedDict."""
 
     name: str
     fields: tuple[ArgumentField, ...]
@@ -222,7 +225,11 @@ def read_fields(
     what: str,
     further: ArgumentType | None = None,
 ) -> dict[str, object]:
-    """Return the value of each field by its name in Python; null counts as missing."""
+    """Convert the given values to the values of the fields, by their names in Python.
+
+    null counts as missing. `further` is the type of values that belong to no field; if it is None,
+    such values are refused.
+    """
     known = {each.name: each for each in fields}
     found: dict[str, object] = {}
     for name, value in given.items():

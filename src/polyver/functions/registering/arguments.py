@@ -1,7 +1,7 @@
-"""Arguments of functions: the interface of their types, and the scalar types.
+"""Arguments of blueprint functions: the interface of argument types, and the scalar types.
 
-Scalars are strings, numbers, booleans and durations. Functions get a duration as a number of
-seconds, so that they can pass it to anything that takes seconds, without a conversion.
+Scalars are strings, numbers, booleans and durations. A duration is a number of seconds, so that a
+function can pass it to any code that takes seconds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 _NANOS = 1_000_000_000
 Path = tuple[str | int, ...]
 UNKNOWN: Final = object()
-"""Stands for a value that cannot be used: it contains a template, or is invalid."""
+"""Stands for a value that is not known before rendering, or is invalid."""
 
 
 class InvalidDuration(PolyverError):
@@ -85,7 +85,7 @@ def is_template(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentProblem:
-    """A problem of an argument, with its path below the arguments."""
+    """A problem of an argument, with the path of the value below the arguments."""
 
     path: Path
     fact: str
@@ -98,7 +98,7 @@ class ArgumentProblem:
 
 @dataclass(slots=True)
 class ArgumentReader:
-    """Reads one set of arguments, and collects the problems."""
+    """State while one set of arguments is read: collects the problems."""
 
     before_rendering: bool
     wrong: list[ArgumentProblem] = field(default_factory=list)
@@ -116,17 +116,17 @@ class ArgumentType(Protocol):
 
     @property
     def words(self) -> str:
-        """Its name in messages."""
+        """The name of the type in messages."""
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Its JSON schema."""
+        """The JSON schema of the type."""
 
     def fits(self, value: object) -> bool:
         """Report whether a value has this type without a conversion."""
 
     def read(self, value: object, path: Path, reading: ArgumentReader) -> object:
-        """Return the value as a function gets it."""
+        """Convert a value to the value that the function gets; report problems to `reading`."""
 
 
 def found_words(value: object) -> str:
@@ -180,7 +180,7 @@ def _is_number(value: object) -> bool:
 
 
 def _text(value: object) -> str:
-    """Convert a number to a string; a boolean is refused, because it was probably unquoted text."""
+    """Convert a number to a string; refuse a boolean, which is probably a string without quotes."""
     if _is_number(value):
         return f"{value}"
     raise ValueError("put it in quotes" if isinstance(value, bool) else "")
@@ -212,7 +212,7 @@ _FLAGS = {
 
 
 def _flag(value: object) -> bool:
-    """Parse a boolean like Go does."""
+    """Parse a boolean as Go's strconv.ParseBool does."""
     if isinstance(value, str) and value in _FLAGS:
         return _FLAGS[value]
     raise ValueError("write true or false")

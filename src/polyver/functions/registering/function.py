@@ -1,4 +1,4 @@
-"""One version of a function: its code, arguments and place of registration."""
+"""One version of a blueprint function: its code, arguments and place of registration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _P = inspect.Parameter
 
 
 class InvalidArguments(PolyverError):
-    """Arguments that a function does not accept; `wrong` has all problems."""
+    """A function does not accept the given arguments; `wrong` has all problems."""
 
     def __init__(self, function: str, wrong: tuple[ArgumentProblem, ...]) -> None:
         facts = "; ".join(map(str, wrong))
@@ -36,22 +36,22 @@ class InvalidArguments(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of a function, besides its context."""
+    """The arguments that a function declares, besides its context."""
 
     fields: tuple[ArgumentField, ...]
     further: ArgumentType | None = None
-    """Type of arguments that are not in `fields`; None if such arguments are refused."""
+    """Type of all arguments that are not in `fields`; None if such arguments are refused."""
     make: Callable[[dict[str, object]], object] | None = None
-    """Makes the model from the arguments, if the function takes a model."""
+    """Builds the model from the arguments; None if the function takes no model."""
 
     def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
-        """Return the problems of arguments before their templates are rendered."""
+        """Return the problems of given arguments whose templates are not rendered yet."""
         reading = ArgumentReader(before_rendering=True)
         self._read(given, reading)
         return tuple(reading.wrong)
 
     def bind(self, given: Mapping[str, object], reading: ArgumentReader) -> dict[str, object]:
-        """Return rendered arguments by their names in Python, with defaults."""
+        """Convert rendered arguments to the values for the call, by their names in Python."""
         found = self._read(given, reading)
         left_out = [each for each in self.fields if given.get(each.name) is None]
         return found | {each.python: copy.deepcopy(each.default) for each in left_out}
@@ -66,28 +66,28 @@ class FunctionOutputs:
 
     names: tuple[str, ...]
     others: bool = False
-    """True if there may be further keys."""
+    """True if the mapping may have further keys."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """One version of a function, ready to be called."""
+    """One version of a blueprint function, with the Python code to call."""
 
     name: str
     version: SemVer
     code: Callable[..., Any]
     arguments: Arguments
     place: str
-    """Place of its registration: `backup.py:12`."""
+    """File and line of the registration: `backup.py:12`."""
     said: bool = False
     """True if the registration names a version; otherwise the version is v0.0.0."""
     stable: bool = False
     idempotent: bool = False
-    """True if it may be called again when the progress of the last call is unknown."""
+    """True if the function may be called again when the progress of the last call is unknown."""
     sensitive: tuple[str, ...] = ()
-    """Outputs that must not be shown; `*` for all of them."""
+    """Names of outputs that must not be shown; `*` for all outputs."""
     outputs: FunctionOutputs | None = None
-    """Declared outputs; None if its author does not declare them."""
+    """Declared outputs; None if the author of the function declares none."""
 
     @property
     def label(self) -> str:
@@ -103,13 +103,13 @@ class Function:
         return inspect.iscoroutinefunction(_written(self.code))
 
     def check(self, given: Mapping[str, object]) -> tuple[ArgumentProblem, ...]:
-        """Return the problems of arguments as in a blueprint, with templates."""
+        """Return the problems of the arguments in a blueprint, which may contain templates."""
         return self.arguments.check(given)
 
     def call(self, ctx: object, rendered: Mapping[str, object]) -> Any:
-        """Call it with rendered arguments; an async function returns an awaitable.
+        """Call the function with rendered arguments; an async function returns an awaitable.
 
-        Raise InvalidArguments before the call if it does not accept them.
+        Raise InvalidArguments, without a call, if the function does not accept the arguments.
         """
         reading = ArgumentReader(before_rendering=False)
         found = self.arguments.bind(rendered, reading)
@@ -127,7 +127,7 @@ class Function:
 def arguments_of(
     code: Callable[..., Any], model: Any, at: str, names: Mapping[str, Any]
 ) -> Arguments:
-    """Return the arguments of a function, from its signature or its model."""
+    """Build the declared arguments of a function from its signature, or from its model."""
     try:
         parameters = list(inspect.signature(code).parameters.values())
     except (TypeError, ValueError):

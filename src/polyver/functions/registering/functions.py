@@ -1,6 +1,6 @@
-"""All callable functions: the registered code, with the stages from catalogues.
+"""All blueprint functions: the registered code, combined with the stages from catalogues.
 
-The module also returns them as plain data, for `GET /functions` and the command line.
+The module also converts them to plain data, for `GET /functions` and the command line.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class UnknownFunction(PolyverError):
 
 @dataclass(frozen=True, slots=True)
 class KnownFunction:
-    """A function: its versions with stages, the code of each, and its catalogue."""
+    """A function: its versions with stages, the code of each version, and its catalogue."""
 
     lineage: Lineage
     code: Mapping[SemVer, Function]
@@ -65,32 +65,32 @@ class KnownFunction:
         return self.lineage.name
 
     def implementation(self, release: Release) -> Function:
-        """Return the code of a usable release."""
+        """Return the code of a version that phases may use."""
         assert isinstance(release.version, SemVer)
         return self.code[release.version]
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of functions, from which another process can load them."""
+    """The files and modules from which another process can load the same functions."""
 
     names: tuple[str, ...] = ()
-    """Files and modules, besides installed packages and built-in functions."""
+    """Files and modules, besides installed Python packages and built-in functions."""
     folder: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Digests of the files that register functions."""
+    """Digest of each file that registers functions, by path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """All functions by name, with warnings about loading them."""
+    """All functions by name, with warnings from loading."""
 
     known: Mapping[str, KnownFunction]
     catalogues: tuple[FunctionCatalogue, ...] = ()
-    """Catalogues whose stages `at` updates; functions of other catalogues keep their stages."""
+    """Catalogues to which the method `at` applies; functions of other catalogues are unaffected."""
     warnings: tuple[str, ...] = ()
     origin: Origin | None = None
-    """The source of the functions; None if only this process has them, as in a test."""
+    """Where another process can load the functions; None if only this process has them."""
 
     def __iter__(self) -> Iterator[KnownFunction]:
         return (self.known[name] for name in sorted(self.known))
@@ -102,7 +102,7 @@ class Functions:
         return self.known[name]
 
     def advice(self, name: str) -> str:
-        """Return a hint for an unknown function name."""
+        """Return a hint for a name that no registered function has."""
         listed_in = self.known[name].catalogue if name in self.known else None
         if listed_in is not None:
             return f"{listed_in.place(name)} lists it, but no code registers it"
@@ -113,7 +113,7 @@ class Functions:
         return f"known: {listed(names)}" if names else "no functions are loaded"
 
     def at(self, release: SemVer) -> Functions:
-        """Return the functions as of that release of the catalogues."""
+        """Return the functions with the stages as of a future catalogue release."""
         moved = {id(each): each.at(release) for each in self.catalogues}
         known = {
             each.name: _moved(each, moved[id(each.catalogue)])
@@ -125,7 +125,7 @@ class Functions:
 
 
 def implementation(functions: Functions, name: str, version: str) -> Function | None:
-    """Return the code of a resolved version; None if it no longer exists."""
+    """Return the code of a resolved version; None if it does not exist any more."""
     known = functions.known.get(name)
     return known.code.get(SemVer.complete(version)) if known else None
 
@@ -139,9 +139,9 @@ def _moved(function: KnownFunction, catalogue: FunctionCatalogue) -> KnownFuncti
 
 
 def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Function]]:
-    """Return functions by name and version; refuse a version that is registered twice.
+    """Group functions by name and version; raise InvalidFunction if a version occurs twice.
 
-    The same registration that was found through two modules counts once.
+    A registration that was found through two modules counts once.
     """
     found: dict[str, dict[SemVer, Function]] = {}
     for function in functions:
@@ -157,7 +157,7 @@ def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Fu
 def known_functions(
     functions: Iterable[Function], catalogues: Iterable[FunctionCatalogue] = ()
 ) -> Functions:
-    """Combine registered functions and catalogues."""
+    """Combine registered functions with catalogues; raise InvalidFunction for a contradiction."""
     listing = tuple(catalogues)
     listings = _listings(listing)
     known: dict[str, KnownFunction] = {}
@@ -273,12 +273,12 @@ def _names(code: Mapping[SemVer, Function]) -> str:
 
 
 def functions_data(functions: Functions) -> dict[str, Any]:
-    """Return every function with its versions, arguments, stages and dates."""
+    """Convert all functions to plain data: versions, arguments, stages, and removals."""
     return {"functions": [function_data(known) for known in functions]}
 
 
 def function_data(known: KnownFunction) -> dict[str, Any]:
-    """Return one function; its versions are in ascending order."""
+    """Convert one function to plain data, with its versions in ascending order."""
     found: dict[str, Any] = {"name": known.name}
     try:
         found["default"] = resolve(known.lineage, UNSPECIFIED, FUNCTIONS).release.name
@@ -325,7 +325,7 @@ def _argument(argument: ArgumentField) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """Return a string for a value that JSON does not have."""
+    """Convert a value that JSON does not have."""
     if isinstance(value, Enum):
         return value.value
     return str(value)

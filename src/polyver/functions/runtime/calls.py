@@ -1,8 +1,8 @@
-"""One call of a function in its own thread, and validation of its output.
+"""One call of a blueprint function in its own thread, and validation of the returned value.
 
-An async function gets its own event loop in that thread, because it may block. A thread cannot be
-ended from outside: a worker process makes one call and can be killed; tests make calls in their own
-process.
+An async function gets its own event loop in that thread, because the function may block. A thread
+cannot be ended from outside. So polyver makes each call in a worker process of its own, which can
+be killed. Only tests make calls in threads of their own process.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ _DEEPEST = 90
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """Limits for calls of functions."""
+    """Limits for the calls of functions."""
 
     at_once: int = 32
     """Maximum number of concurrent calls."""
     seconds: float = DEFAULT_SECONDS
     """Timeout of a call in seconds."""
     output: int = 256 * 1024
-    """Maximum size of a phase's output as JSON, in bytes."""
+    """Maximum size of the value that a phase returns, as JSON, in bytes."""
     status: int = 1024 * 1024
-    """Maximum size of the status as JSON, in bytes: servers do not accept much more."""
+    """Maximum size of an ActionSet's status as JSON, in bytes; API servers limit objects, too."""
     log: int = 256 * 1024
-    """Maximum size of a call's log in bytes; further lines are left out."""
+    """Maximum size of the log of a call in bytes; further lines are dropped."""
     grace: float = 2.0
-    """Shutdown grace period of calls in seconds."""
+    """Seconds that a call has to end by itself after a timeout, a cancellation or a shutdown."""
 
 
 class FunctionCallFailed(PolyverError):
-    """A call failed: its function raised an exception, or took too long."""
+    """A call failed: the function raised an exception, took too long, or could not be called."""
 
     def __init__(self, fact: str, *, trace: str = "") -> None:
         super().__init__(fact)
         self.trace = trace
-        """The traceback of an exception that is not polyver's own."""
+        """The traceback of an exception; empty for errors of polyver."""
 
 
 @dataclass(eq=False)
 class ThreadCall:
-    """One call and its thread; the client belongs to the event loop that starts it."""
+    """One call and its thread; `client` belongs to the event loop `loop`, which starts the call."""
 
     function: Function
     arguments: Mapping[str, object]
@@ -79,7 +79,7 @@ class ThreadCall:
 
     def __post_init__(self) -> None:
         self.done: asyncio.Future[object] = self.loop.create_future()
-        # Retrieve the exception, because after a timeout nobody else does.
+        # Retrieve the exception: after a timeout nobody awaits it, and asyncio would log that.
         self.done.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     def start(self) -> None:
@@ -88,7 +88,10 @@ class ThreadCall:
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def stop(self) -> None:
-        """Request that the function ends; a function that ignores the request continues."""
+        """Request that the function ends: its API calls and its asyncio task are cancelled.
+
+        A function that ignores the request continues to run.
+        """
         self.over.set()
         self.cancel()
         if self.asked is not None:
@@ -124,7 +127,7 @@ class ThreadCall:
             assert task is not None
 
             def cancel() -> None:
-                with suppress(RuntimeError):  # it has ended meanwhile
+                with suppress(RuntimeError):  # the event loop has ended meanwhile
                     own.call_soon_threadsafe(task.cancel)
 
             self.cancel = cancel
@@ -162,7 +165,7 @@ def _failure(function: Function, error: BaseException) -> FunctionCallFailed:
 
 
 def output_of(result: object, function: Function, *, largest: int) -> dict[str, Any]:
-    """Return a function's result as plain data; raise FunctionCallFailed if it is invalid."""
+    """Convert the returned value to plain data; raise FunctionCallFailed if it is invalid."""
     if result is None:
         return {}
     if not isinstance(result, Mapping) or not all(isinstance(key, str) for key in result):
@@ -188,7 +191,7 @@ def output_of(result: object, function: Function, *, largest: int) -> dict[str, 
 
 
 def _nests_deeply(value: object) -> bool:
-    """Return True if a value is nested too deeply for templates, or to be copied."""
+    """Report whether a value is nested too deeply for templates and for copies."""
     level = [value]
     for _ in range(_DEEPEST):
         inside = [list(each.values()) for each in level if isinstance(each, dict)]

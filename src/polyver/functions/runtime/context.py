@@ -1,8 +1,8 @@
 """The context of a function call: the API client, template data, log, and deadline.
 
 A function runs in a thread of its own and may block. The client belongs to the event loop of the
-worker, so each call is sent to that loop. `RemoteClient` and `BlockingClient` have the methods of
-`polyver.client.Client` with the same arguments: their signatures are taken from it.
+worker process, so each API call is sent to that event loop. `RemoteClient` and `BlockingClient`
+have the methods of `polyver.client.Client` with the same arguments.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ NO_NODES = "polyver up does not run pods: this needs a cluster with nodes"
 
 
 class NoNodes(PolyverError):
-    """A feature that needs a cluster with nodes."""
+    """A function needs a cluster with nodes, but the server runs no pods."""
 
     def __init__(self) -> None:
         super().__init__("commands in pods and logs are not available", hint=NO_NODES)
 
 
 Send = Callable[[Coroutine[Any, Any, Any]], "Future[Any]"]
-"""Schedules a coroutine in the event loop of the client."""
+"""Schedules a coroutine in the event loop of the client, from another thread."""
 
 
 def _remote(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
-    """Return a method that awaits the client's method of that name in the client's event loop."""
+    """Build a method that awaits the same method of the client in the client's event loop."""
 
     @wraps(method)
     async def call(self: RemoteClient, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -73,7 +73,7 @@ def _remote(
 def _on_pods(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[RemoteClient, P], Coroutine[Any, Any, T]]:
-    """Do the same as `_remote`; the method raises NoNodes if the server runs no pods."""
+    """Build a method as `_remote` does, which raises NoNodes if the server runs no pods."""
     remote = _remote(method)
 
     @wraps(method)
@@ -88,7 +88,7 @@ def _on_pods(
 def _remote_events(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[RemoteClient, P], AsyncGenerator[T, None]]:
-    """Return a method that yields the items of the client's async generator of that name."""
+    """Build a method that yields the items of the same async generator method of the client."""
 
     @wraps(method)
     async def call(
@@ -103,7 +103,7 @@ def _remote_events(
 
 
 class RemoteClient:
-    """`polyver.client.Client` for an event loop that is not the client's own."""
+    """A client for an async function: has the methods of `Client`, for another event loop."""
 
     def __init__(self, client: Client, send: Send) -> None:
         self.client = client
@@ -159,7 +159,7 @@ async def _next(events: AsyncGenerator[T, None]) -> T:
 def _blocking(
     method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[BlockingClient, P], T]:
-    """Return a method that waits for the result of the client's method of that name."""
+    """Build a method that blocks until the same method of the client has returned."""
 
     @wraps(method)
     def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -172,7 +172,7 @@ def _blocking(
 def _blocking_events(
     method: Callable[Concatenate[Client, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[BlockingClient, P], Iterator[T]]:
-    """Return a method that yields the items of the client's async generator; it waits for each."""
+    """Build a method that yields the items of the client's generator; it blocks for each item."""
 
     @wraps(method)
     def call(self: BlockingClient, /, *arguments: P.args, **options: P.kwargs) -> Iterator[T]:
@@ -190,10 +190,10 @@ def _blocking_events(
 
 
 class BlockingClient:
-    """The client for plain functions: every method waits for its answer, `watch` for each event.
+    """A client for functions that are not async: each method blocks until it has a result.
 
-    A call after the function's deadline, or after the cancellation of its action, raises
-    `Cancelled`.
+    `watch` blocks for each event. After the deadline of the function, or after the cancellation of
+    its action, every method raises `Cancelled`.
     """
 
     def __init__(self, client: Client, wait: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
@@ -219,7 +219,7 @@ class BlockingClient:
         labels: str = "",
         fields: str = "",
     ) -> builtins.list[Object]:
-        """Return all objects of a namespace or of all namespaces."""
+        """List the objects of a namespace, or of all namespaces."""
         listing: Listing = self.wait(
             self.client.list(resource, namespace, labels=labels, fields=fields)
         )
@@ -230,7 +230,7 @@ class BlockingClient:
 
 
 class Cancelled(PolyverError):
-    """The action was cancelled, or the function exceeded its deadline."""
+    """The action was cancelled, or the deadline of the function is over."""
 
     def __init__(self) -> None:
         super().__init__("the call has ended: its action was cancelled, or it timed out")
@@ -263,24 +263,24 @@ class FunctionContext(Generic[C]):
     """The context of one call of a function."""
 
     client: C
-    """The API client: async for an async function, blocking for a plain one."""
+    """The API client: async for an async function, blocking for any other function."""
     params: Mapping[str, Any]
-    """The data of templates: Object, Options, Phases and so on."""
+    """The data that templates read: Object, Options, Phases and so on."""
     log: FunctionLog
     phase: str
-    """The phase that calls it."""
+    """Name of the phase that calls the function."""
     deadline: datetime
-    """Time by which it must return; a longer call fails."""
+    """Time by which the function must return; else the call fails."""
     namespace: str = ""
     """Namespace of the ActionSet."""
     key: str = ""
-    """Key that is the same for every call of this phase of this ActionSet, even after a restart."""
+    """A key that is the same for all calls of this phase of this ActionSet, also after restarts."""
     allows: frozenset[str] = frozenset()
-    """Permissions that the operator granted to functions; `command` allows local processes."""
+    """Permissions that the operator has granted to functions; `command` allows local programs."""
     is_over: Callable[[], bool] = field(default=lambda: False, repr=False)
     mask: Callable[[str], str] = field(default=lambda text: text, repr=False)
-    """Masks values of Secrets in a string. Exceptions and logs of a function are masked anyway;
-    call it before truncating a string, so that no part of a value is left.
+    """Masks values of Secrets in a string. polyver masks the exceptions and logs of a function. A
+    function that truncates a string must mask it before: a part of a value is not recognized.
     """
 
     @property
@@ -289,7 +289,7 @@ class FunctionContext(Generic[C]):
         return max((self.deadline - datetime.now(UTC)).total_seconds(), 0.0)
 
     def check(self) -> None:
-        """Raise `Cancelled` if the call is cancelled or its time is over."""
+        """Raise `Cancelled` if the call was cancelled or its deadline is over."""
         if self.is_over() or not self.remaining:
             raise Cancelled
 

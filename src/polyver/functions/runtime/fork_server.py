@@ -1,18 +1,21 @@
-"""The process that worker processes are forked from.
+"""The fork server: the process that worker processes are forked from.
 
-It has loaded all functions and has one thread. It calls no function itself, so that a fork is
-quick, shares the memory of the functions, and is safe. Each call gets its own process, which is not
-reused: whatever a function leaves behind (threads, changed modules, open files) ends with it.
+The fork server has loaded all functions, has one thread and calls no function itself. So a fork is
+quick, is safe, and shares the memory of the loaded functions. Each call of a function gets its own
+worker process, which is not reused: threads, changed modules and open files that a function leaves
+behind end with the worker.
 
-polyver and this process communicate over a socket, in lines of JSON. polyver sends `{"start": ID}`
-with two sockets, one for the messages of the call and one for the worker's output, and `{"kill":
-ID}`. This process sends `{"ended": ID, "code": CODE}`. When the socket closes, polyver has ended,
-and this process kills all workers. Workers in turn get a signal when this process dies.
+polyver and the fork server communicate over a socket, in lines of JSON. polyver sends
+`{"start": ID}` together with two sockets: one for the messages of the call, and one for the text
+that the worker prints. polyver sends `{"kill": ID}` to kill a worker. The fork server sends
+`{"ended": ID, "code": CODE}`. When the socket closes, polyver has ended, and the fork server kills
+all workers. When the fork server dies, the kernel kills the workers (PR_SET_PDEATHSIG).
 
-A worker leads its own session. Its child processes are killed with it, even those that have left
-that session: orphans become children of this process (PR_SET_CHILD_SUBREAPER), which kills them.
-Only Linux supports this, and a signal when a parent dies; on other systems, only the closed socket
-ends the workers.
+Each worker has its own session. The fork server kills the child processes of a worker with the
+worker. A child process that has left the session becomes a child of the fork server when the worker
+ends (PR_SET_CHILD_SUBREAPER), and the fork server kills it then. Only Linux has these two features.
+On other systems, workers continue if the fork server dies, and a child process that has left the
+session of its worker is not killed.
 """
 
 from __future__ import annotations
@@ -40,14 +43,14 @@ _FDS = 16
 
 
 class ForkServer:
-    """Forks workers and reports their exit codes, until its socket closes."""
+    """Forks workers, and reports their exit codes to polyver, until the socket closes."""
 
     def __init__(self, control: socket.socket, work: Callable[[socket.socket], None]) -> None:
-        """Create a server; `work` makes one call, in the worker."""
+        """Create a fork server; `work` makes one call, in the worker process."""
         self._control = control
         self._work = work
         self._workers: dict[int, int] = {}
-        """Process ids by the ids of calls."""
+        """Process ids of the workers, by the ids of their calls."""
         self._received: deque[int] = deque()
         self._buffer = b""
         self._woken, self._wake = os.pipe()
@@ -55,7 +58,7 @@ class ForkServer:
         self._prctl = ctypes.CDLL(None).prctl if _LINUX else None
 
     def run(self) -> None:
-        """Serve until polyver closes the socket or dies, and leave no process behind."""
+        """Serve until polyver closes the socket or dies; then kill all workers."""
         for end in (self._woken, self._wake):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
@@ -135,7 +138,7 @@ class ForkServer:
             os._exit(0)
 
     def _kill(self, pid: int) -> None:
-        """Kill a worker and its group; its process id is not reused before it is reaped."""
+        """Kill a worker and its process group; a process id is not reused before waitpid."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
         with suppress(ProcessLookupError):
@@ -161,7 +164,7 @@ class ForkServer:
         self._kill_orphans()
 
     def _kill_orphans(self) -> None:
-        """Kill the processes that ended workers have left behind."""
+        """Kill the child processes that ended workers have left behind."""
         for pid in _children() - set(self._workers.values()):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -183,7 +186,7 @@ class ForkServer:
 
 
 def _children() -> set[int]:
-    """Return the ids of all children of this process, as far as the system reports them."""
+    """Return the ids of all children of this process; none if the system does not report them."""
     try:
         text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
     except OSError:

@@ -17,16 +17,16 @@ __all__ = [
 ]
 
 LARGEST_LINE = 64 * 1024 * 1024
-"""Maximum size of a line: arguments and parameters hold whole objects; an answer is far smaller."""
+"""Maximum size of a request: arguments and parameters may contain whole objects."""
 
 
 class WorkerRequest(msgspec.Struct):
-    """One call, sent to a worker process before anything else."""
+    """The request for one call: the first message to a worker process."""
 
     function: str
     version: str
     place: str
-    """Place of registration: two packages may register the same name."""
+    """File and line of the registration: several Python packages may register the same name."""
     arguments: dict[str, Any]
     params: dict[str, Any]
     phase: str
@@ -35,22 +35,22 @@ class WorkerRequest(msgspec.Struct):
     key: str
     allows: list[str]
     cluster: msgspec.Raw
-    """The API server, as in a kubeconfig."""
+    """The API server, as an entry `cluster` of a kubeconfig."""
     user: msgspec.Raw
-    """The credentials, as in a kubeconfig."""
+    """The credentials, as an entry `user` of a kubeconfig."""
     server: str
     """Name of the server in errors."""
     runs_pods: bool
     secrets: list[str]
-    """Values that must not be shown."""
+    """Values to mask."""
     output: int
-    """Maximum size of the output in bytes."""
+    """Maximum size of the returned value in bytes."""
     log: int
     """Maximum size of the log in bytes."""
 
 
 class WorkerMessage(msgspec.Struct, omit_defaults=True):
-    """A message of a worker process: a log line, or at the end an output or a failure."""
+    """A message of a worker process: a log line, values of Secrets, or the result of the call."""
 
     level: str = ""
     """Level of a log line: info or warning."""

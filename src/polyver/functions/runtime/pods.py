@@ -1,4 +1,4 @@
-"""Commands and logs in pods for functions, and errors where no pods run."""
+"""Commands in pods, and logs of pods, for functions; raises NoNodes if the server runs no pods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def executed_in(
     *,
     limit: int,
 ) -> Executed:
-    """Run a command in a container, and return its result."""
+    """Run a command in a container, by default the first one of the pod, and return the result."""
     try:
         found = await ctx.client.get(_PODS, pod, namespace)
     except ApiError as error:
@@ -44,7 +44,7 @@ def _first(pod: dict[str, Any]) -> str:
 async def logs_of(
     ctx: AsyncContext, namespace: str, pod: str, container: str, *, limit: int
 ) -> bytes:
-    """Return the output of a container."""
+    """Read the log of a container."""
     return await _pods(ctx).logs(pod, namespace, container=container, limit=limit)
 
 

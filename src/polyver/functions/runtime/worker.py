@@ -1,7 +1,7 @@
-"""The worker process of one call: reads the call, makes it, and reports the result.
+"""The worker process of one call: reads the request, calls the function, and reports the result.
 
-polyver masks and limits everything that comes from here: this process runs third-party code, and
-nothing that it sends is trusted.
+A worker runs third-party code. So polyver trusts no message of a worker: it masks and limits all
+data that a worker sends.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SECRETS = re.compile(r"/api/v1/(namespaces/[^/]+/)?secrets(/|$)")
 
 
 def work(messages: socket.socket, find: Find) -> None:
-    """Make the call that is requested on a socket."""
+    """Read a request from a socket, and make the call."""
     asyncio.run(_work(messages, find))
 
 
@@ -78,7 +78,8 @@ async def _called(
 
 
 async def _stop_when_told(reader: asyncio.StreamReader, call: ThreadCall) -> None:
-    await reader.readline()  # the only order is to stop; the end of polyver means the same
+    # The only further message is a request to stop; if polyver ends, the socket closes.
+    await reader.readline()
     call.stop()
 
 
@@ -99,7 +100,7 @@ def _context(
 
 
 class _Reports:
-    """Sends messages; the log of a function calls it from its own thread."""
+    """Sends messages to polyver; functions log from threads other than that of the event loop."""
 
     def __init__(
         self,
@@ -128,11 +129,11 @@ class _Reports:
         shown = {str(name): _plain(value, self.masks) for name, value in facts.items()}
         line = WorkerMessage(level=level, event=self.masks.mask(str(event))[:_LONGEST], facts=shown)
         self._left -= len(encode_line(line))
-        # Send the first line over the limit, too: polyver then reports that lines are left out.
+        # Send the first line over the limit, too, so that polyver reports that lines are dropped.
         self._loop.call_soon_threadsafe(self.send, line)
 
     def note(self, obj: Object) -> None:
-        """Record a Secret that the function has read."""
+        """Mask the values of a Secret that the function has read, and send them to polyver."""
         known = set(self.masks.values)
         self.masks.add_secret(obj)
         new = [each for each in self.masks.values if each not in known]
@@ -157,7 +158,7 @@ def _client(
 
 
 class _WorkerClient(ClusterClient):
-    """The API client of a function; it records the values of Secrets that are read."""
+    """The API client of a function; reports each Secret that it reads to `note`."""
 
     def __init__(self, access: ClusterAccess, note: Callable[[Object], None]) -> None:
         super().__init__(access, agent="polyver-function")
@@ -166,7 +167,7 @@ class _WorkerClient(ClusterClient):
     async def _ask(self, ask: ClientRequest) -> Object:
         found = await super()._ask(ask)
         if _SECRETS.match(ask.path):
-            # A list has its Secrets in `items`.
+            # The response to a list request has the Secrets in `items`.
             for each in (found, *(found.get("items") or ())):
                 self._note(each)
         return found
@@ -182,7 +183,7 @@ class _WorkerClient(ClusterClient):
 
 
 class _NoPods(_WorkerClient):
-    """A client for a server that runs no pods."""
+    """The API client of a function for a server that runs no pods."""
 
     async def execute(self, *_: Any, **__: Any) -> Executed:
         raise NoNodes

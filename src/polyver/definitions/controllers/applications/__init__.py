@@ -1,4 +1,4 @@
-"""Controller of applications: resolves, records, renders, applies and follows them."""
+"""Controller of applications: resolves their versions, renders and applies their objects."""
 
 from polyver.definitions.controllers.applications._controller import ApplicationController
 

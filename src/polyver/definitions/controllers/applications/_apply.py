@@ -1,7 +1,7 @@
-"""Applies rendered objects and deletes unwanted ones, but never those of other owners.
+"""Applies the rendered objects of applications, but never changes objects of other owners.
 
-`ApplicationOutputs` is an index of the applied objects as the API server has them: the kinds that
-applications use are watched, restricted to objects with our label.
+`ApplicationOutputs` is an index of all applied objects in their current state. For this index, the
+kinds of applied objects are watched, restricted to objects with polyver's label.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _TRIED_AGAIN: Final = (408, 429)
 
 @dataclass(frozen=True, slots=True)
 class ApplicationApplyProblem:
-    """Reason why an object could not be applied."""
+    """Why an object could not be applied."""
 
     reason: str
     message: str
     error: Exception | None = None
-    """The error, if it is transient."""
+    """The error of the API server, if it is transient; else None."""
 
     def __str__(self) -> str:
         return self.message
@@ -56,15 +56,15 @@ class ApplicationApplyProblem:
 
 @dataclass(slots=True)
 class ApplicationApplyResult:
-    """Result of applying the objects of an application."""
+    """The result of applying the objects of an application."""
 
     resources: list[dict[str, str]] = field(default_factory=list)
     """Entries of `appliedResources` in the status."""
     problems: list[ApplicationApplyProblem] = field(default_factory=list)
     taken_back: list[str] = field(default_factory=list)
-    """Fields that other clients had changed, and that were reverted."""
+    """Messages about fields that other clients had changed, and that were reverted."""
     is_over: bool = True
-    """False if another client has changed an object since it was applied."""
+    """False if another client has changed an object after it was applied."""
 
 
 class ApplicationApplier:
@@ -74,15 +74,16 @@ class ApplicationApplier:
         self._client = client
         self._outputs = outputs
         self._locks: WeakValueDictionary[AppliedObject, asyncio.Lock] = WeakValueDictionary()
-        """One lock per object: all applications share one field manager, so the API server would
-        let the second of two applications with the same object take it. So finding and applying an
-        object is serialized.
+        """One lock per object, held while the object is read, checked for its owner and applied.
+
+        All applications share one field manager. So if two applications render the same object, the
+        API server would let the second one overwrite the object of the first.
         """
         self.count = 0
         """Number of objects applied so far."""
 
     async def apply(self, application: Object, placed: Sequence[Placed]) -> ApplicationApplyResult:
-        """Apply all rendered objects; one that fails does not stop the others."""
+        """Apply all rendered objects; the failure of one does not stop the others."""
         self._outputs.use({(each.kind.group, each.kind.kind) for each in placed})
         found = ApplicationApplyResult()
         for each in placed:
@@ -100,12 +101,12 @@ class ApplicationApplier:
     async def rehearse(
         self, application: Object, placed: Sequence[Placed]
     ) -> list[ApplicationApplyProblem]:
-        """Return the reasons why the server would refuse objects, found by a dry run."""
+        """Apply the objects as a dry run; return the reasons why the API server refuses some."""
         found = []
         made = {each.object["metadata"]["name"] for each in placed if each.kind.kind == "Namespace"}
         for each in placed:
             if each.object["metadata"].get("namespace") in made:
-                continue  # it cannot be tried before its namespace exists
+                continue  # a dry run fails before the namespace of the object exists
             try:
                 problem = await self._rehearse(application, each)
             except ApiError as error:
@@ -118,17 +119,15 @@ class ApplicationApplier:
         self, application: Object, placed: Placed
     ) -> ApplicationApplyProblem | None:
         resource, part = GroupVersionResource.of(placed.kind), part_of(placed.object)
-        if not self._is_known(application, part):
-            there = await self._there(resource, part)
-            whose = stranger(there, application) if there is not None else ""
-            if whose:
-                return _taken(placed, whose)
+        _, owner = await self._existing(application, resource, part)
+        if owner:
+            return _taken(placed, owner)
         try:
             await self._client.apply(
                 resource, placed.object, manager=APPLIED_BY, force=True, dry_run=True
             )
         except ApiError as error:
-            # A webhook that does not support dry runs is called when the object is applied.
+            # A webhook may not support dry runs; it is called when the object is applied.
             if error.code != 400 or "dry run" not in error.message:
                 raise
         return None
@@ -137,18 +136,23 @@ class ApplicationApplier:
         self, application: Object, placed: Placed, found: ApplicationApplyResult
     ) -> Object | None:
         resource, part = GroupVersionResource.of(placed.kind), part_of(placed.object)
-        is_there = self._is_known(application, part)
-        if not is_there:
-            there = await self._there(resource, part)
-            whose = stranger(there, application) if there is not None else ""
-            if whose:
-                found.problems.append(_taken(placed, whose))
-                return None
-            is_there = there is not None
+        is_there, owner = await self._existing(application, resource, part)
+        if owner:
+            found.problems.append(_taken(placed, owner))
+            return None
         with self._outputs.expected(part):
-            made = await self._apply(resource, placed, found)
+            try:
+                made = await self._client.apply(resource, placed.object, manager=APPLIED_BY)
+            except ApiError as error:
+                if error.code != 409 or error.reason != "Conflict":
+                    raise
+                # Other clients have changed fields of the application: revert their changes.
+                found.taken_back.append(f"{name_of(placed.object)}: {error.message}")
+                made = await self._client.apply(
+                    resource, placed.object, manager=APPLIED_BY, force=True
+                )
         if not is_there and others_in(made):
-            # Another client created it since the lookup: remove our fields again.
+            # Another client has created the object since the lookup: remove our fields from it.
             bare = {name: placed.object[name] for name in ("apiVersion", "kind")}
             named = {"name": part.name, "namespace": part.namespace or None}
             kept = {name: text for name, text in named.items() if text}
@@ -159,29 +163,21 @@ class ApplicationApplier:
         found.is_over &= self._outputs.note(part, made)
         return made
 
-    def _is_known(self, application: Object, part: AppliedObject) -> bool:
+    async def _existing(
+        self, application: Object, resource: GroupVersionResource, part: AppliedObject
+    ) -> tuple[bool, str]:
+        """Report whether an object exists; return also its owner, if that is another one."""
         metadata, seen = application["metadata"], self._outputs.of(part)
         key = Key(metadata["namespace"], metadata["name"])
-        return seen is not None and seen.application == key and seen.owner in ("", metadata["uid"])
-
-    async def _there(self, resource: GroupVersionResource, part: AppliedObject) -> Object | None:
+        if seen is not None and seen.application == key and seen.owner in ("", metadata["uid"]):
+            return True, ""
         try:
-            return await self._client.get(resource, part.name, part.namespace, metadata=True)
+            there = await self._client.get(resource, part.name, part.namespace, metadata=True)
         except ApiError as error:
             if error.code != 404:
                 raise
-            return None
-
-    async def _apply(
-        self, resource: GroupVersionResource, placed: Placed, found: ApplicationApplyResult
-    ) -> Object:
-        try:
-            return await self._client.apply(resource, placed.object, manager=APPLIED_BY)
-        except ApiError as error:
-            if error.code != 409 or error.reason != "Conflict":
-                raise
-            found.taken_back.append(f"{name_of(placed.object)}: {error.message}")
-        return await self._client.apply(resource, placed.object, manager=APPLIED_BY, force=True)
+            return False, ""
+        return True, stranger(there, application)
 
 
 def _taken(placed: Placed, whose: str) -> ApplicationApplyProblem:
@@ -192,7 +188,7 @@ def _taken(placed: Placed, whose: str) -> ApplicationApplyProblem:
 
 
 def problem_of(what: str, error: ApiError) -> ApplicationApplyProblem:
-    """Return the problem of an object that the API server refused."""
+    """Build the problem of an object that the API server refused."""
     message = f"{what}: {error.message}"
     passing = error.code >= 500 or error.code in _TRIED_AGAIN
     return ApplicationApplyProblem(error.reason or "Refused", message, error if passing else None)
@@ -208,14 +204,14 @@ class ObservedApplicationObject(Struct, frozen=True, gc=False):
 
     application: Key
     owner: str
-    """The uid of its controller; empty without one."""
+    """The uid of the object's owner that is its controller; empty if there is none."""
     uid: str
     fields: str
     health: Health
     revision: int
 
     def differs(self, other: ObservedApplicationObject | None) -> bool:
-        """Report whether a difference from another state matters to the application."""
+        """Report whether the application must react to the difference from another state."""
         if other is None:
             return True
         mine, theirs = ((x.uid, x.owner, x.fields, x.health) for x in (self, other))
@@ -223,7 +219,7 @@ class ObservedApplicationObject(Struct, frozen=True, gc=False):
 
 
 def seen_in(kind: ResourceKind, obj: Object) -> ObservedApplicationObject:
-    """Return the indexed fields of an object."""
+    """Read the indexed fields of an applied object."""
     del kind
     metadata = obj["metadata"]
     labels: Mapping[str, str] = metadata.get("labels") or {}
@@ -244,20 +240,20 @@ def part_in(applied: Mapping[str, Any]) -> AppliedObject:
 
 
 class ApplicationOutputs(_Outputs[ObservedApplicationObject, Key]):
-    """Index of all applied objects."""
+    """Index of the applied objects of all applications."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
-        """Create an index; `changed` is called when other kinds must be watched."""
+        """Create an index; `changed` is called when the set of kinds to watch has changed."""
         super().__init__(
             changed, keep=seen_in, whose=lambda seen: seen.application, labels=RENDERED
         )
 
     def health(self, applied: Mapping[str, Any]) -> Health:
-        """Return the health of an object in `appliedResources` of an application's status."""
+        """Return the health of the object in an entry of `appliedResources`."""
         seen = self.of(part_in(applied))
         return seen.health if seen is not None else _GONE
 
     def is_as_applied(self, applied: Mapping[str, Any], key: Key) -> bool:
-        """Report whether an object exists, and has the fields that the application applied."""
+        """Report whether an object exists, with the fields that the application `key` applied."""
         seen = self.of(part_in(applied))
         return seen is not None and seen.application == key and seen.fields == applied.get("fields")

@@ -1,4 +1,8 @@
-"""The controller of applications: resolves, renders and applies them, and reports their health."""
+"""The controller of applications.
+
+It resolves the references of an application to versions, renders the objects of the application,
+applies them, and reports their health in the status.
+"""
 
 from __future__ import annotations
 
@@ -98,10 +102,10 @@ _Data = Mapping[str, Any]
 _DEFINITIONS = [GroupVersionResource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS]
 _SOON, _LATER, _SLOW = 0.05, 60.0, 1.0
 _GOING = frozenset({"Forbidden", "MethodNotAllowed", "NotFound"})
-"""Reasons with which API servers refuse objects of a kind whose CRD is being deleted."""
+"""Reasons with which API servers refuse objects while the CRD of their kind is deleted."""
 _MOMENTS = 20
 _SETTLING = 5.0
-"""Seconds that watches may take to start before objects are read one by one."""
+"""Seconds that new watches may take to start before objects are read one by one instead."""
 _POLLED = 10.0
 """Seconds between two reads of an object that is not watched."""
 
@@ -135,14 +139,14 @@ class ApplicationController(Controller[Key]):
         )
         self._kinds: dict[tuple[str, str], ResourceKind] = {}
         self._waiting: set[Key] = set()
-        """Keys of applications that render a kind which is not served."""
+        """Keys of applications that have rendered an object of a kind which is not served."""
         self._trials = MoveTrials(self._rendered_objects, self._recording, self._applier)
         self._retries = RevertBackoff[Key](
             self._clock, Backoff(first=60.0, most=3600.0), quiet=7200.0
         )
-        """Back-off of failed moves that may succeed later."""
+        """Back-off of failed moves that may succeed later without a change."""
         self._due: set[Key] = set()
-        """Keys whose failed moves are tried again without back-off."""
+        """Keys of applications whose failed moves are retried at once, without back-off."""
         self._patient_until = self._clock.time() + _SETTLING
 
     @property
@@ -215,7 +219,7 @@ class ApplicationController(Controller[Key]):
     # Moves.
 
     async def _move(self, found: Object, options: MoveOptions, key: Key) -> Requeue | None:
-        """Move an application to the releases that work for it; otherwise it keeps its own."""
+        """Move an application to the releases that work for it; else it keeps its current ones."""
         failed: Mapping[MoveTarget, _Data] = failed_before(found, options.targets, options.inputs)
         passing = any(each["reason"] in PASSING for each in failed.values())
         # Failed moves are retried if kinds were added, or if the back-off is over.
@@ -239,7 +243,7 @@ class ApplicationController(Controller[Key]):
     def _sooner(
         self, result: Requeue | None, failed: Mapping[MoveTarget, _Data], key: Key, *, tried: bool
     ) -> Requeue | None:
-        """Return the earlier of the requeue and the next retry of a failed move."""
+        """Return the requeue, or an earlier one for the next retry of a failed move."""
         if not any(each["reason"] in PASSING for each in failed.values()):
             return result
         if tried:
@@ -254,7 +258,7 @@ class ApplicationController(Controller[Key]):
         problems: Sequence[ApplicationApplyProblem],
         key: Key,
     ) -> Requeue | None:
-        """Return to the previous release: the server refused a part of the new one."""
+        """Return to the current releases: the API server has refused objects of the new ones."""
         options, failure = wanted.options, failure_of(problems)
         assert options is not None
         assert failure is not None
@@ -266,7 +270,10 @@ class ApplicationController(Controller[Key]):
     async def _bring(
         self, found: Object, wanted: DesiredApplication, key: Key, *, due: bool = False
     ) -> Requeue | None:
-        """Apply the desired state unless it is applied already; `due` skips the back-off."""
+        """Render and apply the desired state, unless it is applied already.
+
+        Changes by other clients are reverted with a back-off; `due` skips the back-off.
+        """
         before = found.get("status") or {}
         annotations = found["metadata"].get("annotations") or {}
         is_applied = wanted.digest == before.get("appliedDigest") == annotations.get(APPLYING)
@@ -335,14 +342,14 @@ class ApplicationController(Controller[Key]):
     ) -> Requeue | None:
         parts = [part_of(each.object) for each in placed]
         before = sorted({*noted(found), *map(part_in, applied_before(found))})
-        # Record the objects first: an unrecorded one would stay when it is no longer wanted.
+        # Record the objects first: an object that is not recorded would never be deleted.
         found = await self._hold(found, [*before, *parts], wanted.digest)
-        # A move is recorded after it succeeded: until then the newest revision is the applied one.
+        # A move is recorded only after it has succeeded, so that the newest revision is applied.
         if not wanted.taken and not await self._recording.record(found, wanted, key):
             return Requeue(_SOON)
         applied = await self._applier.apply(found, placed)
         if any(each.reason in _GOING for each in applied.problems):
-            # A kind may have been removed since the discovery: the next discovery shows it.
+            # A kind may have been removed since the last discovery; the next one will show it.
             rendered = [each.object for each in placed]
             if not all((obj["apiVersion"], obj["kind"]) in self._kinds for obj in rendered):
                 return Requeue(_SOON)
@@ -361,7 +368,7 @@ class ApplicationController(Controller[Key]):
     async def _prune(
         self, found: Object, parts: Sequence[AppliedObject], applied: ApplicationApplyResult
     ) -> list[AppliedObject]:
-        """Delete unwanted objects; return those that could not be deleted."""
+        """Delete objects that are no longer rendered; return those that could not be deleted."""
         left = []
         for part in parts:
             try:
@@ -377,7 +384,7 @@ class ApplicationController(Controller[Key]):
     async def _hold(
         self, found: Object, parts: Sequence[AppliedObject] | None = None, digest: str = ""
     ) -> Object:
-        """Record in an annotation which objects are applied, and add the finalizer."""
+        """Record the objects to apply in an annotation, and add the finalizer."""
         return await self._keeping.note(
             found,
             parts if parts is not None else noted(found),
@@ -386,10 +393,10 @@ class ApplicationController(Controller[Key]):
         )
 
     async def _release(self, found: Object, key: Key) -> Requeue | None:
-        """Delete an application's objects and revisions, then remove its finalizer.
+        """Delete the objects and revisions of a deleted application, then remove its finalizer.
 
-        Only objects in other namespaces are deleted here; garbage collection deletes those that the
-        application owns.
+        Only objects in other namespaces are deleted here. The application owns the objects in its
+        own namespace, so garbage collection deletes these.
         """
         if not has_finalizer(found, RECORDED):
             return None
@@ -411,7 +418,7 @@ class ApplicationController(Controller[Key]):
     # Status.
 
     async def _look(self, applied: Sequence[Object]) -> None:
-        """Read the objects that the watches do not report, or do not report yet."""
+        """Read the applied objects that no watch reports, or that no watch has reported yet."""
         for each in applied:
             part = part_in(each)
             while self._outputs.of(part) is None and self._clock.time() < self._patient_until:
@@ -426,7 +433,7 @@ class ApplicationController(Controller[Key]):
                 except ApiError as error:
                     if error.code != 403:
                         raise
-                    continue  # the last observed state is all that is known
+                    continue  # reading is not allowed: keep the last observed state
                 self._outputs.note(part, obj)
 
     async def _tell_health(
@@ -437,7 +444,7 @@ class ApplicationController(Controller[Key]):
         *,
         anew: bool = False,
     ) -> Requeue | None:
-        """Set the status after all objects were applied, with their health."""
+        """Set the status after all objects were applied, with the health of the components."""
         resources = applied.resources
         services = services_of(wanted.application, resources, self._outputs.health)
         facts = [supported_fact(())]
@@ -461,16 +468,15 @@ class ApplicationController(Controller[Key]):
     async def _tell_unrendered(
         self, found: Object, wanted: DesiredApplication, errors: Sequence[PolyverError], key: Key
     ) -> Requeue | None:
-        """Set the status after a rendering error; the objects stay as they were applied."""
+        """Set the status after a rendering error; the applied objects stay unchanged."""
         found = await self._hold(found)
         if not await self._recording.record(found, wanted, key):
             return Requeue(_SOON)
         facts = [failed_fact(kind, reason_of(errors[0]), errors) for kind in ("Rendered", "Ready")]
-        if not any(
-            isinstance(each, RenderingTimeout) for each in errors
-        ):  # nothing was rendered then
+        # After a timeout it is not known whether all fields are supported.
+        if not any(isinstance(each, RenderingTimeout) for each in errors):
             facts.append(supported_fact(errors))
-        # References are resolved and reported even if the application has unsupported fields.
+        # With unsupported fields nothing is applied, but the resolved versions are reported.
         refused = any(isinstance(each, Unsupported) for each in errors)
         status = {
             **(wanted.status if refused else wanted.unproven_status(found)),

@@ -1,6 +1,7 @@
 """Index of the applications that use each definition, kept up to date by watches.
 
-It finds the applications that a new version moves, so that only these are reconciled.
+When a definition changes, the index finds the applications that the change moves to another
+release, so that only these are reconciled.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _Named = tuple[str, str]
 
 @dataclass(slots=True)
 class _Followed:
-    """The definitions of one kind and name, and their users."""
+    """The definitions of one kind and name in all namespaces, and the references to them."""
 
     lineages: dict[str, Lineage] = field(default_factory=dict)
-    """Lineages by namespace."""
+    """Lineages by the namespace of the definition."""
     uses: dict[Key, list[DefinitionUse]] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
     failed: dict[Pin, set[Key]] = field(default_factory=dict)
-    """Applications that failed to move, by release."""
+    """Applications that failed to move to a release, by the pin of the release."""
 
 
 class DefinitionUseIndex:
@@ -56,7 +57,8 @@ class DefinitionUseIndex:
         if after is not None:
             known.lineages[namespace] = after
         if before is None or after is None or is_legacy(before) is not is_legacy(after):
-            # Another definition may be referenced now, or its versions are parsed in another way.
+            # References may now mean a definition in another namespace, or their requested
+            # versions may be parsed in another way.
             known.indexes = {each: Index() for each in known.lineages}
             for uses in known.uses.values():
                 for use in uses:
@@ -102,7 +104,7 @@ def _put(known: _Followed, use: DefinitionUse) -> None:
     try:
         asked, policy = question_of(mine, lineage)
     except PolyverError:
-        return  # an invalid reference is not resolved by another version either
+        return  # no new version resolves an invalid reference
     known.indexes[home].put(mine.dependent, lineage.name, asked, policy)
 
 
@@ -112,7 +114,7 @@ def published_in(kind: ResourceKind, obj: Object) -> ComparableLineage:
 
 
 class ComparableLineage:
-    """A lineage that is equal to any other lineage with the same releases."""
+    """A lineage, or None; equal to another one if both have the same releases."""
 
     __slots__ = ("lineage",)
 

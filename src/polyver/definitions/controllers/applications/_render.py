@@ -1,4 +1,4 @@
-"""Rendering in worker threads: with a deadline and a concurrency limit."""
+"""Rendering of applications in worker threads, with a deadline and a concurrency limit."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from polyver.kube.http.worker_threads import DaemonThreadPool
 __all__ = ["DEADLINE", "Renderer", "RenderingTimeout"]
 
 DEADLINE: Final = 20.0
-"""Maximum seconds for a component with its traits."""
+"""Maximum seconds for rendering a component with its traits."""
 _PAUSE: Final = 60.0
-"""Seconds in which no application renders a version whose rendering timed out."""
+"""Seconds in which no application renders a template again whose rendering timed out."""
 _REVISIONS = GroupVersionResource(GROUP, STORED, REVISIONS.names.plural)
 _KEPT: Final = 1000
 _HERE, _PROGRAMS = 2, 4
-"""Maximum numbers of concurrent renderings, by engines in this process and by programs."""
+"""Maximum numbers of concurrent renderings: with engines in this process, and with programs."""
 _BUILT_IN: Final = frozenset({"gotemplate"})
 _LONGEST: Final = 500
 _HINT: Final = "it is retried in a minute; simplify the template"
@@ -37,22 +37,22 @@ _Name = tuple[str, str]
 
 
 class RenderingTimeout(PolyverError):
-    """A rendering took too long, or was not started because its template took too long recently."""
+    """A rendering took too long, or was not started because a template took too long recently."""
 
     reason = "TookTooLong"
 
 
 class EngineBroke(PolyverError):
-    """An engine raised an unexpected exception."""
+    """A template engine raised an unexpected exception."""
 
     reason = "EngineBroke"
 
 
 class _Stopwatch:
-    """Measures the time of each template of a component; it is read from another thread."""
+    """Measures the rendering time of the current component's templates; read by another thread."""
 
     def __init__(self) -> None:
-        # Replaced as a whole for each component, so that a reader sees one component only.
+        # Replaced as a whole for each component: another thread never reads data of two.
         self._now: tuple[str, float, list[tuple[_Data, float]]] = ("", math.inf, [])
 
     def component(self, at: str) -> None:
@@ -63,11 +63,11 @@ class _Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """Seconds that the current component has taken; 0 before the first one."""
+        """Seconds since the start of the current component; 0 before the first component."""
         return max(time.monotonic() - self._now[1], 0.0)
 
     def slowest(self) -> tuple[str, _Data | None]:
-        """Return the current component, and its template that has taken longest."""
+        """Return the path of the current component, and the resolution of its slowest template."""
         at, _, begun = self._now
         ends = [*(started for _, started in begun[1:]), time.monotonic()]
         spent = [(end - started, each) for (each, started), end in zip(begun, ends, strict=False)]
@@ -89,7 +89,8 @@ class Renderer:
         self._slow: dict[_Name, tuple[float, str]] = {}
         """Templates whose rendering timed out: the time of the next attempt, and the error message.
 
-        Other applications that use them would each occupy a thread and a worker in vain.
+        Until then, no application with such a template is rendered: each attempt would occupy a
+        thread until the deadline.
         """
         self._cluster: Mapping[str, Object] = {}
         self.count = 0
@@ -98,7 +99,7 @@ class Renderer:
     async def render(
         self, application: Object, resolutions: Sequence[Object], *, revision: str
     ) -> Rendered:
-        """Return the objects of an application; problems and timeouts are errors in the result."""
+        """Render the objects of an application; all problems and timeouts are in the result."""
         if slow := [*self._slow_of(resolutions)]:
             return Rendered(errors=tuple(slow))
         revisions = await self._revisions(resolutions)
@@ -118,7 +119,7 @@ class Renderer:
                     context=self._cluster,
                     progress=stopwatch,
                 )
-            except BaseException as error:  # SystemExit in an engine would end the worker thread
+            except BaseException as error:  # SystemExit of an engine must not end the thread
                 said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
                 return Rendered(errors=(EngineBroke(f"rendering ended with {said[:_LONGEST]}"),))
 
@@ -129,7 +130,7 @@ class Renderer:
             return Rendered(errors=(self._too_long(application, *stopwatch.slowest()),))
 
     def _too_long(self, application: Object, at: str, resolution: _Data | None) -> RenderingTimeout:
-        """Return a timeout error; record the slowest template, so that others do not render it."""
+        """Build the error for a timeout, and record the slowest template in `_slow`."""
         limit = f"took longer than {self._deadline:g} seconds to render"
         if resolution is None:
             return RenderingTimeout(f"the component {limit}", at=at, hint=_HINT)
@@ -143,7 +144,7 @@ class Renderer:
         return RenderingTimeout(f"the component {limit}, most of it {label}", at=at, hint=_HINT)
 
     def _slow_of(self, resolutions: Sequence[Object]) -> Iterator[RenderingTimeout]:
-        """Yield an error for each reference whose template timed out a short time ago."""
+        """Yield an error for each reference to a template that timed out a short time ago."""
         if not self._slow:
             return
         now = self._clock.time()
@@ -166,8 +167,7 @@ class Renderer:
             if read is None:
                 continue
             found[namespace, name] = read
-            # A revision with another digest is not the requested one, and may be corrected: do
-            # not cache it.
+            # Do not cache a revision with a wrong digest: the user may replace it.
             if (read.get("spec") or {}).get("digest") == digests[name]:
                 self._kept[key] = read
                 if len(self._kept) > _KEPT:
@@ -176,7 +176,7 @@ class Renderer:
 
 
 def _engines(revisions: Mapping[_Name, Object]) -> Iterable[str]:
-    """Yield the engines of the templates in these revisions."""
+    """Yield the names of the engines that the templates in these revisions need."""
     for each in revisions.values():
         known = known_revision(each)
         yield from (known.content.get("schematic") or ()) if known is not None else ()

@@ -1,8 +1,9 @@
-"""The desired state of applications: resolves versions, and records them in revisions.
+"""The desired state of applications: resolves versions, and records them in ApplicationRevisions.
 
-An index of ApplicationRevisions saves listing them for each application. Its watch may be behind.
-Revisions that this process creates are known at once. Those that others created earlier, such as a
-restored backup, are complete once the watch reports a revision that was created afterwards.
+An index of ApplicationRevisions saves a list request for each reconcile. A watch fills the index,
+so revisions that other clients have created, such as those of a restored backup, may be missing for
+a while. The index adds revisions that this process creates at once. When the watch reports such a
+revision, it has reported all revisions that were created before it.
 """
 
 from __future__ import annotations
@@ -55,24 +56,24 @@ class DesiredApplication:
     """The desired state of an application."""
 
     application: Object
-    """The application as it is rendered."""
+    """The application as templates read it."""
     resolutions: Sequence[Object]
     revision: Object
     """The ApplicationRevision that records this state."""
     is_new: bool
     """True if the ApplicationRevision must be created."""
     status: dict[str, Any]
-    """The status as known before rendering."""
+    """The status as far as it is known before rendering."""
     digest: str
     options: MoveOptions | None = None
-    """The possible moves; None if the application has no choice."""
+    """The possible moves; None for an application that keeps its recorded versions."""
     taken: Collection[MoveTarget] = ()
-    """The optional releases that this state moves to."""
+    """The targets among the possible moves to which this state moves the application."""
 
     def unproven_status(self, found: Object) -> dict[str, Any]:
         """Return the status to write before the desired state is applied.
 
-        Its resolutions are those of the applied objects, if there are any.
+        If objects were applied before, the status keeps the resolutions of these objects.
         """
         before = found.get("status") or {}
         if not before.get("appliedDigest") or not before.get("resolutions"):
@@ -91,11 +92,11 @@ class MoveOptions:
     """The possible moves of an application to other releases."""
 
     application: Object
-    """The application with its recorded pins."""
+    """The application, with the recorded pins in its status."""
     newest: Object | None
     choice: ReleaseChoice
     inputs: str
-    """Digest of the inputs that decide whether the moves succeed."""
+    """Digest of all inputs that decide whether the moves succeed."""
 
     @property
     def targets(self) -> tuple[MoveTarget, ...]:
@@ -103,7 +104,7 @@ class MoveOptions:
 
 
 class ApplicationRecorder:
-    """Resolves versions, and stores the revisions that record them."""
+    """Resolves the versions of applications, and stores ApplicationRevisions that record them."""
 
     def __init__(
         self,
@@ -119,16 +120,16 @@ class ApplicationRecorder:
         self.revisions = ApplicationRevisionIndex()
 
     async def wanted(self, found: Object, key: Key) -> DesiredApplication | None:
-        """Return the desired state of an application.
+        """Resolve the versions of an application, and return its desired state.
 
-        If it does not resolve, set the status and return None.
+        If a reference cannot be resolved, set the status and return None.
         """
         newest = await self._newest(found, key)
         if newest is not None and is_held(found) and _resolutions(found):
             return await self._held(found, newest)
         content = await self._content(newest) if newest and not _resolutions(found) else None
         application = recorded(found, content)
-        # The failed moves in the status are left out: each target is a candidate again.
+        # Ignore the failed moves in the status here: each of their targets is considered again.
         status = application.get("status") or {}
         used = [*map(used_of, status.get("resolutions") or ())]
         untried = {**application, "status": {**status, "resolutions": used}}
@@ -141,7 +142,7 @@ class ApplicationRecorder:
             await self._telling.tell(found, self._telling.with_conditions(status, facts, found))
             return None
         choice = ReleaseChoice(chosen)
-        # If nothing was applied yet, or nothing can be, there is no release to stay with.
+        # An application that was never applied, or cannot be, has no release that it could keep.
         if not is_failing(found.get("status") or {}) and not unsupported_fields(found):
             choice = choice_of(chosen, self._following.homes)
         inputs = inputs_of(found, choice.targets, by=__version__)
@@ -155,7 +156,7 @@ class ApplicationRecorder:
         taken: Collection[MoveTarget],
         failed: Mapping[MoveTarget, Mapping[str, Any]] | None = None,
     ) -> DesiredApplication:
-        """Return the desired state of an application that moves only to the `taken` targets."""
+        """Return the desired state in which an application moves only to the `taken` targets."""
         now = timestamp(self._clock)
         resolutions = options.choice.resolutions(taken, failed or {}, now=now)
         revision, is_new = revision_of(found, resolutions, options.newest)
@@ -170,7 +171,7 @@ class ApplicationRecorder:
         )
 
     async def _held(self, found: Object, newest: Object) -> DesiredApplication | None:
-        """Return the recorded state of an application whose publishVersion has not changed."""
+        """Return the recorded state of an application; it is kept until publishVersion changes."""
         content = await self._content(newest)
         if content is None:
             return None
@@ -182,7 +183,7 @@ class ApplicationRecorder:
         return DesiredApplication(shown, used, newest, False, status, digest)
 
     async def _newest(self, found: Object, key: Key) -> Object | None:
-        """Return the newest revision; the watch may be behind the status."""
+        """Return the newest revision; read it if the status names one that the index lacks."""
         named = ((found.get("status") or {}).get("latestRevision") or {}).get("name", "")
         if named and named not in self.revisions.names(key):
             made = await find(self._client, REVISIONS, named, key.namespace)
@@ -191,12 +192,12 @@ class ApplicationRecorder:
         return self.revisions.newest(key)
 
     async def _content(self, revision: Object) -> Object | None:
-        """Read a whole revision."""
+        """Read a complete revision: the index has only names and annotations."""
         metadata = revision["metadata"]
         return await find(self._client, REVISIONS, metadata["name"], metadata["namespace"])
 
     async def record(self, found: Object, wanted: DesiredApplication, key: Key) -> bool:
-        """Create the revision of the desired state; return False if older ones may be unknown."""
+        """Create the revision of the desired state; return False if the index may be incomplete."""
         if not wanted.is_new:
             return True
         name = wanted.revision["metadata"]["name"]
@@ -206,7 +207,7 @@ class ApplicationRecorder:
         wanted.is_new = False
         if not is_first:
             return True
-        # A restored backup may have brought revisions that the watch has not reported.
+        # There may be revisions from a restored backup that the watch has not reported yet.
         told = await self.revisions.told(key.namespace, name, patience=_PATIENCE)
         return told and self.revisions.names(key) == [name]
 
@@ -221,7 +222,7 @@ class ApplicationRecorder:
             self.revisions.forget(key, name)
 
     async def delete_all(self, found: Object, key: Key) -> None:
-        """Delete all revisions, so that a new application of that name starts from 1."""
+        """Delete all revisions, so that a new application of that name starts at revision 1."""
         await self._newest(found, key)
         await self.delete(self.revisions.names(key), key)
 
@@ -237,7 +238,7 @@ _ANY: Any = None
 
 
 def revision_in(kind: ResourceKind, obj: Object) -> _Kept:
-    """Return the application of a revision, and the revision's name and annotations."""
+    """Return the name of a revision's application, and the revision's name and annotations."""
     del kind
     metadata = obj["metadata"]
     about = {name: metadata.get(name) for name in ("name", "namespace", "annotations")}
@@ -245,11 +246,11 @@ def revision_in(kind: ResourceKind, obj: Object) -> _Kept:
 
 
 class ApplicationRevisionIndex:
-    """ApplicationRevisions by application."""
+    """Index of the ApplicationRevisions of each application."""
 
     def __init__(self) -> None:
         self._known: dict[Key, dict[str, Object]] = {}
-        # Keys of revisions: their own namespaces and names.
+        # The next two have the keys of revisions, not of applications.
         self._observed: set[Key] = set()
         self._awaited: dict[Key, asyncio.Event] = {}
 
@@ -290,7 +291,7 @@ class ApplicationRevisionIndex:
             self._known.pop(key, None)
 
     async def told(self, namespace: str, name: str, *, patience: float) -> bool:
-        """Report whether the watch reports a revision before the timeout `patience`."""
+        """Wait until the watch reports a revision; return False after `patience` seconds."""
         key = Key(namespace, name)
         if key in self._observed:
             return True

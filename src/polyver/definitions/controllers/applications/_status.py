@@ -1,4 +1,4 @@
-"""The indexed state of an application, and writes of its status."""
+"""The indexed fields of applications, and the writer of their status."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MANAGER = POLYVER
 
 @dataclass(frozen=True, slots=True)
 class ApplicationState:
-    """The indexed fields of an application, without the annotations that we set."""
+    """The indexed fields of an application, except annotations that the controller sets."""
 
     uses: tuple[DefinitionUse, ...]
     parts: tuple[AppliedObject, ...]
@@ -41,7 +41,7 @@ class ApplicationState:
 
 
 def state_in(kind: ResourceKind | None, obj: Object) -> ApplicationState:
-    """Return the indexed fields of an application."""
+    """Read the indexed fields of an application."""
     del kind
     metadata = obj["metadata"]
     annotations = metadata.get("annotations") or {}
@@ -59,7 +59,7 @@ def state_in(kind: ResourceKind | None, obj: Object) -> ApplicationState:
 
 
 def applied_before(found: Object) -> list[Any]:
-    """Return the applied objects in the status of an application."""
+    """Return the entries `appliedResources` in the status of an application."""
     return (found.get("status") or {}).get("appliedResources") or []
 
 
@@ -80,21 +80,21 @@ class ApplicationStatusWriter:
     def with_conditions(
         self, status: Object, conditions: Iterable[DesiredCondition], found: Object
     ) -> dict[str, Any]:
-        """Return a status with these conditions, as of now."""
+        """Return a copy of a status with these conditions set."""
         now = timestamp(self._clock)
         made = set_conditions({**found, "status": status}, conditions, now=now)
         return {**status, "conditions": made}
 
     async def tell(self, found: Object, status: Object) -> Object:
-        """Write the status if it differs; return the application afterwards."""
+        """Write the status if it has changed; return the application after the write."""
         if status == found.get("status"):
             return found
         said = {**found, "status": status}
         key = Key(found["metadata"]["namespace"], found["metadata"]["name"])
-        # Recorded before the write: the watch may report it before the response arrives.
+        # Recorded before the write: the watch may report the write before the response arrives.
         self._told[key] = state_in(None, said)
         try:
-            # With the resourceVersion: a decision on an old state is made again.
+            # With the resourceVersion: a write that is based on an old state fails.
             return await self._client.update(RESOURCE, said, subresource="status", manager=MANAGER)
         except ApiError as error:
             self._told.pop(key, None)

@@ -1,7 +1,7 @@
-"""Trials of releases before an application moves to them.
+"""Tries releases before an application moves to them.
 
-All objects are rendered, and applied as a dry run. A failure changes nothing: the application keeps
-its current releases.
+In a trial, all objects of the application are rendered with the new releases, and applied as a dry
+run. If the trial fails, nothing changes: the application keeps its current releases.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ __all__ = ["PASSING", "MoveFailure", "MoveTrial", "MoveTrials", "failed_moves", 
 
 _LONGEST: Final = 8
 _LONGEST_MESSAGE: Final = 4096
-"""Maximum number of characters of a failure in the status."""
+"""Maximum number of characters of a failure message in the status."""
 PASSING: Final = frozenset(
     {"TookTooLong", "NotServed", "NotApplied", "EngineBroke", "EngineFailed"}
 )
-"""Reasons of failures that may end without a change of the application or the release."""
+"""Reasons of failures after which a retry may succeed although nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveFailure:
-    """Reason why an application cannot move to a release."""
+    """Why an application cannot move to a release."""
 
     reason: str
     message: str
@@ -51,7 +51,7 @@ class MoveFailure:
 
 @dataclass(slots=True)
 class MoveTrial:
-    """The targets that work for an application, and the failures of the others."""
+    """The result of trials: the state with the targets that work, and the failures of the rest."""
 
     wanted: DesiredApplication | None = None
     """The desired state with the targets that work; None if no target works."""
@@ -75,7 +75,7 @@ class MoveTrials:
         self._applier = applier
 
     async def best(self, found: Object, options: MoveOptions) -> MoveTrial:
-        """Try all targets together; if that fails, try them one by one. Return those that work."""
+        """Try all targets together, or one by one if that fails; return the best result."""
         targets = options.targets
         trial = await self._try(found, options, MoveTrial(), targets)
         if not trial.failed or len(targets) == 1:
@@ -89,7 +89,7 @@ class MoveTrials:
     async def _try(
         self, found: Object, options: MoveOptions, so_far: MoveTrial, targets: Sequence[MoveTarget]
     ) -> MoveTrial:
-        """Return the result so far, extended by these targets if they work, else by the failure."""
+        """Try these targets; add them, or their failure, to the result `so_far`."""
         known = so_far.wanted.taken if so_far.wanted is not None else ()
         new = [each for each in targets if each not in known]
         wanted = self._recording.variant(found, options, targets)
@@ -113,7 +113,7 @@ class MoveTrials:
         new: Sequence[MoveTarget],
         placed: Sequence[Placed],
     ) -> MoveFailure | None:
-        """Return the failure if the new targets would delete objects without a replacement."""
+        """Return a failure if the new targets would delete objects without a replacement."""
         after = {each.identity: each for each in _pieces(placed)}
         there = {tuple(each) for each in noted(found)}
         there |= {tuple(part_in(each)) for each in applied_before(found)}
@@ -127,10 +127,10 @@ class MoveTrials:
         return MoveFailure(WOULD_DELETE, str(WouldDelete(new, lost))) if lost else None
 
     async def _without(self, found: Object, options: MoveOptions, so_far: MoveTrial) -> list[Piece]:
-        """Return the objects of the current spec without the new targets.
+        """Return the objects that the current spec makes without a move to the new targets.
 
-        Objects that the user's own edit removes are not among them. If this variant cannot be
-        rendered, return the applied objects of the components that the spec still has.
+        So objects that the user has removed from the spec are not among them. If the objects cannot
+        be rendered, return the applied objects of the components that the spec still has.
         """
         if so_far.wanted is not None:
             return _pieces(so_far.placed)
@@ -153,7 +153,7 @@ def _unrendered(errors: Sequence[PolyverError]) -> MoveFailure:
 
 
 def failure_of(problems: Sequence[ApplicationApplyProblem]) -> MoveFailure | None:
-    """Return the failure for objects that cannot be applied; raise any transient error."""
+    """Combine the problems of objects to one failure; raise an error that is transient."""
     passing = next((each.error for each in problems if each.error is not None), None)
     if passing is not None:
         raise passing
@@ -163,7 +163,7 @@ def failure_of(problems: Sequence[ApplicationApplyProblem]) -> MoveFailure | Non
 def failed_moves(
     found: Object, options: MoveOptions, failed: Mapping[MoveTarget, MoveFailure], *, now: str
 ) -> dict[MoveTarget, Mapping[str, Any]]:
-    """Return the entry `failedMove` of the status for each move that failed."""
+    """Build the entry `failedMove` of the status for each failed move."""
     known = (found.get("status") or {}).get("resolutions") or ()
     before = {
         each["failedMove"]["message"]: each["failedMove"]
@@ -185,7 +185,7 @@ def _joined(errors: Sequence[object]) -> str:
 
 
 def _about(failure: MoveFailure, targets: Sequence[MoveTarget]) -> MoveFailure:
-    """Return a failure whose message names the target releases."""
+    """Add the names of the target releases to the message of a failure."""
     if failure.reason == WOULD_DELETE:
         return failure
     names = " and ".join(map(str, targets))
