@@ -43,7 +43,9 @@ def install(
     wait: Annotated[float, Parameter(validator=Number(gte=0, lte=3600))] = 300.0,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Install polyver on a cluster; running the command again changes nothing.
+    """Install polyver on a cluster, or change its installation.
+
+    Running the command again with the same options changes nothing.
 
     Example: polyver install --dry-run --image example.com/shop/polyver:1 | kubectl apply -f -
 
@@ -57,16 +59,19 @@ def install(
     replicas
         The number of replicas.
     kinds
-        A module, file or folder with kinds declared in Python, here and inside the image, as for
-        `polyver crds`; repeatable. Their definitions are installed, and their controllers get
-        access rights.
+        A module, file or folder with kinds declared in Python, written as the argument KINDS of
+        `polyver crds`; repeatable. It must have this name on this machine and in the image. polyver
+        installs the CustomResourceDefinitions of the kinds, and gives their controllers access
+        rights.
     role
         An existing ClusterRole with the rights that your controllers need; repeatable.
     tls_secret
-        A Secret in that namespace with `tls.crt` and `tls.key`, managed by cert-manager. Default:
-        polyver creates its certificates.
+        A Secret in the namespace of --namespace with `tls.crt` and `tls.key`, which cert-manager
+        manages. Default: polyver creates its certificates itself.
     inject_ca_from
-        The Certificate of that Secret, NAMESPACE/NAME, from which cert-manager injects the CA.
+        The Certificate of cert-manager for the Secret of --tls-secret, as NAMESPACE/NAME.
+        cert-manager injects the CA of this Certificate into CustomResourceDefinitions and webhook
+        configurations.
     context
         The context of the kubeconfig. Default: the current context.
     dry_run
@@ -74,10 +79,10 @@ def install(
     form
         The output format.
     adopt
-        Take over objects that other managers own, and fields that they have changed.
+        Take over objects and fields that other field managers own.
     wait
-        The number of seconds to wait for new replicas before definitions get versions that the old
-        replicas do not support.
+        The number of seconds to wait for new replicas. Only then do CustomResourceDefinitions get
+        versions that the old replicas do not support.
     traceback
         Also print the traceback if your code fails.
     """

@@ -62,8 +62,9 @@ def run(
     Parameters
     ----------
     kinds
-        A module, file or folder with kinds declared in Python, as for `polyver crds`; repeatable.
-        polyver converts their objects, calls their hooks and runs their controllers.
+        A module, file or folder with kinds declared in Python, written as the argument KINDS of
+        `polyver crds`; repeatable. polyver converts their objects, calls their hooks and runs their
+        controllers.
     kubeconfig
         The kubeconfig file. Default: the file that kubectl uses, or the service account of the pod.
     context
@@ -80,12 +81,14 @@ def run(
     port
         The port to listen on; 0 chooses a free port.
     tls_cert
-        A certificate file that another program renews, such as cert-manager. It is reloaded when
-        it changes. Default: the replicas create and renew a shared certificate.
+        A file with a certificate that another program renews, such as cert-manager. polyver reloads
+        the file when it changes. Default: the replicas create and renew a certificate that all of
+        them use.
     tls_key
         The key file of that certificate.
     inject_ca_from
-        The Certificate, NAMESPACE/NAME, from which cert-manager injects the CA.
+        The Certificate of cert-manager for --tls-cert, as NAMESPACE/NAME. cert-manager injects the
+        CA of this Certificate into CustomResourceDefinitions and webhook configurations.
     linger
         Shutdown grace period: the number of seconds for which reviews are still accepted after
         SIGTERM, while this replica reports that it is not ready.

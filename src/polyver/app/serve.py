@@ -58,32 +58,35 @@ def serve(
     Parameters
     ----------
     conversions
-        A file or folder with Conversions; repeatable. They are reloaded when they change, and on
-        SIGHUP; if they cannot be read, the old ones stay in use.
+        A file or folder with Conversions; repeatable. polyver reloads them when the files change,
+        and on SIGHUP. If the new files cannot be read, the Conversions loaded before stay in use.
     kinds
-        A module, file or folder with kinds declared in Python, as for `polyver crds`; repeatable.
-        Their hooks are served as admission webhooks.
+        A module, file or folder with kinds declared in Python, written as the argument KINDS of
+        `polyver crds`; repeatable. polyver converts their objects, and serves their hooks as
+        admission webhooks.
     host
         The address to listen on.
     port
         The port to listen on; 0 chooses a free port.
     tls_cert
-        A PEM file with the certificate and its intermediate certificates. It is reloaded when it
-        changes.
+        A PEM file with the server certificate and its intermediate certificates. polyver reloads
+        the file when it changes.
     tls_key
         A PEM file with the key of that certificate.
     certificates
-        The folder in which polyver creates and renews its own certificate and authority. Default:
-        `polyver/webhook` in the user's data folder. API servers must trust `ca.crt` in it.
+        The folder in which polyver creates and renews its own certificate and certificate authority
+        (CA) if --tls-cert and --tls-key are not given. Default: `polyver/webhook` in the user's
+        data folder. API servers must trust the file `ca.crt` in this folder.
     hostname
         A host name by which API servers call this webhook, such as `NAME.NAMESPACE.svc`;
         repeatable.
     largest
-        The largest review that is accepted, in MiB; less if there is not enough memory.
+        The size of the largest review that is accepted, in MiB. If --memory is too small for such
+        a review, the limit is lower.
     memory
         The memory limit of the process, in MiB. Default: the limit of its control group, or a
-        quarter of the memory of the machine. Reviews wait for free memory, and are answered with
-        429 after half of their timeout.
+        quarter of the memory of the machine. Reviews wait for free memory. A review that waits too
+        long is answered with the HTTP status 429.
     linger
         Shutdown grace period: the number of seconds for which reviews are still accepted after
         SIGTERM, while this webhook reports that it is not ready.

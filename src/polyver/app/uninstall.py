@@ -25,7 +25,7 @@ def uninstall(
     context: str = "",
     dry_run: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Remove polyver from a cluster; definitions and the objects of their kinds stay.
+    """Remove polyver from a cluster; CustomResourceDefinitions and their objects stay.
 
     Example: polyver uninstall --dry-run
 
@@ -34,13 +34,13 @@ def uninstall(
     namespace
         The namespace of the installation.
     with_objects
-        Also delete the installed definitions and all objects of their kinds, including
-        Conversions. Without --yes, only print the number of objects.
+        Also delete the installed CustomResourceDefinitions, and with them all objects of their
+        kinds, including Conversions. Without --yes, only print how many objects would be deleted.
     yes
         Confirm --with-objects.
     force
-        Remove polyver even if it converts objects; afterwards only their stored version can be
-        read.
+        Remove polyver even if API servers need it to convert objects. Afterwards, clients can read
+        these objects only in the version in which they are stored.
     context
         The context of the kubeconfig. Default: the current context.
     dry_run

@@ -63,8 +63,8 @@ def up(
     Parameters
     ----------
     data
-        The data folder. Default: `polyver` in the user's data folder. `:memory:` stores nothing on
-        disk.
+        The folder for all data. Default: `polyver` in the user's data folder. With ":memory:",
+        polyver stores nothing on disk.
     host
         The address to listen on.
     port
@@ -73,24 +73,25 @@ def up(
         The kubeconfig file to write. Default: `kubeconfig` in the data folder. Other entries of an
         existing file are kept.
     load
-        A file or folder with manifests to apply after the start, or - for standard input;
-        repeatable. CustomResourceDefinitions are applied first. Fields that other clients changed
-        since the last load are not overwritten.
+        A file or folder with manifests to apply after the start, or "-" for standard input;
+        repeatable. polyver applies CustomResourceDefinitions first. It does not overwrite fields
+        that other clients have changed since the last load.
     kinds
-        A module, file or folder with kinds declared in Python, as for `polyver crds`; repeatable.
-        polyver serves their definitions, converts their objects, calls their hooks and runs their
-        controllers.
+        A module, file or folder with kinds declared in Python, written as the argument KINDS of
+        `polyver crds`; repeatable. polyver serves their CustomResourceDefinitions, converts their
+        objects, calls their hooks and runs their controllers.
     page_port
         The port of the web page, always on 127.0.0.1. Default: the port after --port; 0 chooses a
         free port.
     page
         Serve the web page.
     new_store
-        Start with an empty store even if the data folder contains credentials. Without this
-        option, polyver refuses to start if the store is missing or empty there.
+        Start with an empty store even if the data folder contains credentials of an earlier start.
+        Without this option, polyver refuses to start if such a folder has no store, or an empty
+        one.
     verify
-        Check the whole store before the start: its indexes, and that every object can be read.
-        Default: check only the structure of the file.
+        Check the whole store before the start: its indexes, and whether every object can be read.
+        Without this option, polyver checks only the structure of the store's file.
     verbose
         Log every request.
     traceback

@@ -33,20 +33,22 @@ def impact(
 
     For a package (package/NAME or package/NAME@REVISION), lists every step of a composition and
     every composite resource that uses it. For a composition (composition/NAME or
-    composition/NAME@REVISION), lists the composite resources that use it, or would use it now.
+    composition/NAME@REVISION), lists the composite resources that use it, and those that would use
+    it if polyver resolved their selectors again now.
 
     Example: polyver impact KubeExec@v0.1.0 -f blueprints/ --catalogue catalogue.yaml
 
     Parameters
     ----------
     name
-        A function (NAME), or one version of it (NAME@VERSION). A version counts as used by each
-        phase that resolves to it, and by each phase that requests it and cannot be resolved.
+        A function (NAME), one version of it (NAME@VERSION), or a package or a composition as
+        above. For a version, the list contains each phase that resolves to this version, and each
+        phase that requests this version but cannot be resolved.
     file
-        A file or folder with blueprints and with ActionSets, which may prefer a version; - for
-        standard input; cluster: for the cluster of the current context; cluster:CONTEXT for
-        another one. Repeatable. Default: cluster:. With a cluster, its functions are used unless
-        --functions or --catalogue name others.
+        A file or folder with blueprints, and with ActionSets (which may prefer a version); or "-"
+        (standard input), "cluster:" (the cluster of the current context) or "cluster:CONTEXT".
+        Repeatable. Default: "cluster:". With a cluster, polyver uses the functions that the cluster
+        reports, unless --functions or --catalogue is given.
     """
     question = ImpactQuestion(
         text=name,

@@ -30,9 +30,12 @@ _READERS: tuple[LineageReader, ...] = tuple(
 _POLICIES = {policy.name: policy for reader in _READERS for policy in reader.policies}
 
 _POLICY_HELP = (
-    "The policy that chooses the release. definitions-follow and definitions-exact correspond to"
-    ' an application with the annotation app.oam.dev/autoUpdate "true" and "false". One of'
-    f" {', '.join(_POLICIES)}."
+    "The policy that chooses the release. Default: the policy that dependents of this kind have"
+    " without annotations. definitions-follow is the policy of applications with the annotation"
+    ' app.oam.dev/autoUpdate "true", definitions-exact of those with "false";'
+    " definitions-prereleases also chooses prereleases; definitions-legacy is for definitions with"
+    " numbered revisions; compositions-manual is for composite resources with"
+    f" compositionUpdatePolicy Manual. One of {', '.join(_POLICIES)}."
 )
 
 app = App(name="resolve")
@@ -61,9 +64,10 @@ def resolve(
         (KubeExec@v0.1.0), a package or a composition (fn@channel=alpha, fn@REVISION), or a kind
         (CronTab@v1).
     file
-        A file, a folder, or - for standard input; repeatable. It contains component, trait, policy
-        and workflow-step definitions, function catalogues, FunctionRevisions, CompositionRevisions
-        or CustomResourceDefinitions; other objects are ignored.
+        A file or folder with manifests, or "-" for standard input; repeatable. polyver reads
+        component, trait, policy and workflow-step definitions, function catalogues,
+        FunctionRevisions, CompositionRevisions and CustomResourceDefinitions, and ignores other
+        objects.
     output
         The output format.
     explain
