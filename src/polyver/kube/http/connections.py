@@ -293,13 +293,24 @@ class Connection(asyncio.BufferedProtocol):
     # Answering.
 
     def _advance(self) -> None:
-        """Start the next request when the one before is answered."""
-        if self._queue and self._answering is None and not self._may_wait(self._queue[0]):
-            exchange = self._answering = self._queue.popleft()
-            if self._answer_at_once(exchange):
-                return
-            self._server_state.start(exchange)
-        self._regulate()
+        """Start the next request if the request before it is answered."""
+        if not self._queue or self._answering is not None or self._may_wait(self._queue[0]):
+            self._regulate()
+            return
+        exchange = self._answering = self._queue.popleft()
+        state, answer = self._server_state, None
+        if state.at_once is not None and exchange.whole and self._written is None:
+            headers = exchange.headers
+            request = RequestHeaders(exchange.method, exchange.path, exchange.query, headers)
+            quick = state.at_once(request)
+            answer = quick(exchange.body) if quick is not None else None
+        if answer is None:
+            state.start(exchange)
+            self._regulate()
+            return
+        body = b"" if exchange.method == "HEAD" else answer.body
+        self.write(header_block_of(answer, state.date, keep_alive=exchange.keep_alive), body)
+        exchange.finish()
 
     def _may_wait(self, exchange: Exchange) -> bool:
         """Report whether to wait for the whole body, as the request may be answered at once."""
@@ -307,23 +318,6 @@ class Connection(asyncio.BufferedProtocol):
             return False
         much = exchange.size > _MOST_HELD or self._server_state.held > _MOST_HELD_BY_ALL
         return not (much or exchange.expects or self._closing)
-
-    def _answer_at_once(self, exchange: Exchange) -> bool:
-        at_once = self._server_state.at_once
-        if at_once is None or not exchange.whole or self._written is not None:
-            return False
-        request = RequestHeaders(exchange.method, exchange.path, exchange.query, exchange.headers)
-        quick = at_once(request)
-        if quick is None:
-            return False
-        answer = quick(exchange.body)
-        if answer is None:
-            return False
-        body = b"" if exchange.method == "HEAD" else answer.body
-        date, keep_alive = self._server_state.date, exchange.keep_alive
-        self.write(header_block_of(answer, date, keep_alive=keep_alive), body)
-        exchange.finish()
-        return True
 
     def _regulate(self) -> None:
         """Pause or resume reading, depending on the room for more data."""

@@ -65,16 +65,16 @@ class Exchange:
     """A request as far as it was received, and its answer as far as it was sent."""
 
     __slots__ = (
-        "_begun",
         "_changed",
         "_chunked",
         "_connection",
         "_ended",
-        "_expects",
         "_held",
         "_left",
         "_parts",
+        "begun",
         "complete",
+        "expects",
         "gone",
         "headers",
         "keep_alive",
@@ -116,25 +116,17 @@ class Exchange:
         self.complete = False
         """True if the answer is complete."""
         self._parts: list[bytes] = []
-        self._expects = expects
+        self.expects = expects
+        """True if the client waits for 100 Continue."""
         self._ended = False  # True if the application got the end of the body
         self._changed: asyncio.Event | None = None
-        self._begun = False
+        self.begun = False
+        """True if a part of the answer may have been sent."""
         self._held = b""
         self._chunked = False
         self._left: int | None = None
 
     # Receiving.
-
-    @property
-    def expects(self) -> bool:
-        """True if the client waits for 100 Continue."""
-        return self._expects
-
-    @property
-    def begun(self) -> bool:
-        """True if a part of the answer may have been sent."""
-        return self._begun
 
     @property
     def body(self) -> bytes:
@@ -175,32 +167,29 @@ class Exchange:
             await app(scope, self.receive, self.send)
         if self.complete or self.gone:
             return
-        if self._begun and not self._held:
+        if self.begun and not self._held:
             self._connection.close()
         else:
             self._begin(500, _FAILURE_HEADERS)
             self._go_on(_FAILED, more=False)
 
     async def receive(self) -> Message:
-        if self._expects:
-            self._expects = False
+        if self.expects:
+            self.expects = False
             self._connection.write(b"HTTP/1.1 100 Continue\r\n\r\n", b"")
         while not (self._parts or self.gone or self.complete):
             if self.whole and not self._ended:
                 break
-            await self._change()
+            if self._changed is None:
+                self._changed = asyncio.Event()
+            self._changed.clear()
+            await self._changed.wait()
         if self.gone or self.complete:
             return {"type": "http.disconnect"}
         body = self.body
         self._parts, self.size, self._ended = [], 0, self.whole
         self._connection.taken(len(body))
         return {"type": "http.request", "body": body, "more_body": not self.whole}
-
-    async def _change(self) -> None:
-        if self._changed is None:
-            self._changed = asyncio.Event()
-        self._changed.clear()
-        await self._changed.wait()
 
     async def send(self, message: Message) -> None:
         """Send a part of an answer in pieces, each after the client has read most of the last one.
@@ -223,9 +212,9 @@ class Exchange:
         if self.gone:
             return
         kind = message["type"]
-        if kind == "http.response.start" and not self._begun:
+        if kind == "http.response.start" and not self.begun:
             self._begin(message["status"], message.get("headers", _NO_HEADERS))
-        elif kind == "http.response.body" and self._begun and not self.complete:
+        elif kind == "http.response.body" and self.begun and not self.complete:
             self._go_on(message.get("body", b""), more=message.get("more_body", False))
         else:
             raise RuntimeError(f"{kind} is out of order")
@@ -252,7 +241,7 @@ class Exchange:
         if block.count(b"\n") != ends or block.count(b"\r") != ends or b"\0" in block:
             raise RuntimeError("a header contains a line break or a NUL")
         self._held = block + b"\r\n"
-        self._begun, self._expects = True, False
+        self.begun, self.expects = True, False
         if not ends_alone:
             self._flush(b"")  # the first piece may come much later
 

@@ -135,18 +135,20 @@ async def read_into(receive: Receive, body: bytearray, *, most: int, most_discar
 
 def start(response: HttpResponse, added: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
     """Return the ASGI start message; headers in `added` do not replace the response's own."""
-    headers = [(name.lower().encode(), _in_one_line(value)) for name, value in response.headers]
+    # Control characters in values, such as line ends, become spaces.
+    headers = [
+        (
+            name.lower().encode(),
+            (value if value.isprintable() else _CONTROL.sub(" ", value)).encode("utf-8", "replace"),
+        )
+        for name, value in response.headers
+    ]
     names = {name for name, _ in headers}
     more = [(name.encode(), value.encode()) for name, value in added]
     headers += [(name, value) for name, value in more if name not in names]
     if isinstance(response.body, bytes) and response.status not in (204, 304):
         headers.append((b"content-length", b"%d" % len(response.body)))
     return {"type": "http.response.start", "status": response.status, "headers": headers}
-
-
-def _in_one_line(value: str) -> bytes:
-    """Encode the value of a header; control characters, such as line ends, become spaces."""
-    return (value if value.isprintable() else _CONTROL.sub(" ", value)).encode("utf-8", "replace")
 
 
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")

@@ -15,7 +15,7 @@ from polyver.kube.objects.status import ApiError, bad_request, internal, not_all
 from polyver.kube.server._uids import new_uid
 from polyver.kube.server.accounts import Accounts
 from polyver.kube.server.admission import AdmissionChain
-from polyver.kube.server.answers import as_unreadable, data_answer, status_answer
+from polyver.kube.server.answers import as_unreadable, status_answer
 from polyver.kube.server.call import Call, ServerContext
 from polyver.kube.server.conversion import unreadable, unreadable_update
 from polyver.kube.server.definitions import Definitions, DroppedVersions
@@ -32,12 +32,11 @@ from polyver.kube.server.http import (
 )
 from polyver.kube.server.identity import AuthorizationAttributes, may, refusal
 from polyver.kube.server.kinds import addresses, builtin_resources, lifecycle
-from polyver.kube.server.options import ListOptions, Query
-from polyver.kube.server.read import find, get_object, list_objects
+from polyver.kube.server.options import Query
+from polyver.kube.server.read import get_object, list_objects
 from polyver.kube.server.registrations import Registrations
 from polyver.kube.server.resource import EntryNotConverted, ResourceCatalogue, ServedResource
 from polyver.kube.server.reviews import review
-from polyver.kube.server.rules import ObjectView, StatusView, WholeObjectView
 from polyver.kube.server.watch import watch_objects
 from polyver.kube.server.write import create_object, patch_object, update_object
 from polyver.kube.store import Store, StoreClosed, StoreFailed
@@ -48,10 +47,6 @@ __all__ = ["ApiServer"]
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 RELEASE = "1.35.0"
 _LONGEST = 60.0
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
 
 
 def _suffix() -> str:
@@ -71,7 +66,7 @@ class ApiServer:
         self,
         store: Store,
         *,
-        now: Callable[[], datetime.datetime] = _now,
+        now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
         new_uid: Callable[[], str] = new_uid,
         new_suffix: Callable[[], str] = _suffix,
         release: str = RELEASE,
@@ -160,26 +155,23 @@ class ApiServer:
         call = Call(self.server, request, resource, api_path, query, form)
         if resource.warning:
             call.warn(resource.warning)
+        perform = _VERBS[verb]
+        if resource.review:
+            perform = review
+        elif api_path.subresource == "token" and not resource.kind.custom:
+            perform = self.accounts.request
         try:
             timeout = _request_timeout(query, verb)
             if timeout is None:
-                return await self._perform(call, verb)
+                return await perform(call)
             async with asyncio.timeout(timeout):
-                return await self._perform(call, verb)
+                return await perform(call)
         except TimeoutError:
             return _out_of_time()
-        except EntryNotConverted as error:
-            problem = _unconverted(call, verb, error)
-        except ApiError as error:
-            problem = error
-        return _refused(call, problem)
-
-    async def _perform(self, call: Call, verb: str) -> HttpResponse:
-        if call.resource.review:
-            return await review(call)
-        if call.api_path.subresource == "token" and not call.resource.kind.custom:
-            return await self.accounts.request(call)
-        return await _VERBS[verb](call)
+        except (EntryNotConverted, ApiError) as error:
+            refused = status_answer(_error_of(call, verb, error), error_form(accept))
+            refused.headers += call.warning_headers()
+            return refused
 
 
 def _request_timeout(query: Query, verb: str) -> float | None:
@@ -204,17 +196,13 @@ def _out_of_time() -> HttpResponse:
     return HttpResponse(504, [("content-type", "text/plain; charset=utf-8")], body)
 
 
-def _unconverted(call: Call, verb: str, failed: EntryNotConverted) -> ApiError:
+def _error_of(call: Call, verb: str, failed: EntryNotConverted | ApiError) -> ApiError:
+    """Return the error for the client of a failed request."""
+    if isinstance(failed, ApiError):
+        return failed
     if verb in ("update", "patch", "create"):
         return unreadable_update(as_unreadable(failed))
     return unreadable(call.resource.kind, as_unreadable(failed))
-
-
-def _refused(call: Call, error: ApiError) -> HttpResponse:
-    """Return the answer for an error, with the warnings collected so far."""
-    refused = status_answer(error, error_form(call.request.headers.get("accept", "")))
-    refused.headers += call.warning_headers()
-    return refused
 
 
 def _authorize(request: HttpRequest, api_path: ApiPath, verb: str) -> None:
@@ -264,6 +252,7 @@ def _has_path(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
 
 
 def _check_custom(kind: ResourceKind, api_path: ApiPath, verb: str) -> None:
+    """Raise an error if a custom kind does not support a verb on this path."""
     if verb in ("update", "patch") and not api_path.name:
         raise bad_request("name must be provided")
     if not api_path.subresource:
@@ -276,46 +265,15 @@ def _check_custom(kind: ResourceKind, api_path: ApiPath, verb: str) -> None:
         raise ApiError(405, "MethodNotAllowed", text, details=details)
 
 
-async def _list(call: Call) -> HttpResponse:
-    return await list_objects(call, ListOptions.read(call.query))
-
-
-async def _watch(call: Call) -> HttpResponse:
-    return watch_objects(call, ListOptions.read(call.query, watch=True))
-
-
-async def _update(call: Call) -> HttpResponse:
-    return await update_object(call, _part(call.resource, call.api_path))
-
-
-async def _patch(call: Call) -> HttpResponse:
-    return await patch_object(call, _part(call.resource, call.api_path))
-
-
-async def _get(call: Call) -> HttpResponse:
-    part = _part(call.resource, call.api_path)
-    if part.name in ("", "status"):
-        return await get_object(call)
-    return await data_answer(call, part.show(await call.resource.decode(find(call))))
-
-
-def _part(resource: ServedResource, api_path: ApiPath) -> ObjectView:
-    if not api_path.subresource:
-        return WholeObjectView(resource.rules)
-    if api_path.subresource in resource.parts:
-        return resource.parts[api_path.subresource]
-    return StatusView(resource.rules)
-
-
 _VERBS: Mapping[str, Callable[[Call], Awaitable[HttpResponse]]] = {
     "create": create_object,
     "delete": delete_object,
     "deletecollection": delete_collection,
-    "get": _get,
-    "list": _list,
-    "patch": _patch,
-    "update": _update,
-    "watch": _watch,
+    "get": get_object,
+    "list": list_objects,
+    "patch": patch_object,
+    "update": update_object,
+    "watch": watch_objects,
 }
 
 

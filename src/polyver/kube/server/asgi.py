@@ -128,12 +128,16 @@ class ApiServerApp:
             certificate = scope.get("state", {}).get(_CERTIFICATE_USER)
             user = self._identities.who(certificate, known.get("authorization", ""))
             user = impersonated(user, headers)
-            body = await _body(receive)
+            body = await read_body(receive, most=MOST_BODY, most_discarded=_MOST_DISCARDED)
             query, client = scope["query_string"].decode("latin-1"), scope.get("client")
             remote = client[0] if client else ""
             request = HttpRequest(scope["method"], scope["path"], query, known, body, user, remote)
             response = self._own(request) or await self._api.handle(request)
-            return await _compressed(response, request)
+            sent = response.body
+            is_large = isinstance(sent, bytes) and len(sent) > _COMPRESSED_FROM
+            return await _compressed(response, request) if is_large else response
+        except BodyTooLarge as error:
+            return _refused(ApiError(413, "RequestEntityTooLarge", str(error)))
         except ApiError as error:
             return _refused(error)
         except ClientDisconnected:
@@ -199,27 +203,20 @@ async def _ended(task: asyncio.Task[None]) -> BaseException | None:
     return None if task.cancelled() else task.exception()
 
 
-async def _body(receive: Receive) -> bytes:
-    try:
-        return await read_body(receive, most=MOST_BODY, most_discarded=_MOST_DISCARDED)
-    except BodyTooLarge as error:
-        raise ApiError(413, "RequestEntityTooLarge", str(error)) from None
-
-
 def _refused(error: ApiError) -> HttpResponse:
     headers = [("content-type", "application/json"), *error.headers.items()]
     return HttpResponse(error.code, headers, encode_json(error.status) + b"\n")
 
 
 async def _compressed(response: HttpResponse, request: HttpRequest) -> HttpResponse:
-    body = response.body
-    if not isinstance(body, bytes) or len(body) <= _COMPRESSED_FROM:
-        return response
-    # On one machine, compression takes longer than it saves.
+    """Compress a large response if the client accepts gzip and is on another machine."""
+    # Within one machine, compression takes longer than the transfer of the saved bytes.
     accepted = request.headers.get("accept-encoding", "").split(",")
     takes_gzip = any(each.partition(";")[0].strip() == "gzip" for each in accepted)
     if request.remote.startswith(_LOOPBACK) or not takes_gzip:
         return response
+    body = response.body
+    assert isinstance(body, bytes)
     if len(body) < _COMPRESSED_OFF_LOOP_FROM:
         packed = _gzip(body)
     else:

@@ -84,7 +84,11 @@ def judge(
 def _read_typed(call: Call, kind: ResourceKind) -> tuple[Object, Sequence[str]]:
     doubled: list[str] = []
     body = _typed_body(call, kind, doubled)
-    _check_typed(kind, _identity_of(body))
+    identity = _identity_of(body)
+    # A body may leave out its version and its kind.
+    version, name = identity.api_version or kind.api_version, identity.kind or kind.kind
+    if (version, name) != (kind.api_version, kind.kind):
+        raise _other_kind(kind, version, name)
     decoded = decode_typed(body, _shape(call, kind))
     if kind is not SCALE:
         call.resource.rules.default(decoded.value)
@@ -144,22 +148,19 @@ def _identity_of(body: bytes | Object) -> _Identity:
         return _Identity()
 
 
-def _check_typed(kind: ResourceKind, identity: _Identity) -> None:
-    """Raise an error if a body states another version or kind; it may leave them out."""
-    version, name = identity.api_version or kind.api_version, identity.kind or kind.kind
-    if (version, name) == (kind.api_version, kind.kind):
-        return
+def _other_kind(kind: ResourceKind, version: str, name: str) -> ApiError:
+    """Build the error for a body of a built-in kind that states another version or kind."""
     if (version, name) in _KNOWN_UNSERVED:
-        raise _other_version(kind, version)
+        return _other_version(kind, version)
     short = version.rpartition("/")[2]
     message = f'{name} in version "{short}" cannot be handled as a {kind.kind}'
     if any((one.api_version, one.kind) == (version, name) for one in builtin_kinds()):
         internal = kind.group.partition(".")[0] or "core"
         text = f"converting ({short}.{name}) to ({internal}.{kind.kind}): unknown conversion"
-        raise bad_request(f"{message}: {text}")
+        return bad_request(f"{message}: {text}")
     scheme = '"pkg/runtime/scheme.go:111"'
     text = f'no kind "{name}" is registered for version "{version}" in scheme {scheme}'
-    raise bad_request(f"{message}: {text}")
+    return bad_request(f"{message}: {text}")
 
 
 # Custom kinds: the body is decoded without types, then fitted to the shape of the kind.
@@ -206,7 +207,8 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
         return decoded.value, decoded.problems
     if not isinstance(data, dict):
         raise Undecodable("the result is not an object")
-    _check_custom(kind, data)
+    if data.get("kind") != kind.kind or data.get("apiVersion") != kind.api_version:
+        raise _other_custom(kind, data)
     given = data.get("metadata")
     if given is not None and not isinstance(given, dict):
         text = f"json: cannot unmarshal {what_is(given)} into Go value of type v1.ObjectMeta"
@@ -221,20 +223,20 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
     return obj, sorted([*unknown, *(f'unknown field "{path}"' for path in dropped)])
 
 
-def _check_custom(kind: ResourceKind, data: Mapping[str, Any]) -> None:
+def _other_custom(kind: ResourceKind, data: Mapping[str, Any]) -> Exception:
+    """Build the error for an object of a custom kind that states another version or kind."""
     metadata = data.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
     given, version = data.get("kind"), data.get("apiVersion")
     if not given:
-        raise Undecodable(f"Object 'Kind' is missing in '{encode_json(data).decode()}'")
+        return Undecodable(f"Object 'Kind' is missing in '{encode_json(data).decode()}'")
     if given != kind.kind:
         named_kind = ResourceKind(
             kind.group, kind.version, str(given), kind.plural, "", kind.namespaced
         )
-        raise invalid(named_kind, name, [invalid_field("kind", given, f"must be {kind.kind}")])
-    if version != kind.api_version:
-        text = f"must be {kind.api_version}"
-        raise invalid(kind, name, [invalid_field("apiVersion", version, text)])
+        return invalid(named_kind, name, [invalid_field("kind", given, f"must be {kind.kind}")])
+    text = f"must be {kind.api_version}"
+    return invalid(kind, name, [invalid_field("apiVersion", version, text)])
 
 
 def read_delete_options(call: Call) -> DeleteOptions:

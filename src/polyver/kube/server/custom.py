@@ -10,16 +10,14 @@ from typing import Any, Protocol
 
 from polyver.core import KubeVersion
 from polyver.core.plain import Object
-from polyver.kube.http.worker_threads import off_loop
 from polyver.kube.objects.builtin import metadata_shape
-from polyver.kube.objects.codec import is_larger
 from polyver.kube.objects.kinds import CUSTOM_VERBS, ResourceKind, Subresource
 from polyver.kube.objects.merge_order import go_text, go_type
 from polyver.kube.objects.schema import Schema, compile_schema
 from polyver.kube.objects.status import Cause, forbidden, invalid_field
 from polyver.kube.objects.tables import custom_printer
 from polyver.kube.objects.type_shapes import Shape
-from polyver.kube.server.conversion import Cache, ConversionStrategy, conversion_of
+from polyver.kube.server.conversion import Cache, ConversionStrategy, conversion_of, in_turn
 from polyver.kube.server.conversion.converters import ObjectConverter
 from polyver.kube.server.discovery import storage_version_hash
 from polyver.kube.server.resource import ServedResource, encode_sorted
@@ -29,7 +27,6 @@ from polyver.languages.jsonpath import InvalidJsonPath, parse_path
 
 __all__ = ["CustomRules", "compiled", "custom_resources", "stored_resource"]
 
-SMALL = 4096
 _LARGE_SCHEMA = 128 * 1024
 _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
@@ -70,10 +67,10 @@ class CustomRules(KindRules):
             self._schema.default(obj, drop_nulls=False)
 
     def check_create(self, obj: Object) -> list[Cause]:
-        return [*self._schema.validate(obj), *self._scale_problems(obj)]
+        return [*self._schema.validate(obj), *self._count_problems(obj, self._replicas)]
 
     def check_update(self, obj: Object, old: Object) -> list[Cause]:
-        return [*self._schema.validate_update(obj, old), *self._scale_problems(obj)]
+        return [*self._schema.validate_update(obj, old), *self._count_problems(obj, self._replicas)]
 
     def check_status(self, obj: Object, old: Object) -> list[Cause]:
         problems = self._count_problems(obj, self._status_replicas)
@@ -81,9 +78,6 @@ class CustomRules(KindRules):
 
     def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
         return self._schema.tolerated(obj, old)
-
-    def _scale_problems(self, obj: Object) -> Iterable[Cause]:
-        return self._count_problems(obj, self._replicas)
 
     def _count_problems(self, obj: Object, path: Names) -> Iterable[Cause]:
         """Yield the problems of a replica count that are problems with any schema."""
@@ -269,7 +263,7 @@ class CustomConversion:
         """Fit a stored object to the schema of its own version, then convert it to this version."""
         if obj["apiVersion"] in self.schemas:
             schema = self.schemas[obj["apiVersion"]]
-            await _in_turn(obj, lambda: schema.conform(obj))
+            await in_turn(obj, lambda: schema.conform(obj))
         return await self._pruned(
             obj, self.kind.api_version, self.cache if kept else self.converter
         )
@@ -278,14 +272,14 @@ class CustomConversion:
         if self.storage.version == self.kind.version:
             return obj
         stored = await self._pruned(obj, self.storage.api_version, self.converter)
-        await _in_turn(obj, lambda: self.schemas[self.storage.api_version].default(stored))
+        await in_turn(obj, lambda: self.schemas[self.storage.api_version].default(stored))
         return stored
 
     async def _pruned(self, obj: Object, api_version: str, converter: Converting) -> Object:
         if obj["apiVersion"] == api_version:
             return obj
         converted = await converter.convert(obj, api_version)
-        await _in_turn(converted, lambda: self.schemas[api_version].prune(converted))
+        await in_turn(converted, lambda: self.schemas[api_version].prune(converted))
         return converted
 
     async def convert(self, obj: Object, api_version: str) -> Object:
@@ -297,14 +291,6 @@ class CustomConversion:
         """Close the cache and the converter, which all versions of a kind share."""
         await self.cache.close()
         await self.converter.close()
-
-
-async def _in_turn(obj: Object, work: Callable[[], object]) -> None:
-    """Run work on an object directly if the object is small, and otherwise in a worker thread."""
-    if is_larger(obj, SMALL):
-        await off_loop(work)
-    else:
-        work()
 
 
 class Converting(Protocol):

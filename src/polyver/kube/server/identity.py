@@ -121,19 +121,15 @@ class Identities:
 
     def verify(self, token: str, audiences: Sequence[str] = ()) -> AuthenticationResult:
         """Return the user of a token, if it is known and meant for one of the audiences."""
-        owner = self._owner(token)
+        encoded, owner = token.encode("utf-8", "surrogateescape"), None
+        # Compare every token to its end, so that the time taken reveals nothing about any token.
+        for known, user in (*self._tokens, *self._lent.items()):
+            if hmac.compare_digest(known, encoded):
+                owner = user
         if owner is None:
             return self.accounts(token, audiences)
         shared = shared_audiences(audiences, (AUDIENCE,))
         return AuthenticationResult(owner, shared) if shared else AuthenticationResult()
-
-    def _owner(self, text: str) -> User | None:
-        token, owner = text.encode("utf-8", "surrogateescape"), None
-        # Compare every token to its end, so that the time taken reveals nothing about them.
-        for known, user in (*self._tokens, *self._lent.items()):
-            if hmac.compare_digest(known, token):
-                owner = user
-        return owner
 
 
 def certificate_user(subject: Iterable[Iterable[tuple[str, str]]], der: bytes) -> User | None:

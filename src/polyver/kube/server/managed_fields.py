@@ -16,7 +16,7 @@ from polyver.kube.objects.apply import (
     track_update,
 )
 from polyver.kube.server.call import Call
-from polyver.kube.server.resource import ServedResource, encode_sorted
+from polyver.kube.server.resource import encode_sorted
 from polyver.kube.server.rules import ObjectView, ScaleView, dig
 
 __all__ = ["decided", "own", "scope_of", "set_entries", "times_kept"]
@@ -71,19 +71,21 @@ async def decided(call: Call, part: ObjectView, decide: Callable[[Scope], T]) ->
             return await call.run(lambda: decide(replace(scope, convert=convert)))
         except _Missing as missing:
             key = encode_sorted(missing.obj), missing.api_version
-            known[key] = await _converted(resource, missing.obj, missing.api_version)
-
-
-async def _converted(resource: ServedResource, obj: Object, api_version: str) -> Object:
-    if resource.conversion is None:
-        return obj | {"apiVersion": api_version}
-    return await resource.conversion.convert(obj, api_version)
+            if resource.conversion is None:
+                known[key] = missing.obj | {"apiVersion": missing.api_version}
+            else:
+                known[key] = await resource.conversion.convert(missing.obj, missing.api_version)
 
 
 async def own(call: Call, part: ObjectView, obj: Object, old: Object | None, manager: str) -> None:
     """Record in an object which fields a write other than an apply changed."""
     if isinstance(part, ScaleView):
-        entries = _scaled(call, part, obj, old or {}, manager)
+        before = old or {}
+        entries: Sequence[Entry] = before.get("metadata", {}).get("managedFields") or ()
+        if dig(before, part.replicas) != dig(obj, part.replicas):
+            version = call.resource.kind.api_version
+            paths = {version: part.replicas}
+            entries = track_scale(entries, manager=manager, api_version=version, paths=paths)
     else:
         now = call.server.timestamp()
         entries = await decided(
@@ -92,16 +94,6 @@ async def own(call: Call, part: ObjectView, obj: Object, old: Object | None, man
             lambda scope: track_update(old, obj, scope=scope, manager=manager, now=now),
         )
     set_entries(obj, entries)
-
-
-def _scaled(call: Call, part: ScaleView, obj: Object, old: Object, manager: str) -> Sequence[Entry]:
-    entries: Sequence[Entry] = old.get("metadata", {}).get("managedFields") or ()
-    if dig(old, part.replicas) == dig(obj, part.replicas):
-        return entries
-    version = call.resource.kind.api_version
-    return track_scale(
-        entries, manager=manager, api_version=version, paths={version: part.replicas}
-    )
 
 
 def set_entries(obj: Object, entries: Sequence[Entry]) -> None:

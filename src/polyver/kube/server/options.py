@@ -182,10 +182,14 @@ class WriteOptions:
         """
         manager = query.text("fieldManager")
         validation = query.text("fieldValidation")
-        causes = [
-            *dry_run_problems(query.all.get("dryRun", ())),
-            *_manager_problems(manager),
-        ]
+        causes = dry_run_problems(query.all.get("dryRun", ()))
+        if len(manager.encode()) > 128:
+            text = "may not be more than 128 bytes"
+            causes.append(Cause("fieldManager", f"Too long: {text}", "FieldValueTooLong"))
+        elif not manager.isprintable():
+            at = next(number for number, each in enumerate(manager) if not each.isprintable())
+            text = f"invalid character U+{ord(manager[at]):04X} (at position {at})"
+            causes.append(invalid_field("fieldManager", manager, text))
         if validation not in ("", "Ignore", "Warn", "Strict"):
             known = ["", "Ignore", "Strict", "Warn"]
             causes.append(unsupported("fieldValidation", validation, known))
@@ -215,17 +219,6 @@ def dry_run_problems(values: Sequence[str]) -> list[Cause]:
     if all(value == "All" for value in values):
         return []
     return [unsupported("dryRun", list(values), ["All"])]
-
-
-def _manager_problems(manager: str) -> list[Cause]:
-    if len(manager.encode()) > 128:
-        text = "may not be more than 128 bytes"
-        return [Cause("fieldManager", f"Too long: {text}", "FieldValueTooLong")]
-    if not manager.isprintable():
-        at = next(number for number, each in enumerate(manager) if not each.isprintable())
-        text = f"invalid character U+{ord(manager[at]):04X} (at position {at})"
-        return [invalid_field("fieldManager", manager, text)]
-    return []
 
 
 @dataclass(frozen=True, slots=True)

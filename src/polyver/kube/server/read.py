@@ -25,7 +25,7 @@ from polyver.kube.objects import (
     parse_label_selector,
 )
 from polyver.kube.objects.status import ApiError, bad_request, expired, not_found
-from polyver.kube.server.answers import list_answer, object_answer
+from polyver.kube.server.answers import data_answer, list_answer, object_answer
 from polyver.kube.server.call import Call
 from polyver.kube.server.http import HttpResponse
 from polyver.kube.server.options import ListOptions, parse_revision, read_revision
@@ -112,14 +112,17 @@ _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - no secret
 
 
 async def get_object(call: Call) -> HttpResponse:
-    """Answer with one object."""
+    """Answer a GET of one object or of a subresource."""
+    part = call.resource.view(call.api_path.subresource)
+    if part.name not in ("", "status"):
+        return await data_answer(call, part.show(await call.resource.decode(_find(call))))
     revision = call.query.text("resourceVersion")
     if revision:
         refuse_future(call, read_revision(revision))
-    return await object_answer(call, find(call), kept=revision == "0")
+    return await object_answer(call, _find(call), kept=revision == "0")
 
 
-def find(call: Call) -> StoreEntry:
+def _find(call: Call) -> StoreEntry:
     """Return the stored object that the path names; raise 404 if there is none."""
     entry = call.store.get(call.key)
     if entry is None:
@@ -127,8 +130,9 @@ def find(call: Call) -> StoreEntry:
     return entry
 
 
-async def list_objects(call: Call, options: ListOptions) -> HttpResponse:
-    """Answer with the objects of one namespace or of all, or with a page of them."""
+async def list_objects(call: Call) -> HttpResponse:
+    """Answer with all objects of one namespace or of all namespaces, or with one page of them."""
+    options = ListOptions.read(call.query)
     selection = read_selection(call.resource, options)
     cut = _start(call, options)
     limit = 0 if options.revision == "0" and not options.continued else options.limit

@@ -13,7 +13,7 @@ from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.objects.tables import Printer
 from polyver.kube.objects.type_shapes import ANYTHING, Shape
-from polyver.kube.server.rules import KindRules, ObjectView
+from polyver.kube.server.rules import KindRules, ObjectView, StatusView, WholeObjectView
 from polyver.kube.store import StoreEntry, StoreWatch
 
 __all__ = ["ResourceCatalogue", "ServedResource", "encode_sorted", "metadata_alone", "rewritten"]
@@ -97,6 +97,12 @@ class ServedResource:
     def range(self, namespace: str) -> str:
         """Return the prefix of the store keys of one namespace, or of all."""
         return f"{self.prefix}{namespace}/" if namespace else self.prefix
+
+    def view(self, subresource: str) -> ObjectView:
+        """Return the part of an object that a subresource shows; "" means the whole object."""
+        if not subresource:
+            return WholeObjectView(self.rules)
+        return self.parts.get(subresource) or StatusView(self.rules)
 
     def encode(self, obj: Object) -> tuple[bytes, bytes]:
         """Encode an object of this version in two parts; its revision belongs between them."""

@@ -30,8 +30,9 @@ _LONGEST = 45 * 60.0
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
-def watch_objects(call: Call, options: ListOptions) -> HttpResponse:
-    """Return a stream of events; errors in the request are raised before it begins."""
+async def watch_objects(call: Call) -> HttpResponse:
+    """Answer with a stream of events; raise an error in the request before the stream begins."""
+    options = ListOptions.read(call.query, watch=True)
     if call.api_path.name:  # one of the deprecated paths, which name the object
         named = f"metadata.name={call.api_path.name}"
         options = replace(options, fields=",".join(filter(None, [options.fields, named])))

@@ -77,19 +77,6 @@ async def create_object(call: Call) -> HttpResponse:
     return await _create(call, Draft(obj), options)
 
 
-async def _create(call: Call, draft: Draft, options: WriteOptions) -> HttpResponse:
-    new = await _admitted(call, draft, options)
-    for last in (False,) * 7 + (True,):
-        fresh = new.obj | {"metadata": dict(new.obj["metadata"])}
-        generated = not fresh["metadata"].get("name")
-        try:
-            return await _create_once(call, new, fresh, options)
-        except ApiError as error:
-            if not generated or last or error.reason != "AlreadyExists":
-                raise
-    raise AssertionError("the last try returns or raises")
-
-
 @dataclass(frozen=True, slots=True)
 class _New:
     """A new object after mutating admission, and the data for validating admission."""
@@ -98,15 +85,15 @@ class _New:
     review: AdmissionRequest
     subject: AdmissionAttributes | None
     pruned: bool
+    """True unless mutating webhooks changed the object, which must then be pruned again."""
     applied: bool
     """True if the object comes from a server-side apply."""
 
 
-async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
-    """Return a new object after mutating admission, before the server sets its own metadata."""
+async def _create(call: Call, draft: Draft, options: WriteOptions) -> HttpResponse:
+    """Create an object; if a generated name is in use, repeat with another generated name."""
     obj = draft.obj
     await call.run(lambda: _dedupe_owners(call, obj))
-    # Only the server sets this metadata.
     _check_unstored(obj)
     metadata = obj["metadata"]
     for name in _SET_BY_SERVER:
@@ -117,21 +104,36 @@ async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
     review = _review(call, draft, None, options)
     await call.server.admission.mutate(review)
     subject = await subject_of(call, "CREATE", name=metadata.get("name", ""))
-    applied = draft.owners is not None
-    if subject is None:
-        return _New(obj, review, None, pruned=True, applied=applied)
-    made = await mutate_create(call, subject, obj)
+    made = obj
+    if subject is not None:
+        made = await mutate_create(call, subject, obj)
     if made is not obj:
         _check_unstored(made)
         _dedupe_owners(call, made, _AFTER_ADMISSION)
         match_namespace(call, made)
-    return _New(made, review, subject, pruned=made is obj, applied=applied)
+    applied = draft.owners is not None
+    new = _New(made, review, subject, pruned=made is obj, applied=applied)
+    for last in (False,) * 7 + (True,):
+        fresh = made | {"metadata": dict(made["metadata"])}
+        generated = not fresh["metadata"].get("name")
+        try:
+            return await _create_once(call, new, fresh, options)
+        except ApiError as error:
+            if not generated or last or error.reason != "AlreadyExists":
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 async def _create_once(call: Call, new: _New, obj: Object, options: WriteOptions) -> HttpResponse:
     resource, rules, review = call.resource, call.resource.rules, new.review
-    _stamp(call, obj)
     metadata = obj["metadata"]
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = metadata["generateName"][:248] + call.server.new_suffix()
+    metadata["uid"] = call.server.new_uid()
+    metadata["creationTimestamp"] = call.server.timestamp()
+    metadata.pop("generation", None)
+    if rules.counts:
+        metadata["generation"] = 1
     name = metadata.get("name", "")
     review.object, review.name = obj, name
     if rules.has_status and not rules.brings_status:
@@ -208,20 +210,9 @@ def _check_unstored(obj: Object) -> None:
         raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
 
 
-def _stamp(call: Call, obj: Object) -> None:
-    """Set the metadata of a new object that only the server sets."""
-    metadata = obj["metadata"]
-    if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = metadata["generateName"][:248] + call.server.new_suffix()
-    metadata["uid"] = call.server.new_uid()
-    metadata["creationTimestamp"] = call.server.timestamp()
-    metadata.pop("generation", None)
-    if call.resource.rules.counts:
-        metadata["generation"] = 1
-
-
-async def update_object(call: Call, part: ObjectView) -> HttpResponse:
-    """Replace an object or a part of it (PUT)."""
+async def update_object(call: Call) -> HttpResponse:
+    """Replace an object or one of its subresources (PUT)."""
+    part = call.resource.view(call.api_path.subresource)
     options = _options(call, "UpdateOptions")
     obj = await call.run(lambda: read_object(call, options.validation))
     match_name(call, obj)
@@ -245,8 +236,9 @@ async def update_object(call: Call, part: ObjectView) -> HttpResponse:
     return await _change(call, part, options, change, retry=not given)
 
 
-async def patch_object(call: Call, part: ObjectView) -> HttpResponse:
+async def patch_object(call: Call) -> HttpResponse:
     """Patch an object; on a conflict, repeat unless the patch names a resourceVersion."""
+    part = call.resource.view(call.api_path.subresource)
     applied = patch_type(call) == APPLY
     options = _options(call, "PatchOptions", applied=applied)
     if applied:
@@ -334,13 +326,16 @@ async def _updated(
     )
     made = None
     if subject is not None:
-        made = await _mutated(call, part, draft, old, subject)
+        assert draft.shown is not None
+        pending = PendingUpdate(draft.shown, obj, old)
+        made = await mutate_update(call, subject, part, pending)
+        if made is not None:
+            _dedupe_owners(call, made, _AFTER_ADMISSION)
         if made is not None and isinstance(part, ScaleView):
             await _own(call, part, Draft(made), old, options)
         review.object = obj = made or obj
     assert draft.entry is not None
     _check_revision(call, obj, draft.entry)
-    _keep_metadata(obj, old)
     await call.run(lambda: _prepare_change(call, part, obj, old))
     await call.check(lambda: _check_change(call, part, obj, old))
     if subject is not None:
@@ -355,15 +350,27 @@ async def _updated(
 
 
 def _prepare_change(call: Call, part: ObjectView, obj: Object, old: Object) -> None:
+    """Set the metadata that only the server sets, and prepare the rest by the rules of the kind."""
+    metadata, before = obj["metadata"], old["metadata"]
+    metadata.pop("selfLink", None)
+    for name in ("creationTimestamp", "generation"):
+        metadata.pop(name, None)
+        if name in before:
+            metadata[name] = before[name]
+    # Values of these fields in the request stay, so that the checks can reject a changed value.
+    for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        if metadata.get(name) is None and name in before:
+            metadata[name] = before[name]
+    metadata["resourceVersion"] = before["resourceVersion"]
     part.prepare(obj, old)
     if not call.resource.rules.counts or part.name == "status":
         return
     # The generation counts changes of fields other than metadata and a status subresource.
     ignored = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
     new = {key: value for key, value in obj.items() if key not in ignored}
-    before = {key: value for key, value in old.items() if key not in ignored}
-    if not same(new, before):
-        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    if not same(new, {key: value for key, value in old.items() if key not in ignored}):
+        # Not `metadata`: the rules of a kind may have replaced it.
+        obj["metadata"]["generation"] = before.get("generation", 0) + 1
 
 
 def _check_change(call: Call, part: ObjectView, obj: Object, old: Object) -> None:
@@ -376,35 +383,6 @@ def _check_change(call: Call, part: ObjectView, obj: Object, old: Object) -> Non
     # Twice, as kube-apiserver reports them: once for all kinds, once for this one.
     name = obj["metadata"].get("name", "")
     _refuse(call, name, [*metadata, *metadata, *part.check(obj, old)])
-
-
-async def _mutated(
-    call: Call, part: ObjectView, draft: Draft, old: Object, subject: AdmissionAttributes
-) -> Object | None:
-    """Return the change after mutating webhooks; None if they leave it as it is."""
-    assert draft.shown is not None
-    made = await mutate_update(call, subject, part, PendingUpdate(draft.shown, draft.obj, old))
-    if made is not None:
-        _dedupe_owners(call, made, _AFTER_ADMISSION)
-    return made
-
-
-def _keep_metadata(obj: Object, old: Object) -> None:
-    """Restore the metadata that only the server sets.
-
-    A uid, deletionTimestamp or deletionGracePeriodSeconds in the request stays, so that the checks
-    can reject a changed value.
-    """
-    metadata, before = obj["metadata"], old["metadata"]
-    metadata.pop("selfLink", None)
-    for name in ("creationTimestamp", "generation"):
-        metadata.pop(name, None)
-        if name in before:
-            metadata[name] = before[name]
-    for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
-        if metadata.get(name) is None and name in before:
-            metadata[name] = before[name]
-    metadata["resourceVersion"] = before["resourceVersion"]
 
 
 async def _store(

@@ -16,6 +16,7 @@ from polyver.kube.server.conversion.strategies import (
     RenamingConversion,
     WebhookConversion,
     conversion_of,
+    in_turn,
 )
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "UnreadableObject",
     "WebhookConversion",
     "conversion_of",
+    "in_turn",
     "unreadable",
     "unreadable_list",
     "unreadable_update",

@@ -15,7 +15,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -54,12 +54,14 @@ __all__ = [
     "RenamingConversion",
     "WebhookConversion",
     "conversion_of",
+    "in_turn",
 ]
 
 TIMEOUT = 30.0
 _THREADS = 8
 """The number of threads for the conversion functions of one kind."""
 _SMALL = 4096
+T = TypeVar("T")
 
 
 class ConversionStrategy(Protocol):
@@ -93,7 +95,7 @@ class RenamingConversion:
     """For kinds whose versions differ only in their schemas: only apiVersion changes."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        return await _in_turn(obj, lambda: _renamed(obj, api_version))
+        return await in_turn(obj, lambda: _renamed(obj, api_version))
 
     async def close(self) -> None:
         pass
@@ -105,8 +107,8 @@ def _renamed(obj: Object, api_version: str) -> Object:
     return renamed
 
 
-async def _in_turn(obj: Object, work: Callable[[], Object]) -> Object:
-    """Convert an object directly if it is small, and otherwise in a worker thread."""
+async def in_turn(obj: Object, work: Callable[[], T]) -> T:
+    """Run work on an object on the event loop if the object is small, else in a worker thread."""
     return await off_loop(work) if is_larger(obj, _SMALL) else work()
 
 
@@ -131,7 +133,13 @@ class InProcessConversion:
             return _renamed(obj, api_version)
         version = api_version.rpartition("/")[2]
         try:
-            converted = await self._run(obj, version)
+            if self._converter.calls_functions:
+                # User functions may take long, so they run in threads. Each kind has its own
+                # threads, so that functions that hang do not block other kinds.
+                work = partial(self._converter.convert, obj, version)
+                converted = await self._threads.run_within(self._timeout, work)
+            else:
+                converted = await in_turn(obj, lambda: self._converter.convert(obj, version))
         except TimeoutError:
             text = f"no answer within {self._timeout:.0f} s"
             raise failure(f"{source_of(obj)} failed: {text}") from None
@@ -141,15 +149,7 @@ class InProcessConversion:
             Log().failure("a conversion failed", error, object=_name_of(obj))
             text = f"{_name_of(obj)} cannot be converted to {version}; see the log of the server"
             raise failure(f"{source_of(obj)} failed: {text}") from None
-        return await _in_turn(obj, lambda: accepted(obj, converted))
-
-    async def _run(self, obj: Object, version: str) -> Object:
-        if not self._converter.calls_functions:
-            return await _in_turn(obj, lambda: self._converter.convert(obj, version))
-        # User functions may take long, so they run in threads. Each kind has its own threads, so
-        # that functions that hang do not block other kinds.
-        work = partial(self._converter.convert, obj, version)
-        return await self._threads.run_within(self._timeout, work)
+        return await in_turn(obj, lambda: accepted(obj, converted))
 
     async def close(self) -> None:
         pass
@@ -233,9 +233,13 @@ class Cache:
 
         Concurrent requests for the same state share one call. Failures are not cached.
         """
-        key = _key(obj, api_version)
-        if key is None:
+        metadata: dict[str, Any] = obj.get("metadata") or {}
+        uid, revision = metadata.get("uid"), metadata.get("resourceVersion")
+        stored_as = obj.get("apiVersion", "")
+        if not uid or not revision or stored_as == api_version:
+            # The object was never stored, or needs no conversion.
             return await self._conversion.convert(obj, api_version)
+        key = uid, revision, stored_as, api_version
         if (kept := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
             return _decoded(kept)
@@ -268,15 +272,6 @@ class Cache:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._kept.clear()
         self._size = 0
-
-
-def _key(obj: Object, api_version: str) -> Key | None:
-    """Return the key of one state of an object; None for an object that was never stored."""
-    metadata: dict[str, Any] = obj.get("metadata") or {}
-    uid, revision = metadata.get("uid"), metadata.get("resourceVersion")
-    if not uid or not revision or obj.get("apiVersion") == api_version:
-        return None
-    return uid, revision, obj.get("apiVersion", ""), api_version
 
 
 def _decoded(kept: bytes) -> Object:
