@@ -1,4 +1,4 @@
-"""The request pipeline, which all kinds and all clients use, and its background work."""
+"""The request pipeline for all kinds and all clients, and the server's background work."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from polyver.kube.store import Store, StoreClosed, StoreFailed
 
 __all__ = ["ApiServer"]
 
-# No vowels, and no digits that look like them, so that no generated name is a word.
+# Neither vowels nor digits that look like vowels, so that no generated name contains a word.
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 RELEASE = "1.35.0"
 _LONGEST = 60.0
@@ -60,7 +60,7 @@ def _key() -> bytes:
 
 
 class ApiServer:
-    """The API server on one store."""
+    """The API server, with its objects in one store."""
 
     def __init__(
         self,
@@ -74,11 +74,14 @@ class ApiServer:
         account_key: Callable[[], bytes] = _key,
     ) -> None:
         self.problem = ""
-        """The reason why the server does not work fully; empty if it does."""
+        """Why the background work has failed; an empty string if it has not."""
         self.paths: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """Handlers of further POST requests by path; only administrators may use them."""
+        """Handlers for POST requests to further paths, by path.
+
+        Only administrators are authorized for these requests.
+        """
         self.pages: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """Handlers of further GET requests by path."""
+        """Handlers for GET requests to further paths, by path."""
         self.catalogue = ResourceCatalogue(builtin_resources())
         self.admission = AdmissionChain()
         self.server = ServerContext(store, self.catalogue, self.admission, now, new_uid, new_suffix)
@@ -94,26 +97,29 @@ class ApiServer:
         self._definitions.load()
 
     async def run(self) -> None:
-        """Run the background work of the server.
+        """Run the background work of the server until it is cancelled or fails.
 
-        It accepts and registers definitions, and compacts old revisions.
+        One task processes CustomResourceDefinitions, one keeps an APIService for each served
+        version, and one compacts old revisions of the store.
         """
         try:
-            # Not gather: when one task fails, gather would not wait for the others to clean up.
+            # If one task fails, a task group waits until the other tasks have cleaned up. The
+            # function asyncio.gather would not wait.
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._definitions.run())
                 group.create_task(self._registrations.run())
                 group.create_task(_compact_regularly(self.server.store))
         except* Exception as errors:
             self.problem = (
-                f"changes of definitions are no longer processed: {errors.exceptions[0]!r}"
+                "changes of CustomResourceDefinitions are no longer processed: "
+                f"{errors.exceptions[0]!r}"
             )
             raise
         finally:
             await self.server.webhooks.close()
 
     async def handle(self, request: HttpRequest) -> HttpResponse:
-        """Answer a request; an ApiError becomes a Status."""
+        """Answer a request; convert an ApiError to a response with a Status object."""
         try:
             return await self._route(request)
         except ApiError as error:
@@ -125,7 +131,7 @@ class ApiServer:
             return status_answer(internal(str(error)), error_form(""))
 
     async def _answer_path(self, request: HttpRequest) -> HttpResponse:
-        """Answer a request for a path that is not a resource."""
+        """Answer a request for a path that does not belong to a resource."""
         wanted = AuthorizationAttributes(request.method.lower(), path=request.path)
         if not may(request.user, wanted):
             raise refusal(request.user, wanted)
@@ -175,9 +181,10 @@ class ApiServer:
 
 
 def _request_timeout(query: Query, verb: str) -> float | None:
-    """Return the timeout of a request from its query parameter `timeout`.
+    """Read the timeout of a request, in seconds, from its query parameter `timeout`.
 
-    None means no timeout. A watch always gets None: it has the parameter `timeoutSeconds`.
+    None means no timeout. For a watch the result is None, because a watch has the parameter
+    `timeoutSeconds` instead.
     """
     text = query.text("timeout")
     if not text or verb == "watch":
@@ -191,13 +198,13 @@ def _request_timeout(query: Query, verb: str) -> float | None:
 def _out_of_time() -> HttpResponse:
     message = "Timeout: request did not complete within the allotted timeout"
     status = ApiError(504, "Timeout", message, details={}).status
-    # kube-apiserver leaves out kind and apiVersion in this Status.
+    # In kube-apiserver, this Status has neither kind nor apiVersion.
     body = encode_json({k: v for k, v in status.items() if k not in ("kind", "apiVersion")})
     return HttpResponse(504, [("content-type", "text/plain; charset=utf-8")], body)
 
 
 def _error_of(call: Call, verb: str, failed: EntryNotConverted | ApiError) -> ApiError:
-    """Return the error for the client of a failed request."""
+    """Convert the exception of a failed request to the error for its client."""
     if isinstance(failed, ApiError):
         return failed
     if verb in ("update", "patch", "create"):
@@ -222,7 +229,7 @@ def _authorize(request: HttpRequest, api_path: ApiPath, verb: str) -> None:
 
 
 def _has_path(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
-    """Report whether the resource has this path; raise an error for an unsupported verb."""
+    """Report whether a path exists for the resource; raise an error for an unsupported verb."""
     # The path must match the scope and the subresources of the kind.
     kind = resource.kind
     if api_path.rest or (api_path.namespace and not kind.namespaced):
@@ -233,7 +240,7 @@ def _has_path(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
     part = kind.subresource(api_path.subresource)
     if api_path.subresource and not kind.custom and part is None:
         return False
-    # The kind must support the verb there.
+    # The kind must support the verb on this path.
     if api_path.old_watch and verb != "watch":
         raise not_allowed()
     if no_namespace and verb not in ("list", "watch"):

@@ -1,6 +1,7 @@
-"""The ASGI application around the pipeline: bodies, users, compression and streams.
+"""The ASGI application around the request pipeline.
 
-The pipeline gets complete requests of limited size.
+The application receives the body, finds the user, compresses large answers and sends the chunks of
+watches. The pipeline gets complete requests of limited size.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _CERTIFICATE_USER = "certificate_user"
 
 
 def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
-    """Return the user of a connection's client certificate, if it has one, as ASGI state."""
+    """Build the ASGI state of a connection: the user of the client certificate, if any."""
     connection: Any = transport.get_extra_info("ssl_object")
     certificate = connection and connection.getpeercert()
     if not certificate:
@@ -63,7 +64,7 @@ def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
 
 
 class ApiServerApp:
-    """The ASGI application around a pipeline."""
+    """The ASGI application around a request pipeline."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class ApiServerApp:
         self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
 
     def end_streams(self) -> None:
-        """End every watch as if its timeout had passed, and end new ones at once."""
+        """End every watch as if its timeout had passed; a later watch ends immediately."""
         self._ending = True
         for stream in self._streams:
             stream.cancel()
@@ -121,7 +122,7 @@ class ApiServerApp:
         receive: Receive,
     ) -> HttpResponse:
         if b"%" in scope["raw_path"] and _BAD_ESCAPE.search(scope["raw_path"]):
-            # The answer has the text of Go's library.
+            # The answer has the text of Go's HTTP library.
             headers_sent = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
             return HttpResponse(400, headers_sent, b"400 Bad Request")
         try:
@@ -147,7 +148,7 @@ class ApiServerApp:
             return _refused(internal("this request failed; see the log of the server"))
 
     def _own(self, request: HttpRequest) -> HttpResponse | None:
-        """Answer a request about the server itself (health or metrics); return None for others."""
+        """Answer a request for health or metrics; return None for every other request."""
         path = request.path
         is_health = path.startswith(_HEALTH) and path.split("/", 2)[1] in self._checks
         if not is_health and path != "/metrics":
@@ -160,7 +161,7 @@ class ApiServerApp:
         return self._metrics.response()
 
     async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-        """Send chunks as they come, until there are no more or the client disconnects."""
+        """Send each chunk when it is available, until the last chunk or the client disconnects."""
         pump = asyncio.create_task(_pump(chunks, send))
         gone = asyncio.create_task(_gone(receive))
         self._streams.add(pump)
@@ -176,7 +177,7 @@ class ApiServerApp:
             failed = await _ended(pump)
             await _ended(gone)
         if failed:
-            # Without the last chunk, the client sees that the answer is incomplete.
+            # The final message is not sent, so the client sees that the answer is incomplete.
             self._log.failure("a stream failed", failed)
         elif not left:
             await send({"type": "http.response.body", "body": b""})
@@ -197,7 +198,7 @@ async def _gone(receive: Receive) -> None:
 
 
 async def _ended(task: asyncio.Task[None]) -> BaseException | None:
-    """Cancel a task, wait for its end, and return its exception, if it has one."""
+    """Cancel a task, wait until it has ended, and return its exception, if it raised one."""
     task.cancel()
     await asyncio.wait((task,))
     return None if task.cancelled() else task.exception()

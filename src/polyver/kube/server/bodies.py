@@ -1,4 +1,4 @@
-"""Decoding of request bodies into objects of the kind in the path."""
+"""Decodes request bodies into objects of the kind that the request path names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["conform", "judge", "read_delete_options", "read_object"]
 
 _SHOWN = 30
 _DELETE_OPTIONS = ResourceKind("meta.k8s.io", "v1", "DeleteOptions", "", "", namespaced=False)
-# kube-apiserver still knows these kinds, although it does not serve them.
+# kube-apiserver still knows these kinds, although it no longer serves them.
 _KNOWN_UNSERVED = frozenset({("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")})
 
 
@@ -46,7 +46,11 @@ _identity = msgspec.json.Decoder(_Identity)
 
 
 def read_object(call: Call, validation: str) -> Object:
-    """Decode the object in the body of a request, in the shape of its kind."""
+    """Decode the object in the body of a request.
+
+    Unknown fields are removed. Depending on `validation` (the query parameter `fieldValidation`),
+    unknown and duplicate fields are an error, a warning or ignored.
+    """
     kind = _expected(call)
     try:
         obj, problems = _read_custom(call) if kind.custom else _read_typed(call, kind)
@@ -58,7 +62,7 @@ def read_object(call: Call, validation: str) -> Object:
 
 
 def _expected(call: Call) -> ResourceKind:
-    """Return the kind that the path accepts: the kind itself, or Scale."""
+    """Return the kind that the body must have: Scale for /scale, otherwise the resource's kind."""
     return SCALE if call.api_path.subresource == "scale" else call.resource.kind
 
 
@@ -68,7 +72,10 @@ def judge(
     validation: str,
     refusal: Callable[[Sequence[str]], ApiError],
 ) -> None:
-    """Refuse, warn about or ignore duplicate and unknown fields, depending on `fieldValidation`."""
+    """Raise an error, warn or do nothing about duplicate and unknown fields.
+
+    This depends on `validation`, the query parameter `fieldValidation`.
+    """
     if problems and validation == "Strict":
         raise refusal(problems)
     if validation == "Warn":
@@ -78,7 +85,7 @@ def judge(
             call.warn(problem)
 
 
-# Built-in kinds: the body is decoded by their types.
+# Built-in kinds: the body is decoded into the types of the kind's fields.
 
 
 def _read_typed(call: Call, kind: ResourceKind) -> tuple[Object, Sequence[str]]:
@@ -114,7 +121,10 @@ def _typed_body(
 
 
 def _builtin_shape(expected: ResourceKind, api_version: str, name: str) -> Shape | None:
-    """Return the shape for the kind that a body states, or else the expected one."""
+    """Find the shape of the kind that a protobuf body states.
+
+    The expected version or kind is used if the body does not state one.
+    """
     if (name or expected.kind) == _DELETE_OPTIONS.kind:
         return shape_of("", "v1", _DELETE_OPTIONS.kind)  # clients put it in any group
     wanted = api_version or expected.api_version, name or expected.kind
@@ -139,7 +149,7 @@ def _yaml(body: bytes, kind: ResourceKind) -> tuple[Any, list[str]]:
 
 
 def _identity_of(body: bytes | Object) -> _Identity:
-    """Return the version and kind that a body states; empty if the body cannot be decoded."""
+    """Read the version and kind that a body states; both are "" if the body is malformed."""
     try:
         if isinstance(body, bytes):
             return _identity.decode(body)
@@ -163,7 +173,7 @@ def _other_kind(kind: ResourceKind, version: str, name: str) -> ApiError:
     return bad_request(f"{message}: {text}")
 
 
-# Custom kinds: the body is decoded without types, then fitted to the shape of the kind.
+# Custom kinds: the body is decoded as plain JSON or YAML, and then made to fit the schema.
 
 
 def _read_custom(call: Call) -> tuple[Object, Sequence[str]]:
@@ -198,7 +208,7 @@ def _kind_missing(kind: ResourceKind, body: bytes) -> str:
 
 
 def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Object, Sequence[str]]:
-    """Fit data to the shape of the kind in the path, and return it with its unknown fields."""
+    """Convert data to an object of the kind in the path; also return its unknown fields."""
     kind = _expected(call)
     if not kind.custom:
         decoded = decode_typed(data, _shape(call, kind))
@@ -240,7 +250,7 @@ def _other_custom(kind: ResourceKind, data: Mapping[str, Any]) -> Exception:
 
 
 def read_delete_options(call: Call) -> DeleteOptions:
-    """Read the options of a deletion from its body, or from the query if it has none."""
+    """Read the options of a DELETE request from its body, or from the query if there is no body."""
     body = call.request.body
     if not body:
         return DeleteOptions.of(call.query, None)

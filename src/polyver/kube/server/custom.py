@@ -1,4 +1,4 @@
-"""Custom kinds: the resources that are served for a CustomResourceDefinition."""
+"""Custom kinds: the resources that are served for a CustomResourceDefinition (CRD)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 
 class CustomRules(KindRules):
-    """The rules of a custom kind: those of all custom kinds, and its schema."""
+    """The rules of a custom kind: the rules of all custom kinds, and the schema of this kind."""
 
     unconditional = False
     counts = True
@@ -53,8 +53,9 @@ class CustomRules(KindRules):
         self._schema.default(obj)
 
     def settle(self, obj: Object, *, applied: bool) -> None:
-        # A null that the schema does not allow passes validation where the schema has no type.
-        # kube-apiserver drops it when it reads the object. Only applies can bring such a null.
+        # A null that the schema does not allow passes validation where the schema states no type.
+        # kube-apiserver drops this null when it reads the object. Only a server-side apply can
+        # contain such a null.
         if applied:
             self._schema.default(obj)
 
@@ -63,7 +64,7 @@ class CustomRules(KindRules):
             text = "create not allowed while custom resource definition is terminating"
             raise forbidden(self._kind, obj["metadata"].get("name", ""), text)
         if self.has_status:
-            # The status of the request is dropped; defaults of the schema for the status stay.
+            # The status of the request was dropped; the schema may have defaults for the status.
             self._schema.default(obj, drop_nulls=False)
 
     def check_create(self, obj: Object) -> list[Cause]:
@@ -80,7 +81,7 @@ class CustomRules(KindRules):
         return self._schema.tolerated(obj, old)
 
     def _count_problems(self, obj: Object, path: Names) -> Iterable[Cause]:
-        """Yield the problems of a replica count that are problems with any schema."""
+        """Yield the problems of a replica count that do not depend on the schema."""
         if not path:
             return
         found, expected = _reached(obj, path)
@@ -108,7 +109,10 @@ class CustomRules(KindRules):
 
 
 def _reached(obj: object, path: Names) -> tuple[Any, str]:
-    """Return the value at a path, or the value that ends it early, and the type expected there."""
+    """Follow a field path; return the value found and the Go type that is expected for it.
+
+    If a value on the path is not an object, return this value.
+    """
     for name in path:
         if not isinstance(obj, dict):
             return obj, "map[string]interface{}"
@@ -129,7 +133,7 @@ def custom_resources(
     settled: int = 0,
     served: ObjectConverter | None = None,
 ) -> list[ServedResource]:
-    """Return a resource for each served version of a definition."""
+    """Build the resources of a CRD: one for each served version."""
     family = _family(definition, entry, settled or entry.revision, served)
     versions = definition["spec"]["versions"]
     return [_resource(family, version) for version in versions if version["served"]]
@@ -138,7 +142,7 @@ def custom_resources(
 def stored_resource(
     definition: Mapping[str, Any], entry: StoreEntry, served: ObjectConverter | None = None
 ) -> ServedResource:
-    """Return a kind in its storage version, served or not."""
+    """Build the resource of a CRD in its storage version, whether this version is served or not."""
     family = _family(definition, entry, entry.revision, served)
     return _resource(family, _stored_version(definition))
 
@@ -167,7 +171,7 @@ def _family(
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Data that all versions of a kind share."""
+    """The data that all versions of a custom kind share."""
 
     definition: Mapping[str, Any]
     entry: StoreEntry
@@ -180,7 +184,7 @@ class _Family:
 
 
 def compiled(schema: Mapping[str, Any]) -> Schema:
-    """Compile a schema, once for all versions and definitions that have the same schema."""
+    """Compile a schema, once for all versions and CRDs that have the same schema."""
     written = encode_sorted(schema)
     given = _Given(hashlib.sha256(written).digest(), schema)
     return _compiled(given) if len(written) <= _LARGE_SCHEMA else _compiled_large(given)
@@ -188,7 +192,7 @@ def compiled(schema: Mapping[str, Any]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A schema that is hashed and compared by its digest."""
+    """A schema as the key of a cache: it is hashed and compared by its digest."""
 
     digest: bytes
     schema: Mapping[str, Any] = field(compare=False)
@@ -196,7 +200,7 @@ class _Given:
 
 @lru_cache(maxsize=16)
 def _compiled_large(given: _Given) -> Schema:
-    """Compile a schema that takes much memory; few of these are cached."""
+    """Compile a large schema; its cache is small, because compiled it takes much memory."""
     return compile_schema(given.schema)
 
 
@@ -206,13 +210,13 @@ def _compiled(given: _Given) -> Schema:
 
 
 def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a version; without one, return a schema that keeps all fields."""
+    """Return the schema of a version; if it has none, return a schema that keeps all fields."""
     found = (version.get("schema") or {}).get("openAPIV3Schema")
     return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def _whole(shape: Shape) -> Shape:
-    """Add apiVersion, kind and metadata to the shape of an object."""
+    """Add the fields apiVersion, kind and metadata to the shape of an object."""
     text = Shape(type="string")
     fields = {**shape.fields, "apiVersion": text, "kind": text, "metadata": metadata_shape()}
     return replace(shape, fields=fields)
@@ -251,7 +255,7 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> ServedResource:
 
 @dataclass(frozen=True, slots=True)
 class CustomConversion:
-    """Conversion between the versions of a custom kind, each with its own schema."""
+    """Conversion between the versions of a custom kind; each version has its own schema."""
 
     kind: ResourceKind
     storage: ResourceKind
@@ -260,7 +264,10 @@ class CustomConversion:
     cache: Cache
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
-        """Fit a stored object to the schema of its own version, then convert it to this version."""
+        """Convert a stored object to this version.
+
+        The object is first made to fit the current schema of the version in which it is stored.
+        """
         if obj["apiVersion"] in self.schemas:
             schema = self.schemas[obj["apiVersion"]]
             await in_turn(obj, lambda: schema.conform(obj))
@@ -294,7 +301,7 @@ class CustomConversion:
 
 
 class Converting(Protocol):
-    """Converts objects to another version, or returns cached results."""
+    """Converts objects to another version, with or without a cache."""
 
     async def convert(self, obj: Object, api_version: str) -> Object: ...
 
@@ -322,7 +329,7 @@ def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str
 
 
 def _deprecation(definition: Mapping[str, Any], version: Mapping[str, Any]) -> str:
-    """Return the warning for requests in a deprecated version; an empty string for others."""
+    """Return the warning for requests in a deprecated version; "" for any other version."""
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning") is not None:
@@ -354,7 +361,7 @@ def _parts(parts: Mapping[str, Any], rules: KindRules) -> Mapping[str, ObjectVie
 
 
 def names_of(path: str) -> Names:
-    """Return the field names of a simple path."""
+    """Split a simple JSONPath, such as `.spec.replicas`, into its field names."""
     return tuple(path.lstrip(".").split(".")) if path else ()
 
 

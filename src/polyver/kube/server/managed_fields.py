@@ -1,4 +1,4 @@
-"""Field ownership (metadata.managedFields) in every write."""
+"""Field ownership: updates metadata.managedFields in every write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def scope_of(call: Call, part: ObjectView) -> Scope:
-    """Return the scope of a request for field ownership: its version, shapes and subresource."""
+    """Build the scope of a request: the version, shapes and subresource for field ownership."""
     resource, kind = call.resource, call.resource.kind
     versions = [kind.api_version]
     if kind.custom and part.name == "status":
@@ -43,7 +43,7 @@ def scope_of(call: Call, part: ObjectView) -> Scope:
 
 
 class _Missing(Exception):
-    """Raised if field ownership depends on an object in another version, not converted yet."""
+    """Raised if field ownership needs an object in another version, and it is not converted yet."""
 
     def __init__(self, obj: Object, api_version: str) -> None:
         super().__init__(api_version)
@@ -52,10 +52,11 @@ class _Missing(Exception):
 
 
 async def decided(call: Call, part: ObjectView, decide: Callable[[Scope], T]) -> T:
-    """Return the result of `decide`, which may convert objects to the versions of field owners.
+    """Call `decide` with the scope of the request, and return the result of `decide`.
 
-    The function cannot await a conversion. So a conversion that is not known stops it, and it runs
-    again when the conversion is done.
+    `decide` may need an object in the version of a field owner, but cannot await a conversion. If
+    the converted object is not known yet, `decide` is stopped, the object is converted, and
+    `decide` is called again.
     """
     scope, resource = scope_of(call, part), call.resource
     known: dict[tuple[bytes, str], Object] = {}
@@ -78,7 +79,10 @@ async def decided(call: Call, part: ObjectView, decide: Callable[[Scope], T]) ->
 
 
 async def own(call: Call, part: ObjectView, obj: Object, old: Object | None, manager: str) -> None:
-    """Record in an object which fields a write other than an apply changed."""
+    """Record in managedFields which fields of an object a write has changed.
+
+    This function is for all writes except server-side applies.
+    """
     if isinstance(part, ScaleView):
         before = old or {}
         entries: Sequence[Entry] = before.get("metadata", {}).get("managedFields") or ()
@@ -97,7 +101,7 @@ async def own(call: Call, part: ObjectView, obj: Object, old: Object | None, man
 
 
 def set_entries(obj: Object, entries: Sequence[Entry]) -> None:
-    """Set managedFields of an object, or remove them if there are no entries."""
+    """Set managedFields of an object, or remove managedFields if there are no entries."""
     obj["metadata"].pop("managedFields", None)
     if entries:
         obj["metadata"]["managedFields"] = list(entries)

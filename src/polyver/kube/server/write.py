@@ -44,7 +44,7 @@ from polyver.languages.values.strings import same
 
 __all__ = ["create_object", "patch_object", "update_object"]
 
-# A write without a resourceVersion is repeated after each conflict, at most this often.
+# The number of times that a write without a resourceVersion is repeated after conflicts.
 _MOST_TRIES = 1000
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 _SET_BY_SERVER = (
@@ -59,14 +59,14 @@ _SET_BY_SERVER = (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An object on its way to the store, and its managed-fields entries if an apply set them."""
+    """The object of a write before admission, and its managedFields entries for an apply."""
 
     obj: Object
     owners: Sequence[Managed] | None = None
     shown: Object | None = None
-    """For a change: the object as the request path shows it, before it is merged."""
+    """For an update: the object as the request path shows it, before it is merged."""
     entry: StoreEntry | None = None
-    """For a change: the stored entry."""
+    """For an update: the stored entry."""
 
 
 async def create_object(call: Call) -> HttpResponse:
@@ -79,7 +79,7 @@ async def create_object(call: Call) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A new object after mutating admission, and the data for validating admission."""
+    """A new object after the mutating steps of admission, and the data for the validating steps."""
 
     obj: Object
     review: AdmissionRequest
@@ -177,7 +177,7 @@ def _check_new(call: Call, obj: Object) -> None:
 async def _own(
     call: Call, part: ObjectView, draft: Draft, old: Object | None, options: WriteOptions
 ) -> None:
-    """Record the field owners, before admission can change the object."""
+    """Record the owners of the fields in managedFields, before admission changes the object."""
     if draft.owners is not None:
         set_entries(draft.obj, draft.owners)
     else:
@@ -185,9 +185,10 @@ async def _own(
 
 
 def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
-    """Return a cause for each finalizer without a domain.
+    """Return a cause for each finalizer that has no domain and is not a standard finalizer.
 
-    Custom kinds get none (they only get a warning), because objects older than this rule exist.
+    For custom kinds the result is empty, because they only get a warning: their stored objects may
+    be older than this rule.
     """
     if call.resource.kind.custom or call.resource.kind.group == "apiextensions.k8s.io":
         return []
@@ -237,7 +238,10 @@ async def update_object(call: Call) -> HttpResponse:
 
 
 async def patch_object(call: Call) -> HttpResponse:
-    """Patch an object; on a conflict, repeat unless the patch names a resourceVersion."""
+    """Patch an object or one of its subresources (PATCH), including server-side apply.
+
+    After a conflict with another write, the patch is applied to the newer object.
+    """
     part = call.resource.view(call.api_path.subresource)
     applied = patch_type(call) == APPLY
     options = _options(call, "PatchOptions", applied=applied)
@@ -245,8 +249,8 @@ async def patch_object(call: Call) -> HttpResponse:
         return await _apply(call, part, options)
 
     async def change(entry: StoreEntry, old: Object) -> Draft:
-        # The patched object shares its unchanged parts with the object that it was made from, so
-        # that object is decoded for this request only.
+        # The patched object shares unchanged parts with `base`. Therefore `base` is decoded again:
+        # no other object may share parts with it.
         base = part.base(await call.resource.decode(entry, kept=True))
         shown = await call.run(lambda: patched(call, base, options))
         match_name(call, shown)
@@ -257,7 +261,7 @@ async def patch_object(call: Call) -> HttpResponse:
 
 
 async def _apply(call: Call, part: ObjectView, options: WriteOptions) -> HttpResponse:
-    """Merge an applied configuration into the stored object, or create the object."""
+    """Answer a server-side apply: merge the configuration into the object, or create the object."""
     config = await call.run(lambda: read_config(call))
 
     async def change(entry: StoreEntry, old: Object) -> Draft:
@@ -295,7 +299,7 @@ async def _change(
         if entry is None:
             raise not_found(call.resource.kind, call.api_path.name)
         call.weight = max(call.weight, len(entry.value))
-        # Patches may use a cached conversion.
+        # For patches, the converted object may come from a cache.
         old = await call.resource.decode(entry, kept=kept)
         draft = await change(entry, old)
         update = await _updated(call, part, draft, old, options)
@@ -310,7 +314,7 @@ async def _change(
 async def _updated(
     call: Call, part: ObjectView, draft: Draft, old: Object, options: WriteOptions
 ) -> Object:
-    """Return the object to store, after ownership, admission, preparation and validation."""
+    """Build the object to store: record field owners, run admission, set fields, and validate."""
     obj = draft.obj | {"metadata": dict(draft.obj["metadata"])}
     await call.run(lambda: _dedupe_owners(call, obj))
     draft = Draft(obj, draft.owners, draft.shown, draft.entry)
@@ -350,14 +354,14 @@ async def _updated(
 
 
 def _prepare_change(call: Call, part: ObjectView, obj: Object, old: Object) -> None:
-    """Set the metadata that only the server sets, and prepare the rest by the rules of the kind."""
+    """Set the metadata that only the server sets, and apply the rules of the kind."""
     metadata, before = obj["metadata"], old["metadata"]
     metadata.pop("selfLink", None)
     for name in ("creationTimestamp", "generation"):
         metadata.pop(name, None)
         if name in before:
             metadata[name] = before[name]
-    # Values of these fields in the request stay, so that the checks can reject a changed value.
+    # If the request contains these fields, they stay: a later check refuses a changed value.
     for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if metadata.get(name) is None and name in before:
             metadata[name] = before[name]
@@ -365,7 +369,7 @@ def _prepare_change(call: Call, part: ObjectView, obj: Object, old: Object) -> N
     part.prepare(obj, old)
     if not call.resource.rules.counts or part.name == "status":
         return
-    # The generation counts changes of fields other than metadata and a status subresource.
+    # The generation counts changes except those of the metadata and of a status subresource.
     ignored = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
     new = {key: value for key, value in obj.items() if key not in ignored}
     if not same(new, {key: value for key, value in old.items() if key not in ignored}):
@@ -380,7 +384,8 @@ def _check_change(call: Call, part: ObjectView, obj: Object, old: Object) -> Non
     ]
     for text in call.resource.rules.tolerated(obj, old):
         call.warn(text)
-    # Twice, as kube-apiserver reports them: once for all kinds, once for this one.
+    # As in kube-apiserver, problems of metadata are reported twice: the check for all kinds and the
+    # check for this kind both report them.
     name = obj["metadata"].get("name", "")
     _refuse(call, name, [*metadata, *metadata, *part.check(obj, old)])
 
@@ -395,8 +400,8 @@ async def _store(
     if options.dry_run:
         return await data_answer(call, part.show(obj))
     if obj["metadata"].get("deletionTimestamp") and not call.resource.rules.held(obj):
-        # Removing the last finalizer deletes the object. Watchers get the object as it was before,
-        # and the answer has the old revision.
+        # The last finalizer was removed, so the object is deleted. Watchers get the object in its
+        # state before this write, and the answer has the revision before this write.
         last = rewritten(entry.value)
         await call.store.write(StoreWrite(entry.key, *last, entry.revision, delete=True))
         return await data_answer(call, part.show(obj))
@@ -427,7 +432,10 @@ def _check_revision(call: Call, obj: Object, entry: StoreEntry) -> None:
 
 
 def _must_be_specified(call: Call) -> ApiError:
-    """Return the error for a missing resourceVersion: the only 422 that names the resource."""
+    """Build the error for a missing resourceVersion.
+
+    Its message and details name the resource; those of other errors 422 name the kind.
+    """
     kind, name = call.resource.kind, call.api_path.name
     cause = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
     group = {"group": kind.group} if kind.group else {}
