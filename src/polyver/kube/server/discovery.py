@@ -144,8 +144,8 @@ def _names(kind: ResourceKind) -> dict[str, object]:
 
 
 def _parts(kind: ResourceKind) -> list[Subresource]:
-    # In kube-apiserver, built-in kinds have their subresources sorted by name, and custom kinds have
-    # status before scale.
+    # As in kube-apiserver: built-in kinds have their subresources sorted by name, and custom kinds
+    # have status before scale.
     return sorted(kind.subresources, key=lambda part: part.name, reverse=kind.custom)
 
 

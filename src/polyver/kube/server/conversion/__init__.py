@@ -1,4 +1,4 @@
-"""Conversion of custom resources: by webhook as kube-apiserver does it, and in process."""
+"""Conversion of custom resources between versions: by a webhook, or by a converter in process."""
 
 from __future__ import annotations
 

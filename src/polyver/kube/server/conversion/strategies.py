@@ -1,8 +1,8 @@
-"""Conversion strategies of a kind: by webhook, in process, or by changing only apiVersion.
+"""Conversion strategies of a custom kind: a webhook, a converter in process, or renaming.
 
-A cache of converted objects makes sure that an unchanged object is converted once. As in
-kube-apiserver, lists and watches use the cache, which has an entry per version. A write, and a GET
-without a resourceVersion, convert each time.
+Renaming changes only the apiVersion. As in kube-apiserver, lists and watches get converted objects
+from a cache, so that an unchanged object is converted once per version. Writes, and a GET without a
+resourceVersion, convert the object each time.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ __all__ = [
 
 TIMEOUT = 30.0
 _THREADS = 8
-"""The number of threads for the conversion functions of one kind."""
+"""The number of threads in which the conversion functions of one kind run."""
 _SMALL = 4096
 T = TypeVar("T")
 
@@ -68,11 +68,11 @@ class ConversionStrategy(Protocol):
     """Converts objects of a kind between versions."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """Return the object in another version, as new data; raise ApiError if that fails."""
+        """Convert an object to a version, as new data; raise ApiError if the conversion fails."""
         ...
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close the connections, if the strategy has any."""
         ...
 
 
@@ -83,7 +83,7 @@ def conversion_of(
     *,
     timeout: float = TIMEOUT,
 ) -> ConversionStrategy:
-    """Return the strategy of a definition: the in-process converter, or else `spec.conversion`."""
+    """Choose the strategy for a CRD: its in-process converter, otherwise `spec.conversion`."""
     if served is not None:
         return InProcessConversion(served, timeout=timeout)
     if conversion and conversion.get("strategy") == "Webhook":
@@ -92,7 +92,7 @@ def conversion_of(
 
 
 class RenamingConversion:
-    """For kinds whose versions differ only in their schemas: only apiVersion changes."""
+    """The strategy `None` of a CRD: the conversion changes only the apiVersion."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
         return await in_turn(obj, lambda: _renamed(obj, api_version))
@@ -113,14 +113,14 @@ async def in_turn(obj: Object, work: Callable[[], T]) -> T:
 
 
 def _needs_none(obj: Object, api_version: str) -> bool:
-    """Report whether an object is in the version already, or has no fields to convert."""
+    """Report whether an object already has the version, or has no fields to convert."""
     return obj.get("apiVersion") == api_version or not obj.keys() - {"apiVersion", "kind"}
 
 
 class InProcessConversion:
-    """Calls the converter of this process instead of a webhook.
+    """Calls a converter in this process instead of a webhook.
 
-    Its results are checked by the same rules, and its errors have the same wording.
+    The result is checked like the answer of a webhook, and errors have the same wording.
     """
 
     def __init__(self, converter: ObjectConverter, *, timeout: float = TIMEOUT) -> None:
@@ -134,8 +134,8 @@ class InProcessConversion:
         version = api_version.rpartition("/")[2]
         try:
             if self._converter.calls_functions:
-                # User functions may take long, so they run in threads. Each kind has its own
-                # threads, so that functions that hang do not block other kinds.
+                # Conversion functions may take long, so they run in threads. Each kind has its
+                # own threads, so that a function that hangs does not block other kinds.
                 work = partial(self._converter.convert, obj, version)
                 converted = await self._threads.run_within(self._timeout, work)
             else:
@@ -162,7 +162,7 @@ def _name_of(obj: Object) -> str:
 
 
 class WebhookConversion:
-    """Calls a conversion webhook over HTTPS; one instance for each definition."""
+    """Calls a conversion webhook over HTTPS; each CRD has its own instance."""
 
     def __init__(
         self, conversion: Mapping[str, Any], kind: ResourceKind, *, timeout: float = TIMEOUT
@@ -182,7 +182,7 @@ class WebhookConversion:
         return f"<Webhook of {self._kind.resource} at {self._address.authority}>"
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """Request one object in another version."""
+        """Convert one object by calling the webhook."""
         if _needs_none(obj, api_version):
             return _renamed(obj, api_version)
         review = ConversionRequest(
@@ -197,7 +197,7 @@ class WebhookConversion:
         return review.converted(answer.body)
 
     async def _post(self, body: bytes) -> WebhookResponse:
-        """Return the response, with retries until the timeout if the webhook requests them."""
+        """Send a review; if the webhook requests retries, repeat the request until the timeout."""
         if self._service:
             raise no_service(self._address, self._service["name"], self._timeout)
         until = asyncio.get_running_loop().time() + self._timeout
@@ -207,7 +207,7 @@ class WebhookConversion:
         try:
             return context_for(base64.b64decode(self._bundle))
         except (ssl.SSLError, binascii.Error):
-            # kube-apiserver cannot serve such a kind at all.
+            # With an invalid CA bundle, kube-apiserver cannot serve the kind at all.
             raise internal("error resolving resource") from None
 
     async def close(self) -> None:
@@ -219,7 +219,7 @@ MOST_BYTES = 64 << 20
 
 
 class Cache:
-    """The cache of one definition, used as long as the definition does not change."""
+    """The cache of converted objects for one CRD; a changed CRD gets a new cache."""
 
     def __init__(self, conversion: ConversionStrategy, *, most_bytes: int = MOST_BYTES) -> None:
         self._conversion = conversion
@@ -229,9 +229,10 @@ class Cache:
         self._running: dict[Key, asyncio.Task[bytes]] = {}
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """Return the object in another version, from the cache if it is there.
+        """Return an object in another version from the cache, or convert and cache the object.
 
-        Concurrent requests for the same state share one call. Failures are not cached.
+        Concurrent requests for the same state of an object share one conversion. Failures are not
+        cached.
         """
         metadata: dict[str, Any] = obj.get("metadata") or {}
         uid, revision = metadata.get("uid"), metadata.get("resourceVersion")
@@ -247,7 +248,7 @@ class Cache:
             task = asyncio.create_task(self._call(key, obj, api_version))
             self._running[key] = task
             task.add_done_callback(lambda done: self._finished(key, done))
-        # A cancelled caller must not cancel the conversion for the others who await it.
+        # If this caller is cancelled, the conversion goes on for other callers.
         return _decoded(await asyncio.shield(task))
 
     async def _call(self, key: Key, obj: Object, api_version: str) -> bytes:
@@ -262,7 +263,7 @@ class Cache:
     def _finished(self, key: Key, task: asyncio.Task[bytes]) -> None:
         del self._running[key]
         if not task.cancelled():
-            task.exception()  # raised to the callers that waited, if any did
+            task.exception()  # waiting callers get it; without any, asyncio must not log it
 
     async def close(self) -> None:
         """Cancel running conversions and clear the cache."""
