@@ -30,8 +30,8 @@ async def repeated(
 ) -> None:
     """Call `act` again and again, with a pause of `every` seconds before each call.
 
-    An expected error is logged with the message `failing`, but not again while it stays the same.
-    Every unexpected error is logged.
+    A PolyverError or an OSError is logged with the message `failing`, but the same error is not
+    logged twice in a row. Any other exception is logged each time.
     """
     reported = ""
     while True:

@@ -130,7 +130,7 @@ class Exchange:
 
     @property
     def body(self) -> bytes:
-        """The received part of the body that the application has not taken; it stays there."""
+        """The received part of the body that the application has not taken with `receive`."""
         parts = self._parts
         if len(parts) == 1:
             return parts[0]

@@ -1,4 +1,4 @@
-"""The memory limit of this process: that of its control group, or else a share of all memory."""
+"""The memory limit of this process: from its control group, or else a share of all memory."""
 
 from __future__ import annotations
 

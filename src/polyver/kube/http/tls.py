@@ -89,7 +89,7 @@ class Authority:
 
     @classmethod
     def load(cls, kept: Pair) -> Self:
-        """Load a stored CA; raise ValueError if its key has another type or does not match."""
+        """Load a stored CA; raise ValueError if the key and the certificate do not match."""
         key = load_key(kept.key)
         certificate = x509.load_pem_x509_certificate(kept.certificate)
         if certificate.public_key() != key.public_key():

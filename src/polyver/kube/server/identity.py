@@ -1,4 +1,4 @@
-"""Authentication and authorization: who sent a request, and whether this user may do it.
+"""Authentication and authorization: finds the user of a request, and checks what the user may do.
 
 A few groups have fixed rules in the form of RBAC rules, which cannot be edited. The same rules
 authorize requests, and answer the reviews in which users request their own permissions.
@@ -200,7 +200,7 @@ def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationAttributes:
-    """The facts about a request that authorization checks: the verb, and the resource or path."""
+    """The attributes of a request that authorization checks: the verb, and the resource or path."""
 
     verb: str
     group: str = ""
@@ -314,8 +314,8 @@ def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
     )
 
 
-# Reviews in which users request facts about themselves. Each Python function builds the status of
-# one kind of review.
+# Reviews in which users ask about themselves. Each Python function builds the status of one kind of
+# review.
 
 
 def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""OpenAPI documents: one for each group and version, and one in Swagger 2.0 for all of them.
+"""OpenAPI documents: one for each group and version, and one for all groups in Swagger 2.0.
 
 `kubectl explain` prints parts of these documents, and kubectl reads there what a server supports.
 Swagger 2.0 can express less than OpenAPI 3.0. As in kube-apiserver, the Swagger document leaves out

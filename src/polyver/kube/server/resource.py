@@ -174,7 +174,7 @@ def metadata_alone(value: bytes, api_version: str) -> bytes:
 
 
 def rewritten(value: bytes) -> tuple[bytes, bytes]:
-    """Split a stored object into the bytes before and after its revision, to change it."""
+    """Split a stored object into the bytes before and after its revision, for a new revision."""
     obj: Object = _decode.decode(value)
     named = _sorted.encode({"apiVersion": obj["apiVersion"], "kind": obj["kind"]})
     return _written(named[:-1] + b",", obj)

@@ -117,7 +117,7 @@ class KindRules:
 
 
 class ObjectView(Protocol):
-    """The part of an object that a path shows; writes to the path change the object through it."""
+    """A view: the part of an object that a path shows, and that writes to this path change."""
 
     @property
     def name(self) -> str: ...

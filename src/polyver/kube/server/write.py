@@ -434,7 +434,7 @@ def _check_revision(call: Call, obj: Object, entry: StoreEntry) -> None:
 def _must_be_specified(call: Call) -> ApiError:
     """Build the error for a missing resourceVersion.
 
-    Its message and details name the resource; those of other errors 422 name the kind.
+    Its message and details name the resource. All other errors 422 name the kind instead.
     """
     kind, name = call.resource.kind, call.api_path.name
     cause = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")

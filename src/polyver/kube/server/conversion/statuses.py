@@ -38,7 +38,7 @@ class WebhookResponse:
 
 
 def problem_of(answer: WebhookResponse) -> str:
-    """Return the reason why a response contains no review, or an empty string if it may.
+    """Return the problem of a response without a review; "" if it may contain a review.
 
     >>> problem_of(WebhookResponse(503))
     'the server is currently unable to handle the request'

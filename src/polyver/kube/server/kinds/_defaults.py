@@ -132,7 +132,7 @@ def _volume(volume: Object) -> Object:
 
 
 def _accounts(spec: Object) -> Object:
-    """Set serviceAccountName and serviceAccount to one name, first of all serviceAccountName."""
+    """Set both serviceAccountName and serviceAccount; serviceAccountName has priority."""
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     return {"serviceAccountName": name, "serviceAccount": name} if name else {}
 
@@ -180,7 +180,7 @@ def _node_status(status: Object) -> Object:
 
 
 def _node_networks(spec: Object) -> Object:
-    """Set podCIDR from the first of podCIDRs, or the other way round, if one of them is missing."""
+    """If one of podCIDR and podCIDRs is missing, derive it from the other."""
     one, many = spec.get("podCIDR"), spec.get("podCIDRs")
     if one and (not many or many[0] != one):
         return {"podCIDRs": [one]}
@@ -249,7 +249,7 @@ def _daemon_strategy(strategy: Object) -> Object:
 
 
 def _stateful_strategy(strategy: Object) -> Object:
-    """Set the defaults of a rolling update, unless the object sets only its type."""
+    """Set the defaults of a rolling update, unless the object sets the type without details."""
     kind, given = strategy.get("type"), strategy.get("rollingUpdate")
     if kind is None or (kind == "RollingUpdate" and given is not None):
         rolling = {"maxUnavailable": 1, "partition": 0} | (given or {})

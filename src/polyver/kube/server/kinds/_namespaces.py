@@ -1,4 +1,4 @@
-"""Namespaces: their finalizers, their deletion, and the check before an object is created in one."""
+"""Namespaces: finalizers, deletion, and the check before an object is created in a namespace."""
 
 from __future__ import annotations
 

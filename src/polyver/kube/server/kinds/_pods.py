@@ -207,7 +207,7 @@ _MOST_SECONDS = 2**31 - 1
 
 
 class PodRules(BuiltinRules):
-    """The rules of Pods; all Pods stay pending, because the embedded server has no nodes."""
+    """The rules of Pods; all Pods stay pending, because no kubelet runs them."""
 
     status_keeps: tuple[str, ...] | None = ("ownerReferences",)
 

@@ -97,7 +97,10 @@ def _paired(spec: Object, before: Object) -> Object:
 
 
 def _keep_node_ports(spec: Object, before: Object) -> None:
-    """Keep node ports: a new port without node port gets that of the equal old port."""
+    """Keep node ports: a port without node port gets the node port of the same old port.
+
+    Ports are the same if they have the same protocol and number.
+    """
     if not (needs_node_ports(spec) and needs_node_ports(before)):
         return
     known = {_port_key(each): each.get("nodePort") for each in before.get("ports") or ()}

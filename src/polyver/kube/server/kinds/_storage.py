@@ -51,7 +51,10 @@ class ClaimRules(BuiltinRules):
 
 
 def _paired(spec: Object) -> Object:
-    """If only one of dataSource and dataSourceRef is set, set the other to the same value."""
+    """If only one of dataSource and dataSourceRef is set, set the other to the same value.
+
+    A dataSourceRef with a namespace is not copied, because dataSource cannot express it.
+    """
     source, same = spec.get("dataSource"), spec.get("dataSourceRef")
     if source and same is None:
         return spec | {"dataSourceRef": source}

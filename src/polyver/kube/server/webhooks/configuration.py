@@ -159,7 +159,7 @@ class Configurations:
         return self._hooks.get(plural, ())
 
     async def refresh(self) -> None:
-        """Read the configurations again; those that have not changed are not decoded again."""
+        """Read all configurations; unchanged configurations are not decoded again."""
         try:
             if self._watch is not None:
                 await self._watch.batch(0)

@@ -59,7 +59,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 @dataclass(frozen=True, slots=True)
 class _Invocation:
-    """A webhook to call, and the resource version and kind in which it gets the object."""
+    """A webhook to call, and the resource and the kind of the object that the webhook gets."""
 
     hook: AdmissionWebhook
     resource: ServedResource
