@@ -86,7 +86,7 @@ def _why(error: OSError, option: str) -> tuple[str, str]:
 
     match error.errno:
         case errno.EADDRINUSE:
-            hint = f"choose another with {option}, or any free one with {option} 0"
+            hint = f"choose another port with {option}, or any free port with {option} 0"
             return "the port is in use", hint
         case errno.EACCES:
             return "permission denied", "choose a port above 1023"

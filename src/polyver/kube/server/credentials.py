@@ -174,7 +174,8 @@ class Credentials:
         file = self._account_key_file
         if file.exists() and not _is_key(file.read_bytes()):
             hint = (
-                "restore it from a backup, or delete it; service account tokens then become invalid"
+                "restore the file from a backup, or delete the file: all service account tokens "
+                "then become invalid"
             )
             raise FolderFailed(f"{file} is not a private key", hint=hint)
 
@@ -195,7 +196,7 @@ class Credentials:
         file = self._token_file(name)
         found = file.read_bytes().strip()
         if _TOKEN.fullmatch(found) is None:
-            hint = "delete it; the next start creates a new one"
+            hint = "delete the file; the next start creates a new token"
             raise FolderFailed(f"{file} holds no token", hint=hint)
         return found.decode()
 

@@ -152,7 +152,7 @@ def _locked(path: Path) -> Iterator[None]:
             break
         except FileExistsError:
             if time.monotonic() > deadline:
-                hint = "delete it if no kubectl is running"
+                hint = "delete the file if no kubectl is running"
                 raise CannotWriteKubeconfig(
                     f"{lock} is held by another process", hint=hint
                 ) from None

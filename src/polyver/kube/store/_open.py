@@ -64,7 +64,8 @@ def lock_folder(folder: Path) -> IO[bytes]:
     except BlockingIOError:
         file.close()
         raise StoreLocked(
-            f"{folder} is in use by another process", hint="stop it, or choose another folder"
+            f"{folder} is in use by another process",
+            hint="stop the other process, or choose another folder",
         ) from None
     return file
 
@@ -127,7 +128,7 @@ def _version(database: apsw.Connection, path: Path) -> int:
     if version not in (0, FORMAT):
         raise StoreFailed(
             f"{path} has format {version}, and this polyver supports {FORMAT}",
-            hint="start the release of polyver that wrote it, or a newer one",
+            hint="start the product release of polyver that wrote the file, or a newer one",
         )
     if version and not tables >= _TABLES:
         lost = ", ".join(sorted(_TABLES - tables))
