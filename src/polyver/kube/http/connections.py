@@ -34,7 +34,7 @@ _REQUEST = 60.0
 _MOST_HEADER_BYTES = 1024 * 1024
 _MOST_AT_ONCE = 256 * 1024
 _MOST_UNREAD = 64 * 1024
-"""The bytes of a body that may wait for the application before reading is paused."""
+"""The number of body bytes that may wait for a running application before reading is paused."""
 _MOST_HELD = 2 * 1024 * 1024
 """The number of bytes up to which a body is collected, so that it can be answered at once."""
 _MOST_HELD_BY_ALL = 64 * 1024 * 1024

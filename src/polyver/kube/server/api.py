@@ -43,7 +43,8 @@ from polyver.kube.store import Store, StoreClosed, StoreFailed
 
 __all__ = ["ApiServer"]
 
-# Neither vowels nor digits that look like vowels, so that no generated name contains a word.
+# There are neither vowels nor digits that look like vowels, so that no generated name contains a
+# word.
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 RELEASE = "1.35.0"
 _LONGEST = 60.0

@@ -158,7 +158,7 @@ _CUSTOM_INFO = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
 
 
 class OpenApi:
-    """The OpenAPI documents about some kinds.
+    """The OpenAPI documents about a set of kinds.
 
     >>> api = OpenApi([], schema_of=lambda group, version, kind: None)
     >>> api.index()

@@ -1,6 +1,6 @@
 """Signed tokens of service accounts: JSON Web Tokens with one algorithm and one key.
 
-The algorithm that a token states in its header is ignored, so a client cannot choose another one.
+The algorithm that a token states in its header is ignored, so a client cannot choose the algorithm.
 """
 
 from __future__ import annotations

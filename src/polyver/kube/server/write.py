@@ -85,7 +85,7 @@ class _New:
     review: AdmissionRequest
     subject: AdmissionAttributes | None
     pruned: bool
-    """True unless mutating webhooks changed the object, which must then be pruned again."""
+    """True unless mutating webhooks changed the object, which may then contain unknown fields."""
     applied: bool
     """True if the object comes from a server-side apply."""
 
@@ -177,7 +177,7 @@ def _check_new(call: Call, obj: Object) -> None:
 async def _own(
     call: Call, part: ObjectView, draft: Draft, old: Object | None, options: WriteOptions
 ) -> None:
-    """Record the owners of the fields in managedFields, before admission changes the object."""
+    """Record the field owners in managedFields, before admission changes the object."""
     if draft.owners is not None:
         set_entries(draft.obj, draft.owners)
     else:
@@ -240,7 +240,8 @@ async def update_object(call: Call) -> HttpResponse:
 async def patch_object(call: Call) -> HttpResponse:
     """Patch an object or one of its subresources (PATCH), including server-side apply.
 
-    After a conflict with another write, the patch is applied to the newer object.
+    After a conflict with another write, the patch is applied to the newer object, unless the patch
+    states a resourceVersion.
     """
     part = call.resource.view(call.api_path.subresource)
     applied = patch_type(call) == APPLY

@@ -158,7 +158,10 @@ class _Work(NamedTuple):
 
 
 class SqliteStore:
-    """A store in a folder; one process at a time opens it, while an event loop runs."""
+    """A store in a folder, which only one process at a time can open.
+
+    The store must be opened while an event loop runs.
+    """
 
     def __init__(
         self,

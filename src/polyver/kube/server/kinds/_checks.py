@@ -269,7 +269,7 @@ def check_amount(field: str, name: str, quantity: str) -> Iterator[Cause]:
 
 
 def check_resource_name(field: str, name: str) -> Iterator[Cause]:
-    """Yield a cause for a resource name, such as cpu, that is neither standard nor has a domain."""
+    """Yield the problems of a resource name, which must be standard (cpu) or have a domain."""
     yield from check_name(field, name, label_key_problems)
     if "/" not in name and name not in STANDARD and not name.startswith("hugepages-"):
         text = "must be a standard resource type or fully qualified"
