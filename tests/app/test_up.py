@@ -180,7 +180,7 @@ def test_a_port_of_the_page_that_is_taken_is_told(capsys: pytest.CaptureFixture[
         code, err = complaint(capsys, *options)
     assert code == 3
     assert f"cannot listen on 127.0.0.1:{port}: the port is in use" in err
-    assert "choose another with --page-port" in err
+    assert "choose another port with --page-port" in err
 
 
 def free_ports() -> tuple[int, int]:

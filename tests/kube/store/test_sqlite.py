@@ -90,7 +90,7 @@ def test_a_second_start_continues(tmp_path: Path) -> None:
 def test_a_folder_belongs_to_one_process(tmp_path: Path) -> None:
     async def both() -> None:
         async with SqliteStore(tmp_path):
-            with pytest.raises(StoreLocked, match="in use by another process; stop it"):
+            with pytest.raises(StoreLocked, match="in use by another process; stop the other"):
                 SqliteStore(tmp_path)
         async with SqliteStore(tmp_path):
             pass

@@ -1,1 +1,1 @@
-"""Parts of every polyver server: HTTP/1.1 and TLS, health, logs, worker threads, private files."""
+"""Modules that every polyver server uses: HTTP/1.1, TLS, health, logs, threads, private files."""

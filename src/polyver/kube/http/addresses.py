@@ -12,7 +12,7 @@ _ANY = ("0.0.0.0", "::", "")  # noqa: S104 - these are recognised, not listened 
 
 
 def local_names(host: str) -> list[str]:
-    """Return the names that clients near this machine use for a server that listens on a host.
+    """List the names and addresses by which clients address a server that listens on `host`.
 
     >>> local_names("10.1.2.3")
     ['10.1.2.3', 'localhost', '127.0.0.1', '::1']
@@ -22,7 +22,7 @@ def local_names(host: str) -> list[str]:
 
 
 def url(host: str, port: int, *, scheme: str = "https") -> str:
-    """Return the URL of a server that listens on a host.
+    """Build the URL at which clients reach a server that listens on `host` and `port`.
 
     >>> url("::", 6450), url("fe80::1", 443)
     ('https://127.0.0.1:6450', 'https://[fe80::1]:443')

@@ -1,4 +1,4 @@
-"""Background jobs of a command that serves."""
+"""Background jobs of a command that runs a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["in_background", "repeated"]
 
 @asynccontextmanager
 async def in_background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run jobs in the background while the body runs."""
+    """Run jobs in the background while the body of the `async with` statement runs."""
     tasks = [asyncio.create_task(job) for job in jobs]
     try:
         yield
@@ -28,7 +28,11 @@ async def in_background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[None]
 async def repeated(
     act: Callable[[], Awaitable[None]], *, every: float, log: Log, failing: str
 ) -> None:
-    """Call a function at an interval; log a failure only if it differs from the last one."""
+    """Call `act` again and again, with a pause of `every` seconds before each call.
+
+    A PolyverError or an OSError is logged with the message `failing`, but the same error is not
+    logged twice in a row. Any other exception is logged each time.
+    """
     reported = ""
     while True:
         await asyncio.sleep(every)

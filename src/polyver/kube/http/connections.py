@@ -1,7 +1,7 @@
 """HTTP/1.1 connections: parsing, pipelining, deadlines and limits on buffered data.
 
-A request that has arrived completely may be answered at once, without a task and without ASGI
-messages; all others go to the application.
+Some requests that have arrived completely are answered at once, without a task and without ASGI
+messages. The ASGI application answers all other requests.
 """
 
 from __future__ import annotations
@@ -23,20 +23,23 @@ from polyver.kube.http.http import Application, AtOnce, RequestHeaders
 __all__ = ["Connection", "Known", "ServerState"]
 
 Known = Callable[[asyncio.Transport], dict[str, Any]]
-"""Returns the state for the requests of a connection, such as the user of its certificate."""
+"""Returns the ASGI state for the requests of a connection, such as the certificate's user."""
 
 _KEEP_ALIVE = 120.0
-"""Longer than clients keep idle connections, so that the client closes first."""
+"""The seconds for which an idle connection stays open.
+
+Clients close their idle connections earlier, so usually the client closes first.
+"""
 _REQUEST = 60.0
 _MOST_HEADER_BYTES = 1024 * 1024
 _MOST_AT_ONCE = 256 * 1024
 _MOST_UNREAD = 64 * 1024
-"""The bytes of a body that may wait for the application before reading is paused."""
+"""The number of body bytes that may wait for a running application before reading is paused."""
 _MOST_HELD = 2 * 1024 * 1024
-"""The largest part of a body to hold until the body is complete, to answer it at once."""
+"""The number of bytes up to which a body is collected, so that it can be answered at once."""
 _MOST_HELD_BY_ALL = 64 * 1024 * 1024
 _ONE_RECORD = 16 * 1024
-"""Shorter writes are joined first: copying is cheaper than another TLS record."""
+"""Headers and a body below this size are sent together: copying is cheaper than a TLS record."""
 _NEVER = float("inf")
 
 
@@ -51,9 +54,12 @@ class ServerState:
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self.held = 0
-        """The bytes of bodies that wait for the application, over all connections."""
+        """The number of received body bytes that wait for the application, on all connections."""
         self.buffer = memoryview(bytearray(_MOST_AT_ONCE))
-        """The buffer for received data, which all connections share: each parses it at once."""
+        """The buffer for received data.
+
+        All connections share one buffer, because each connection parses its data immediately.
+        """
         self.date = b""
         self._tick()
 
@@ -64,7 +70,7 @@ class ServerState:
     def start(self, exchange: Exchange) -> None:
         """Let the application answer a request."""
         exchange.started = True
-        # The watchdog reads the request that blocks the event loop from this name.
+        # If a request blocks the event loop, the watchdog logs this name.
         name = f"{exchange.method} {exchange.path}"
         task = self.loop.create_task(exchange.run(self.app), name=name)
         self.tasks.add(task)
@@ -91,7 +97,10 @@ _NO_HOST = re.compile(rb"[^A-Za-z0-9!$%&'()*+,.:;=\[\]_~-]")
 
 
 def _host_problem(headers: Sequence[tuple[bytes, bytes]], version: str) -> str:
-    """Return the problem of the Host header with the message of Go's library; RFC 9112, 3.2."""
+    """Check the Host header (RFC 9112, section 3.2).
+
+    Return the problem in the words of Go's HTTP library, or an empty string.
+    """
     host = None
     for name, value in headers:
         if name == b"host":
@@ -169,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
         exchange.wake()
 
     def shutdown(self) -> None:
-        """Answer the requests that have arrived, then close."""
+        """Answer the requests that have arrived, then close the connection."""
         self._closing = True
         newest = self._queue[-1] if self._queue else self._answering
         if newest is not None:
@@ -183,10 +192,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _look(self) -> None:
         """Close the connection if its deadline has passed; otherwise set the timer again."""
-        # Requests only move the deadline: a timer for each request would cost more.
+        # A request only changes the deadline. A timer for each request would cost more.
         left = self._deadline - self._server_state.loop.time()
         if left <= 0 and not self._reads:
-            # The server itself paused reading while it answers an earlier request.
+            # The client is not late: the server paused reading to answer an earlier request.
             left = _REQUEST
             self._deadline = self._server_state.loop.time() + left
         if left > 0:
@@ -269,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
         self._deadline = _NEVER if busy else self._server_state.loop.time() + _KEEP_ALIVE
 
     def _refuse(self, status: str, problem: str = "") -> None:
-        """Reject a malformed or too large request; accept nothing after it."""
+        """Reject a malformed or too large request, and accept no further requests."""
         self._closing = True
         exchange = self._incoming if self._in_message and not self._in_headers else None
         if exchange is not None and not exchange.complete:
@@ -293,40 +302,37 @@ class Connection(asyncio.BufferedProtocol):
     # Answering.
 
     def _advance(self) -> None:
-        """Start the next request when the one before is answered."""
-        if self._queue and self._answering is None and not self._may_wait(self._queue[0]):
-            exchange = self._answering = self._queue.popleft()
-            if self._answer_at_once(exchange):
-                return
-            self._server_state.start(exchange)
-        self._regulate()
+        """Start the next request if the request before it is answered."""
+        if not self._queue or self._answering is not None or self._may_wait(self._queue[0]):
+            self._regulate()
+            return
+        exchange = self._answering = self._queue.popleft()
+        state, answer = self._server_state, None
+        if state.at_once is not None and exchange.whole and self._written is None:
+            headers = exchange.headers
+            request = RequestHeaders(exchange.method, exchange.path, exchange.query, headers)
+            quick = state.at_once(request)
+            answer = quick(exchange.body) if quick is not None else None
+        if answer is None:
+            state.start(exchange)
+            self._regulate()
+            return
+        body = b"" if exchange.method == "HEAD" else answer.body
+        self.write(header_block_of(answer, state.date, keep_alive=exchange.keep_alive), body)
+        exchange.finish()
 
     def _may_wait(self, exchange: Exchange) -> bool:
-        """Report whether to wait for the whole body, as the request may be answered at once."""
+        """Report whether to wait for the whole body before the request is answered.
+
+        Only a request with its whole body can be answered at once.
+        """
         if exchange.whole or self._server_state.at_once is None:
             return False
         much = exchange.size > _MOST_HELD or self._server_state.held > _MOST_HELD_BY_ALL
         return not (much or exchange.expects or self._closing)
 
-    def _answer_at_once(self, exchange: Exchange) -> bool:
-        at_once = self._server_state.at_once
-        if at_once is None or not exchange.whole or self._written is not None:
-            return False
-        request = RequestHeaders(exchange.method, exchange.path, exchange.query, exchange.headers)
-        quick = at_once(request)
-        if quick is None:
-            return False
-        answer = quick(exchange.body)
-        if answer is None:
-            return False
-        body = b"" if exchange.method == "HEAD" else answer.body
-        date, keep_alive = self._server_state.date, exchange.keep_alive
-        self.write(header_block_of(answer, date, keep_alive=keep_alive), body)
-        exchange.finish()
-        return True
-
     def _regulate(self) -> None:
-        """Pause or resume reading, depending on the room for more data."""
+        """Pause reading if too much received data waits to be processed, otherwise resume it."""
         exchange = self._incoming
         crowded = len(self._queue) > (self._answering is None)
         if exchange is not None and not crowded:
@@ -370,7 +376,7 @@ class Connection(asyncio.BufferedProtocol):
         if not exchange.keep_alive:
             self.transport.close()
         elif self._queue:
-            # A client that pipelines requests takes turns with all others.
+            # Other clients get their turn before the next pipelined request of this client.
             self._server_state.loop.call_soon(self._advance)
         elif not self._in_message:
             self._deadline = self._server_state.loop.time() + _KEEP_ALIVE

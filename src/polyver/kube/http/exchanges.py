@@ -1,6 +1,6 @@
-"""One request and its answer, in one piece where possible, or in ASGI messages.
+"""One request on a connection and its answer (an exchange), as ASGI messages.
 
-An answer of known length is sent in one piece with its headers, because each piece costs a TLS
+A body of known length is sent together with the headers, because each separate write costs a TLS
 record, a system call and a wake-up of the client.
 """
 
@@ -37,10 +37,10 @@ _FAILURE_HEADERS = [
 
 
 class ExchangeTransport(Protocol):
-    """The interface of a connection for its exchanges."""
+    """The operations of a connection that its exchanges use."""
 
     scope: dict[str, Any]
-    """The ASGI scope that all requests share."""
+    """The part of the ASGI scope that all requests of the connection share."""
 
     @property
     def date(self) -> bytes:
@@ -48,12 +48,12 @@ class ExchangeTransport(Protocol):
 
     @property
     def writable(self) -> Awaitable[object] | None:
-        """The awaitable to await before the next write; None if no wait is needed."""
+        """An awaitable that ends when more can be written; None if that is possible now."""
 
     def write(self, headers: bytes, body: bytes) -> None: ...
 
     def taken(self, size: int) -> None:
-        """Record that the application took bytes of the body; more may be received."""
+        """Record that the application took `size` bytes of the body; this may resume reading."""
 
     def answered(self, exchange: Exchange) -> None:
         """Record that the answer is complete."""
@@ -62,19 +62,19 @@ class ExchangeTransport(Protocol):
 
 
 class Exchange:
-    """A request as far as it was received, and its answer as far as it was sent."""
+    """The part of a request received so far, and the part of its answer sent so far."""
 
     __slots__ = (
-        "_begun",
         "_changed",
         "_chunked",
         "_connection",
         "_ended",
-        "_expects",
         "_held",
         "_left",
         "_parts",
+        "begun",
         "complete",
+        "expects",
         "gone",
         "headers",
         "keep_alive",
@@ -108,18 +108,20 @@ class Exchange:
         self.whole = False
         """True if the request was received completely."""
         self.size = 0
-        """The bytes of the body that were received and not taken yet."""
+        """The number of body bytes that were received and that the application has not taken."""
         self.started = False
         """True if the application works on the request."""
         self.gone = False
-        """True if the client disconnected early."""
+        """True if the client disconnected before the answer was complete."""
         self.complete = False
         """True if the answer is complete."""
         self._parts: list[bytes] = []
-        self._expects = expects
+        self.expects = expects
+        """True if the client waits for 100 Continue."""
         self._ended = False  # True if the application got the end of the body
         self._changed: asyncio.Event | None = None
-        self._begun = False
+        self.begun = False
+        """True if a part of the answer may have been sent."""
         self._held = b""
         self._chunked = False
         self._left: int | None = None
@@ -127,18 +129,8 @@ class Exchange:
     # Receiving.
 
     @property
-    def expects(self) -> bool:
-        """True if the client waits for 100 Continue."""
-        return self._expects
-
-    @property
-    def begun(self) -> bool:
-        """True if a part of the answer may have been sent."""
-        return self._begun
-
-    @property
     def body(self) -> bytes:
-        """The part of the body that was not taken yet; reading does not take it."""
+        """The received part of the body that the application has not taken with `receive`."""
         parts = self._parts
         if len(parts) == 1:
             return parts[0]
@@ -159,7 +151,11 @@ class Exchange:
     # ASGI.
 
     async def run(self, app: Application) -> None:
-        """Let the application answer; if it fails, send 500, or close if the answer has begun."""
+        """Let the application answer the request.
+
+        If the application fails, send status 500. If a part of the answer was sent already, close
+        the connection instead.
+        """
         scope = self._connection.scope.copy()
         scope |= {
             "http_version": self.version,
@@ -170,25 +166,28 @@ class Exchange:
             "headers": self.headers,
             "state": dict(scope["state"]),
         }
-        # Applications log their own exceptions; anything else means that the server ends.
+        # An application logs its own exceptions. A cancellation means that the server shuts down.
         with contextlib.suppress(BaseException):
             await app(scope, self.receive, self.send)
         if self.complete or self.gone:
             return
-        if self._begun and not self._held:
+        if self.begun and not self._held:
             self._connection.close()
         else:
             self._begin(500, _FAILURE_HEADERS)
             self._go_on(_FAILED, more=False)
 
     async def receive(self) -> Message:
-        if self._expects:
-            self._expects = False
+        if self.expects:
+            self.expects = False
             self._connection.write(b"HTTP/1.1 100 Continue\r\n\r\n", b"")
         while not (self._parts or self.gone or self.complete):
             if self.whole and not self._ended:
                 break
-            await self._change()
+            if self._changed is None:
+                self._changed = asyncio.Event()
+            self._changed.clear()
+            await self._changed.wait()
         if self.gone or self.complete:
             return {"type": "http.disconnect"}
         body = self.body
@@ -196,16 +195,11 @@ class Exchange:
         self._connection.taken(len(body))
         return {"type": "http.request", "body": body, "more_body": not self.whole}
 
-    async def _change(self) -> None:
-        if self._changed is None:
-            self._changed = asyncio.Event()
-        self._changed.clear()
-        await self._changed.wait()
-
     async def send(self, message: Message) -> None:
-        """Send a part of an answer in pieces, each after the client has read most of the last one.
+        """Send an ASGI message; divide a large body into pieces.
 
-        Encrypting and copying a large body takes long, so other requests run between two pieces.
+        The next piece is sent when the client has read most of the last piece. Encrypting and
+        copying a large body takes long, so other requests run between two pieces.
         """
         body = memoryview(message.get("body", b""))
         if len(body) > _PIECE and self.method != "HEAD":
@@ -223,9 +217,9 @@ class Exchange:
         if self.gone:
             return
         kind = message["type"]
-        if kind == "http.response.start" and not self._begun:
+        if kind == "http.response.start" and not self.begun:
             self._begin(message["status"], message.get("headers", _NO_HEADERS))
-        elif kind == "http.response.body" and self._begun and not self.complete:
+        elif kind == "http.response.body" and self.begun and not self.complete:
             self._go_on(message.get("body", b""), more=message.get("more_body", False))
         else:
             raise RuntimeError(f"{kind} is out of order")
@@ -252,9 +246,9 @@ class Exchange:
         if block.count(b"\n") != ends or block.count(b"\r") != ends or b"\0" in block:
             raise RuntimeError("a header contains a line break or a NUL")
         self._held = block + b"\r\n"
-        self._begun, self._expects = True, False
+        self.begun, self.expects = True, False
         if not ends_alone:
-            self._flush(b"")  # the first piece may come much later
+            self._flush(b"")  # the first piece of the body may come much later
 
     def _go_on(self, body: bytes, *, more: bool) -> None:
         if self.method == "HEAD":
@@ -284,7 +278,7 @@ class Exchange:
 
 
 def header_block_of(answer: EncodedResponse, date: bytes, *, keep_alive: bool) -> bytes:
-    """Return the status line and headers of an answer that is complete.
+    """Encode the status line and the headers of a complete answer.
 
     >>> answer = EncodedResponse(200, b"content-type: text/plain\\r\\n", b"ab")
     >>> header_block_of(answer, b"", keep_alive=True)

@@ -16,19 +16,19 @@ class FolderFailed(PolyverError):
 
 
 def refusal(error: OSError, folder: Path) -> str:
-    """Return a message with the file that the system refused, or the folder, and the reason."""
+    """Build the message for a file operation that failed: the file, or else the folder, and why."""
     file = error.filename2 or error.filename or folder
     return f"{file} cannot be used: {error.strerror or error}"
 
 
 def private_folder(folder: Path) -> None:
-    """Create a folder that only its owner can read, or restrict an existing one."""
+    """Create a folder if it does not exist, and let only its owner read it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Replace a file atomically; only its owner can read it."""
+    """Write a file that only its owner can read, and replace an existing file atomically."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with open(temporary, "xb", opener=lambda f, flags: os.open(f, flags, 0o600)) as file:

@@ -1,4 +1,4 @@
-"""Health endpoints with the answers of kube-apiserver."""
+"""Health endpoints, which give the same answers as those of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from polyver.kube.objects.codec import encode_json
 __all__ = ["Checks", "health"]
 
 Checks = Mapping[str, Callable[[], str]]
-"""Health checks by name; each returns its problem, or an empty string."""
+"""Health checks by name; each function returns a problem, or an empty string if there is none."""
 
 _PLAIN = [("Content-Type", "text/plain; charset=utf-8")]
 _HEADERS = [*_PLAIN, ("X-Content-Type-Options", "nosniff")]
 
 
 def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> HttpResponse:
-    """Answer /healthz, /livez or /readyz, or one of the checks below them.
+    """Answer a request for /healthz, /livez or /readyz, or for one check, such as /livez/ping.
 
     >>> health("/livez", "verbose", {"ping": lambda: ""}).body
     b'[+]ping ok\\nlivez check passed\\n'
@@ -34,7 +34,7 @@ def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> Http
     if unknown := sorted(excluded - set(checks)):
         names = ",".join(encode_json(each).decode() for each in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
-    # The reason of a failure is shown only at the path of the check itself.
+    # The reason for a failure is shown only at the path of the check, such as /livez/ping.
     if any(line.startswith("[-]") for line in lines):
         return HttpResponse(failing, list(_HEADERS), _text([*lines, f"{name} check failed"]))
     passed = _text([*lines, f"{name} check passed"])

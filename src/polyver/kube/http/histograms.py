@@ -1,4 +1,4 @@
-"""Histograms of durations in the form of Prometheus, without its library."""
+"""Histograms of durations as Prometheus defines them, without the Prometheus library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Times"]
 
 
 class Times:
-    """A histogram: the number of durations up to each bound, and their sum.
+    """A histogram: the number of durations up to each bound, and the sum of all durations.
 
     >>> times = Times((0.1, 1.0))
     >>> times.observe(0.5)
@@ -30,6 +30,6 @@ class Times:
         self._counts[bisect_left(self._bounds, seconds)] += 1
 
     def buckets(self) -> list[tuple[str, float]]:
-        """Return each bound with the number of durations up to it."""
+        """List each bound with the number of durations up to this bound."""
         bounds = [*map(str, self._bounds), "+Inf"]
         return list(zip(bounds, map(float, accumulate(self._counts)), strict=True))

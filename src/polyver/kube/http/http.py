@@ -1,4 +1,4 @@
-"""Responses, and request bodies with a size limit, for all applications."""
+"""HTTP types and functions that all ASGI applications share: requests, responses, bodies."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ class EncodedResponse(msgspec.Struct, frozen=True, gc=False):
 
     status: int
     headers: bytes
-    """Header lines, each with its line end; Content-Length, Date and Connection are added."""
+    """Header lines with line ends; the connection adds Content-Length, Date and Connection."""
     body: bytes
 
 
 Quick = Callable[[bytes | bytearray], EncodedResponse | None]
-"""Answers a request with this body at once, or returns None to leave it to the application.
+"""Answers the request with this body at once, or returns None.
 
-The application then gets the same body.
+After None, the application gets the request with the same body.
 """
 
 
 AtOnce = Callable[[RequestHeaders], Quick | None]
-"""Returns the function that may answer a request at once, given its headers, or None."""
+"""Returns the function that may answer the request with these headers at once, or None."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(slots=True)
 class HttpResponse:
-    """A response; an iterator is sent chunk by chunk."""
+    """A response; if the body is an iterator, its chunks are sent one by one."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -91,7 +91,10 @@ async def read_body(
     most_discarded: int,
     keep: Callable[[int], None] = lambda _: None,
 ) -> bytes:
-    """Return the whole body, up to a limit; call `keep` with the size of each stored part."""
+    """Receive the whole body of a request; raise `BodyTooLarge` above `most` bytes.
+
+    `keep` is called with the size of each part that is kept in memory.
+    """
     parts: list[bytes] = []
     size, more = 0, True
     while more:
@@ -101,8 +104,8 @@ async def read_body(
         part = message.get("body", b"")
         more = message.get("more_body", False)
         size += len(part)
-        # An oversized body is still received, up to a second limit: many clients read no answer
-        # before they have sent everything.
+        # Many clients read no answer before they have sent the whole body. Therefore a body above
+        # the limit is received and discarded, up to the limit `most_discarded`.
         if size <= most:
             keep(len(part))
             parts.append(part)
@@ -114,7 +117,7 @@ async def read_body(
 
 
 async def read_into(receive: Receive, body: bytearray, *, most: int, most_discarded: int) -> None:
-    """Append the body to a buffer, up to a limit; the body is in memory only once."""
+    """Receive a body into a buffer, like `read_body`, but with only one copy in memory."""
     size, more = len(body), True
     while more:
         message = await receive()
@@ -134,8 +137,15 @@ async def read_into(receive: Receive, body: bytearray, *, most: int, most_discar
 
 
 def start(response: HttpResponse, added: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:
-    """Return the ASGI start message; headers in `added` do not replace the response's own."""
-    headers = [(name.lower().encode(), _in_one_line(value)) for name, value in response.headers]
+    """Build the ASGI start message; headers in `added` do not replace headers of the response."""
+    # Control characters in values, such as line ends, become spaces.
+    headers = [
+        (
+            name.lower().encode(),
+            (value if value.isprintable() else _CONTROL.sub(" ", value)).encode("utf-8", "replace"),
+        )
+        for name, value in response.headers
+    ]
     names = {name for name, _ in headers}
     more = [(name.encode(), value.encode()) for name, value in added]
     headers += [(name, value) for name, value in more if name not in names]
@@ -144,17 +154,12 @@ def start(response: HttpResponse, added: Iterable[tuple[str, str]] = ()) -> dict
     return {"type": "http.response.start", "status": response.status, "headers": headers}
 
 
-def _in_one_line(value: str) -> bytes:
-    """Encode the value of a header; control characters, such as line ends, become spaces."""
-    return (value if value.isprintable() else _CONTROL.sub(" ", value)).encode("utf-8", "replace")
-
-
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def read_duration(text: str) -> float | None:
-    """Return a duration in Go's format in seconds; None if it is not valid.
+    """Convert a duration in Go's format to seconds; return None if the text is not valid.
 
     >>> read_duration("1m30s"), read_duration("300ms"), read_duration("5")
     (90.0, 0.3, None)

@@ -1,7 +1,8 @@
-"""The listening socket: TLS connections that do not block each other, and a graceful shutdown.
+"""The listening socket: accepts TLS connections, and shuts down gracefully.
 
-The first byte of a connection distinguishes TLS from plain HTTP, which gets an error message.
-Therefore it is read before the handshake.
+Before the TLS handshake, the server looks at the first byte of a connection. It shows whether the
+client speaks TLS. A client that speaks plain HTTP gets an error message. A slow client does not
+block other clients.
 """
 
 from __future__ import annotations
@@ -32,11 +33,14 @@ _PLAIN_HTTP = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to a
 
 
 class CannotListen(PolyverError):
-    """An address on which the server cannot listen."""
+    """Raised for an address on which the server cannot listen."""
 
 
 def tls_context(certificate: Path, key: Path, *, clients: Path | None = None) -> ssl.SSLContext:
-    """Return a TLS context; clients may show a certificate that the CA in `clients` signed."""
+    """Create the TLS context of a server.
+
+    With `clients`, a client may present a certificate that a CA in this file signed.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate, key, password=_no_password)
@@ -48,12 +52,15 @@ def tls_context(certificate: Path, key: Path, *, clients: Path | None = None) ->
 
 
 def _no_password() -> str:
-    # Without this OpenSSL would ask for a password on the terminal.
+    # Without this function OpenSSL would ask for a password on the terminal.
     raise ValueError("the key is encrypted")
 
 
 def bind(host: str, port: int, *, option: str = "--port") -> socket.socket:
-    """Return a listening socket; port 0 means any free port. Errors name the option to change."""
+    """Open a listening socket; port 0 means any free port.
+
+    `option` is the name of the command-line option for the port, for error messages.
+    """
     where = f"{host}:{port}"
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -79,7 +86,7 @@ def _why(error: OSError, option: str) -> tuple[str, str]:
 
     match error.errno:
         case errno.EADDRINUSE:
-            hint = f"choose another with {option}, or any free one with {option} 0"
+            hint = f"choose another port with {option}, or any free port with {option} 0"
             return "the port is in use", hint
         case errno.EACCES:
             return "permission denied", "choose a port above 1023"
@@ -99,15 +106,15 @@ async def serving(
     ending: Callable[[], None] = lambda: None,
     grace_period: float = 5.0,
 ) -> AsyncIterator[None]:
-    """Serve while the body runs.
+    """Serve while the body of the `async with` statement runs.
 
-    `at_once` may return a function for the headers of a request. That function gets the complete
-    body; without one, or without an answer, the request goes to the application. Exceptions of
-    these functions end the connection.
+    `at_once` is called with the headers of a request, and returns a function or None. The function
+    is called with the complete body, and returns an answer or None. If either returns None, the
+    application answers the request. An exception in either of them closes the connection.
 
-    `context` returns the TLS context of each new connection; without it the server speaks plain
-    HTTP. At the end the server accepts no more connections, calls `ending`, and gives running
-    requests `grace_period` seconds to finish.
+    `context` returns the TLS context for each new connection. If `context` is None, the server
+    speaks plain HTTP. When the body has ended, the server accepts no more connections, calls
+    `ending`, and gives running requests `grace_period` seconds to finish.
     """
     with watched():
         server = _Server(ServerState(app, at_once, known), listener, context)
@@ -140,7 +147,7 @@ class _Server:
             try:
                 connection, _ = await self._loop.sock_accept(self._listener)
             except OSError:
-                # Usually out of file descriptors; waiting clients are accepted when some are free.
+                # Usually no file descriptor is free. Waiting clients are accepted later.
                 await asyncio.sleep(0.05)
                 continue
             task = self._loop.create_task(self._welcome(connection))
@@ -148,9 +155,12 @@ class _Server:
             task.add_done_callback(self._arriving.discard)
 
     async def _welcome(self, connection: socket.socket) -> None:
-        """Find out if a client speaks TLS, and connect it; a silent one blocks no other."""
+        """Read the first byte of a new connection, then serve the connection or refuse it.
+
+        Each connection has its own task, so a client that sends nothing does not block the others.
+        """
         try:
-            # The system probes silent connections, so that half-open ones end.
+            # With keep-alive probes, the system detects clients that disappeared.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             for name, value in _PROBES.items():
                 if (option := getattr(socket, name, None)) is not None:
@@ -194,8 +204,8 @@ class _Server:
         for connection in list(self._server_state.connections):
             connection.shutdown()
         await _until(lambda: not self._server_state.tasks and not self._unsent(), grace_period)
-        # Clients that read have seen the end by now. A client with an idle connection in its pool
-        # has not, and is not waited for.
+        # Most clients close their connection now. The server does not wait longer for a client
+        # that keeps an idle connection in a pool and does not read from it.
         await _until(lambda: not self._server_state.connections, _CLOSE_TIMEOUT)
         for connection in list(self._server_state.connections):
             connection.transport.abort()
@@ -214,12 +224,12 @@ async def _until(done: Callable[[], bool], timeout: float) -> None:
 
 
 def _bytes_unsent(transport: asyncio.Transport) -> int:
-    """Return how many written bytes the other side has not acknowledged yet."""
+    """Count the written bytes that the client has not acknowledged yet."""
     connection = transport.get_extra_info("socket")
     try:
         queued = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
     except (AttributeError, OSError, ValueError):
-        # The transport is closed already, and shows that in one of several ways.
+        # The transport is closed already; which exception is raised depends on its state.
         return 0
     return transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)
 
@@ -237,7 +247,7 @@ def _set(ready: asyncio.Future[None]) -> None:
 
 
 def _hang_up(connection: socket.socket, answer: bytes) -> None:
-    # When a socket with unread data closes, the system drops data that was sent.
+    # Read first: if a socket is closed with unread data, the system may drop the answer.
     connection.recv(65536)
     connection.send(answer)
     connection.shutdown(socket.SHUT_WR)

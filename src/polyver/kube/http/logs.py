@@ -1,6 +1,6 @@
-"""The log on stderr, which is quiet unless something is wrong or verbose output was requested.
+"""The log on stderr: warnings and errors, and with `verbose` also usual events.
 
-structlog loads slower than the rest of a start, so it is loaded with the first line.
+Importing structlog takes longer than the rest of the start, so it is imported for the first line.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Log:
         self.verbose = verbose
 
     def info(self, event: str, **fields: object) -> None:
-        """Log a usual event, if verbose."""
+        """Log a usual event if the log is verbose."""
         if self.verbose:
             _logger().info(event, **fields)
 
@@ -59,7 +59,7 @@ def _logger() -> FilteringBoundLogger:
 
 
 class _Stderr:
-    """Writes to the current sys.stderr, which tests replace."""
+    """Looks up sys.stderr for each line, because tests replace it."""
 
     def msg(self, message: str) -> None:
         sys.stderr.write(f"{message}\n")

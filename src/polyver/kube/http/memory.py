@@ -1,4 +1,4 @@
-"""The memory limit of this process: from its control group, or else from the machine."""
+"""The memory limit of this process: from its control group, or else a share of all memory."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from pathlib import Path, PurePosixPath
 __all__ = ["memory_limit"]
 
 _NO_LIMIT = 1 << 60
-"""Without a limit, version 1 of control groups reports more than this."""
+"""The value above which a number from control groups version 1 means that there is no limit."""
 _SHARE = 4
-"""Without a limit, the process may use one part in this many of the machine's memory."""
+"""If there is no limit, the process may use the memory of the machine divided by this number."""
 
 
 def memory_limit(root: Path = Path("/")) -> int:
-    """Return the bytes that this process may use.
+    """Return the number of bytes of memory that this process may use.
 
-    This is the smallest limit of the control group of the process and its parents, in versions 1
-    and 2. A container sees the groups from its own root, whatever their path is.
+    This is the smallest limit of the process's control group and its parent groups. Control groups
+    of version 1 and version 2 are read. In a container, /sys/fs/cgroup may begin at the group of
+    the container, so limits are also looked up at the shorter paths.
     """
     limits = [
         int(text)

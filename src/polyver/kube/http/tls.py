@@ -1,6 +1,6 @@
 """Certificates for servers and clients.
 
-The keys are elliptic-curve keys, because creating an RSA key would be the slowest step of a start.
+All keys are elliptic-curve keys, because creating RSA keys would make the start slow.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 VALID_FOR = datetime.timedelta(days=365)
 AUTHORITY_VALID_FOR = 10 * VALID_FOR
 VALID_SINCE = datetime.timedelta(hours=1)
-"""The time before its creation from which a certificate is valid, because clocks differ."""
+"""A certificate is valid from this long before its creation, because clocks differ."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate and its private key, both PEM."""
+    """A certificate and its private key, both in PEM format."""
 
     certificate: bytes
     key: bytes
 
 
 class PemPair(msgspec.Struct, frozen=True):
-    """A certificate and its key as strings, for JSON documents."""
+    """A certificate and its private key in PEM format as strings, for JSON documents."""
 
     certificate: str
     key: str
@@ -66,7 +66,7 @@ msgspec.json.Decoder(PemPair)  # prepared at import: see polyver.kube.objects.co
 
 @dataclass(frozen=True)
 class Authority:
-    """Signs certificates for servers and clients."""
+    """A certificate authority (CA), which signs certificates for servers and clients."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -89,7 +89,7 @@ class Authority:
 
     @classmethod
     def load(cls, kept: Pair) -> Self:
-        """Load a stored CA; raise ValueError if it is not one of ours."""
+        """Load a stored CA; raise ValueError if the key and the certificate do not match."""
         key = load_key(kept.key)
         certificate = x509.load_pem_x509_certificate(kept.certificate)
         if certificate.public_key() != key.public_key():
@@ -102,17 +102,17 @@ class Authority:
 
     @property
     def pair(self) -> Pair:
-        """The certificate and the key, to be stored."""
+        """The certificate and the key in the form in which they are stored."""
         return Pair(self.pem, key_pem(self.key))
 
     @property
     def since(self) -> datetime.datetime:
-        """The time from which it is valid."""
+        """The time from which the CA is valid."""
         return self.certificate.not_valid_before_utc
 
     @property
     def until(self) -> datetime.datetime:
-        """The time at which it expires, with everything that it signed."""
+        """The time at which the CA expires; certificates that it signed are then refused too."""
         return self.certificate.not_valid_after_utc
 
     def server(self, *hosts: str, now: datetime.datetime) -> Pair:
@@ -146,7 +146,7 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 
 
 def load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
-    """Load a stored private key; raise ValueError if it is not one of ours."""
+    """Load a stored private key; raise ValueError if it is not an elliptic-curve key."""
     key = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise ValueError("the key is not an elliptic-curve key")  # noqa: TRY004 - its content is wrong

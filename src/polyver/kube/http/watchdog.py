@@ -1,8 +1,8 @@
 """Measures the lag of the event loop, and logs the request that blocked it.
 
-A thread calls the event loop at an interval and measures the time until it responds: the lag. Of
-this lag, at most the CPU time that the process used meanwhile counts against the server; the rest
-is due to other processes of the machine.
+A thread calls the event loop at an interval and measures the time until the event loop responds:
+the lag. If this process used little CPU time during a long lag, other processes of the machine
+caused the lag, and nothing is logged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LAG = "polyver_event_loop_lag_seconds"
 LAG_TEXT = "Delay of the event loop, measured ten times a second."
 _EVERY = 0.1
 _SLOW = 0.5
-"""The seconds for which the event loop may be blocked without a log line."""
+"""The number of seconds above which a blocked event loop is logged."""
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LONGEST_NAME = 200
 
@@ -85,7 +85,7 @@ class Watchdog:
         self._answered.set()
 
     def _doing(self) -> str:
-        """Return the name of the task that the event loop runs, and the line it is at."""
+        """Describe what the event loop runs now: the name of the task, and the source line."""
         task = asyncio.current_task(self._loop)
         position = _position(sys._current_frames().get(self._loop_thread))
         return f"{task.get_name()} at {position}" if task is not None else position
@@ -100,7 +100,7 @@ class Watchdog:
 
 
 def _position(frame: FrameType | None) -> str:
-    """Return the innermost line of polyver's own code."""
+    """Find the innermost frame in polyver's own code, as file, line and function."""
     while frame is not None:
         file = Path(frame.f_code.co_filename)
         if "polyver" in file.parts:
@@ -111,7 +111,10 @@ def _position(frame: FrameType | None) -> str:
 
 @contextmanager
 def watched(log: Log | None = None) -> Iterator[Watchdog]:
-    """Watch the running event loop while the body runs; several bodies share one watchdog."""
+    """Watch the running event loop while the body of the `with` statement runs.
+
+    Several such statements on one event loop share a watchdog.
+    """
     loop = asyncio.get_running_loop()
     found = _watchdogs.get(loop)
     if found is None:
@@ -129,7 +132,7 @@ def watched(log: Log | None = None) -> Iterator[Watchdog]:
 
 
 def watchdog() -> Watchdog | None:
-    """Return the watchdog of the running event loop, if it is watched."""
+    """Return the watchdog of the running event loop; None if there is none."""
     try:
         return _watchdogs.get(asyncio.get_running_loop())
     except RuntimeError:
@@ -137,6 +140,6 @@ def watchdog() -> Watchdog | None:
 
 
 def lags() -> Times:
-    """Return the lags of the running event loop; an empty histogram if it is not watched."""
+    """Return the lags of the running event loop; an empty histogram if it has no watchdog."""
     found = watchdog()
     return Times(_BOUNDS) if found is None else found.lags

@@ -1,11 +1,11 @@
 """Worker threads: a pool of daemon threads, and work that runs off the event loop.
 
 `DaemonThreadPool` is for work that may take any time. `off_loop` is for work whose cost depends on
-its input, so that the event loop continues. Python code in a worker thread shares the interpreter
-lock with the event loop. Both make progress, and the event loop waits up to one switch interval for
-its turn. Therefore the interval is shortened here, and few threads work at a time. A worker that
-exceeds its time is stopped by an exception in its thread, so that it does not use the lock for a
-result that nobody needs.
+its input; the event loop continues during this work. Python code in a worker thread shares the
+interpreter lock with the event loop: the event loop waits up to one switch interval (see
+`sys.setswitchinterval`) for the lock. Therefore this module shortens the interval, and few threads
+work at a time. If the work of `off_loop` takes too long, an exception in its thread stops it, so
+that the thread does not use the lock for a result that is no longer needed.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = [
 T = TypeVar("T")
 _Jobs = queue.SimpleQueue[Callable[[], None]]
 _IDLE = 5.0
-"""The seconds for which a thread without work waits for more."""
+"""The number of seconds after which a thread without work ends."""
 _GIVEN_UP: Final = 8
-"""The maximum of threads that continue abandoned work, beside the limit of the pool."""
+"""The number of threads with abandoned work that do not count towards the limit of the pool."""
 
 
 class DaemonThreadPool:
-    """A limited number of threads, which the end of the process does not wait for."""
+    """A limited number of daemon threads: the process can end while they still work."""
 
     def __init__(self, places: int = 4) -> None:
         self._slots = asyncio.Semaphore(places)
@@ -53,9 +53,10 @@ class DaemonThreadPool:
 
         If the caller is cancelled meanwhile, the thread still finishes the work.
 
-        `left` returns how many seconds the work may still take. It is called once the work has a
-        thread, so waiting for one does not count, and again when these seconds are over. At 0 the
-        work is given up with a TimeoutError: its thread continues, and the next work may start.
+        `left` returns how many seconds the work may still take. It is called when a thread has
+        started the work, so the time before that does not count. It is called again when these
+        seconds are over. When `left` returns 0, `run` raises TimeoutError: the thread continues the
+        abandoned work, and another thread may start the next work.
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
@@ -79,7 +80,7 @@ class DaemonThreadPool:
                 result = work()
             except BaseException as error:
                 failure = _as_exception(error)
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+            with contextlib.suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(settle, result, failure)
 
         await self._slots.acquire()
@@ -94,7 +95,10 @@ class DaemonThreadPool:
         return await done
 
     def _give_up(self) -> bool:
-        """Free the slot of abandoned work; return False if too much abandoned work still runs."""
+        """Let the next work start beside abandoned work.
+
+        Return False, and do nothing, if too many threads run abandoned work already.
+        """
         if self._given_up >= _GIVEN_UP:
             return False
         self._given_up += 1
@@ -102,9 +106,10 @@ class DaemonThreadPool:
         return True
 
     async def run_within(self, seconds: float, work: Callable[[], T]) -> T:
-        """Run the work and return its result; raise TimeoutError only if it took too long.
+        """Run the work and return its result; raise TimeoutError if the work takes too long.
 
-        The thread of work that takes too long stays in use until the work ends.
+        A TimeoutError that the work itself raises becomes a RuntimeError. If the work takes too
+        long, its thread stays in use until the work ends.
         """
         deadline = asyncio.timeout(seconds)
         try:
@@ -141,7 +146,7 @@ class DaemonThreadPool:
                 self._idle[jobs] = threading.current_thread()
 
     def close(self) -> None:
-        """End the idle threads now, and the others when their work is done."""
+        """End the idle threads now; each busy thread ends when its work is done."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, {}
@@ -156,9 +161,9 @@ def _nothing() -> None:
 
 
 def _as_exception(error: BaseException) -> BaseException:
-    """Return an exception that can be raised in the caller.
+    """Wrap an error of a worker thread in a RuntimeError if the caller must not get it.
 
-    SystemExit and its like in a worker thread must not end the process.
+    For example, SystemExit in a worker thread must not end the process.
     """
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
@@ -168,7 +173,7 @@ def _as_exception(error: BaseException) -> BaseException:
 
 
 MOST_SECONDS = 60.0
-"""The timeout of kube-apiserver for a request without a timeout of its own."""
+"""The default timeout for work; kube-apiserver has this timeout for requests that set none."""
 _THREADS = 4
 _SWITCH_INTERVAL = 0.001
 _TURN = 0.005
@@ -179,11 +184,11 @@ _STEPS_END = 1.0
 
 
 class _Collector:
-    """Keeps the garbage collector away from old objects during large work.
+    """Pauses full garbage collections while work runs in worker threads.
 
-    A full collection visits every object while it holds the interpreter lock. With the millions of
-    objects that a large request is decoded into, each collection stops the server for half a
-    second. Most of these objects are freed without the collector when the work is done.
+    A full collection visits every object while it holds the interpreter lock. A large request is
+    decoded into millions of objects, so that each full collection stops the server for half a
+    second. Most of these objects are freed without a collection when the work is done.
     """
 
     def __init__(self) -> None:
@@ -191,7 +196,7 @@ class _Collector:
         self._jobs = 0
         self._since = 0.0
         self._threshold = 0
-        """The threshold of the oldest generation before the pause."""
+        """The threshold of the oldest generation (see `gc.set_threshold`) before the pause."""
 
     def pause(self) -> None:
         with self._lock:
@@ -205,11 +210,11 @@ class _Collector:
     def end_pause(self) -> None:
         with self._lock:
             self._jobs -= 1
-        # Resume later: the next step of the same request still uses the same objects.
+        # Resume later, because the request may run further work on the same objects.
         asyncio.get_running_loop().call_later(_STEPS_END, self.go_on)
 
     def go_on(self) -> None:
-        """End the pause if no work runs, or if it has lasted too long."""
+        """Allow full collections again if no work runs, or if the pause has lasted too long."""
         with self._lock:
             if self._jobs and time.monotonic() - self._since < _LONGEST_PAUSE:
                 return
@@ -244,12 +249,12 @@ async def off_loop(work: Callable[[], T], *, seconds: float = MOST_SECONDS) -> T
 
 
 def running_off_loop() -> list[str]:
-    """Return the names of the tasks whose work runs in worker threads."""
+    """List the names of the asyncio tasks whose work runs in worker threads now."""
     return list(_running.values())
 
 
 def end_workers() -> None:
-    """End the worker threads of the running event loop; new work would start new ones."""
+    """End the worker threads of the running event loop; new work starts new threads."""
     if (pool := _pools.pop(asyncio.get_running_loop(), None)) is not None:
         pool.close()
     _collector.go_on()
@@ -292,7 +297,7 @@ class _Job(Generic[T]):
 
 
 def _deliver() -> None:
-    """Do nothing; the call gives the interpreter a chance to raise a pending exception."""
+    """Do nothing: during a call, the interpreter raises an exception that `stop` has set."""
 
 
 def _raise_in(thread: int) -> None:
@@ -302,7 +307,7 @@ def _raise_in(thread: int) -> None:
 
 
 class Turns:
-    """Yields to other tasks in a long loop on the event loop."""
+    """Lets a long loop on the event loop give other tasks their turn regularly."""
 
     __slots__ = ("_end",)
 

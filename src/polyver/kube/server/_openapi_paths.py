@@ -1,4 +1,4 @@
-"""The paths of kinds and their operations, as an OpenAPI document lists them."""
+"""The URL paths of each kind, with their operations, for OpenAPI documents."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _APPLY = "application/apply-patch+yaml"
 _STRATEGIC = "application/strategic-merge-patch+json"
 _SERVED = ("application/json", "application/yaml")
 _STREAMED = ("application/json", "application/json;stream=watch", "application/yaml")
-# Some of the small differences between built-in and custom kinds in kube-apiserver.
+# The parameters of custom kinds that differ from those of built-in kinds in kube-apiserver.
 _OF_CUSTOM_KINDS = {"get": ("resourceVersion",), "deletecollection": tuple(_LISTING)}
 _MEANINGS = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthorized"}
 
 
 @dataclass(frozen=True, slots=True)
 class _OperationSpec:
-    """An operation at a path."""
+    """An operation at a URL path."""
 
     verb: str
     method: str
@@ -96,7 +96,7 @@ _PART = (_SINGLE[0], _SINGLE[1], _COLLECTION[1], _SINGLE[3])
 
 
 def paths_of(kind: ResourceKind) -> Iterator[tuple[str, Item]]:
-    """Yield every path of a kind with its operations."""
+    """Yield each URL path of a kind, with the OpenAPI path item that describes its operations."""
     root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.api_version}"
     if kind.namespaced:
         if "list" in kind.verbs:
@@ -112,7 +112,7 @@ def paths_of(kind: ResourceKind) -> Iterator[tuple[str, Item]]:
 
 
 def part_component(kind: ResourceKind, part: Subresource) -> str:
-    """Return the schema component of a subresource."""
+    """Return the name of the schema component that describes a subresource."""
     if part.group is None:
         return component_name(kind, part.kind)
     return component_name(
@@ -140,7 +140,10 @@ def _present(
 
 
 def _item(operations: dict[str, Item], shared: list[Item]) -> Item:
-    """Return a path item with its shared parameters beside the operations, as in kube-apiserver."""
+    """Build a path item: the operations, and beside them the parameters that they share.
+
+    As in kube-apiserver, the parameters of a single operation also count as shared.
+    """
     shared = [*shared, _parameter("pretty")]
     if len(operations) == 1:
         ((method, operation),) = operations.items()
@@ -251,7 +254,7 @@ _WORDS = re.compile(r"[^A-Za-z0-9]+")
 
 @cache
 def _words(group: str) -> str:
-    """Return a group as it appears in operation IDs: `RbacAuthorization`, `WidgetsExIo`."""
+    """Convert a group to its form in operation IDs, such as `RbacAuthorization`."""
     text = (group or "core").removesuffix(".k8s.io")
     return "".join(word[:1].upper() + word[1:] for word in _WORDS.split(text))
 

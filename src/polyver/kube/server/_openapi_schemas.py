@@ -30,9 +30,9 @@ class CustomSchema:
     """The schema and selectable fields of one version of a CustomResourceDefinition."""
 
     schema: Mapping[str, object]
-    """The openAPIV3Schema."""
+    """The schema from the field `openAPIV3Schema`."""
     selectable: tuple[str, ...] = ()
-    """The fields for field selectors, such as `.spec.color`."""
+    """The fields that a field selector may name, such as `.spec.color`."""
 
 
 _PACKAGES = {
@@ -41,7 +41,7 @@ _PACKAGES = {
     "apiregistration.k8s.io": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
 }
 _CORE = "io.k8s.api.core.v1."
-# Types that are used outside of their packages. All others belong to the package that uses them.
+# Types that several Go packages use. Every other type belongs to the Go package that uses it.
 _SHARED_META = """
     Condition FieldSelectorRequirement GroupResource LabelSelector LabelSelectorRequirement
     ListMeta ObjectMeta
@@ -71,7 +71,7 @@ _PLAIN_FORMATS = {"int32", "int64", "double", "byte"}
 
 
 def component_name(kind: ResourceKind, name: str = "") -> str:
-    """Return the component name of a kind, or of another type in its group and version."""
+    """Return the component name of a kind, or of the type `name` in the kind's group version."""
     return f"{_package(kind.group, kind.version, custom=kind.custom)}{name or kind.kind}"
 
 
@@ -83,19 +83,22 @@ def _package(group: str, version: str, *, custom: bool) -> str:
 
 
 def _mark(kind: str, *versions: tuple[str, str]) -> Schema:
-    """Return the extension that states the kind of a schema, in its groups and versions."""
+    """Build the extension x-kubernetes-group-version-kind of a schema.
+
+    `versions` are all groups and versions in which the kind exists.
+    """
     marks = [{"group": group, "kind": kind, "version": version} for group, version in versions]
     return {"x-kubernetes-group-version-kind": marks}
 
 
 class Components:
-    """The schemas of one document, by name."""
+    """The schemas of one OpenAPI document, by component name."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {}
 
     def add(self, kind: ResourceKind, schema: Shape | CustomSchema | None) -> None:
-        """Add a kind, and its list if it has one."""
+        """Add the schema of a kind, and the schema of its list kind if it can be listed."""
         name = component_name(kind)
         extra: Schema = {}
         if isinstance(schema, CustomSchema):
@@ -114,7 +117,10 @@ class Components:
             self.schemas[component_name(kind, kind.list_kind)] = {**self._list(kind), **extra}
 
     def add_part(self, group: str, version: str, kind: str, shape: Shape | None) -> str:
-        """Add the type of a subresource that differs from the object, and return its name."""
+        """Add the schema of a subresource whose kind is not the kind of the object, such as Scale.
+
+        Return the component name.
+        """
         name = f"{_package(group, version, custom=False)}{kind}"
         if name not in self.schemas:
             made = self._built_in(kind, shape or Shape(type="object"), name)
@@ -122,7 +128,7 @@ class Components:
         return name
 
     def add_requests(self, kinds: Collection[ResourceKind]) -> None:
-        """Add the types of request bodies for these kinds, and of answers other than objects."""
+        """Add the schemas that requests for these kinds also use: Patch, DeleteOptions, Status."""
         verbs = {verb for kind in kinds for verb in kind.verbs}
         if "patch" in verbs:
             self._use(f"{META}Patch")
@@ -237,12 +243,12 @@ class Components:
         if package == _CORE and short in KINDS:
             return referring(self.add_part("", "v1", short, shape))
         if name not in self.schemas:
-            self.schemas[name] = {}  # a type may be part of itself
+            self.schemas[name] = {}  # set first, because a type may contain itself
             self.schemas[name] = self._struct(shape, package) if shape.type == "object" else {}
         return referring(name)
 
     def _custom_schema(self, schema: Mapping[str, object]) -> Schema:
-        """Return a schema for clients, with the fields that the server adds to it."""
+        """Convert the schema of a custom kind, and add fields such as apiVersion and metadata."""
         made: Schema = dict(schema)
         if isinstance(fields := schema.get("properties"), Mapping):
             made["properties"] = {

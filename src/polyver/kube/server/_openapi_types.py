@@ -1,6 +1,6 @@
-"""Descriptions in OpenAPI documents, and the types that every document needs.
+"""Descriptions for OpenAPI documents, and the schemas that many documents need.
 
-`kubectl explain` prints these descriptions, so they address people who write manifests.
+`kubectl explain` prints the descriptions, so they address people who write manifests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Schema = dict[str, object]
 
 
 def machinery(name: str) -> str:
-    """Return the component name of a type that all groups share: `apis.meta.v1.Time`."""
+    """Return the component name of a type that all groups share, such as `apis.meta.v1.Time`."""
     return f"io.k8s.apimachinery.pkg.{name}"
 
 
@@ -22,7 +22,10 @@ META = machinery("apis.meta.v1.")
 
 
 def referring(component: str, description: str = "") -> Schema:
-    """Return a reference to a component; OpenAPI 3.0 allows no other keys beside a $ref."""
+    """Build a reference to a component, with a description.
+
+    The $ref is put into `allOf`, because OpenAPI 3.0 allows no other key beside a $ref.
+    """
     reference: Schema = {"$ref": f"{REF}{component}"}
     return {"description": description, "allOf": [reference]} if description else reference
 
@@ -321,7 +324,7 @@ STANDARD: Mapping[str, Schema] = {
         reason=_text("The cause, in one word."),
     ),
 }
-"""The types that documents share, by component name."""
+"""The schemas that documents share, by component name."""
 
 PARAMETERS: Mapping[str, tuple[str, str]] = {
     "allowWatchBookmarks": (

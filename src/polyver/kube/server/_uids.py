@@ -1,4 +1,4 @@
-"""Random UUIDs, made in batches because each system call lets other threads run first."""
+"""Random UUIDs, made in batches: each system call could make this thread wait for others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Service accounts as users: requests for their tokens, and checks of these tokens.
+"""Service accounts as users: creates their tokens (TokenRequest) and checks these tokens.
 
-A token is valid only while the service account and the object that it is bound to exist with the
-uids in the token. Every request looks this up, so that a deletion takes effect at once.
+A token is valid only while its service account exists, and while the object exists to which the
+token is bound. Both must still have the uid that the token states. The store is read for every
+request, so that a deletion takes effect immediately.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ __all__ = ["Accounts"]
 
 _SHORTEST, _LONGEST, _USUAL = 600, 1 << 32, 3600
 _GRACE = 60.0
-"""The seconds after its deletion was requested in which an object still counts as existing."""
+"""The grace period: the seconds for which an object counts as existing after its deletion began."""
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _GONE = "service account token has been invalidated"
 _KIND = ResourceKind(
@@ -77,7 +78,7 @@ def _check(spec: Object) -> Iterator[Cause]:
 
 
 class Accounts:
-    """Issues tokens for service accounts and checks them."""
+    """Creates tokens for service accounts, and checks these tokens."""
 
     def __init__(self, server: ServerContext, key: Callable[[], bytes]) -> None:
         self._server = server
@@ -92,7 +93,7 @@ class Accounts:
         )
 
     async def request(self, call: Call) -> HttpResponse:
-        """Issue a token for the service account in the path."""
+        """Answer a TokenRequest: create a token for the service account in the path."""
         subject = await subject_of(
             call, "CREATE", name=call.api_path.name, subresource="token", other_kind=_KIND
         )
@@ -157,7 +158,10 @@ class Accounts:
         )
 
     def _bound(self, namespace: str, account: str, ref: Object | None) -> dict[str, ClaimReference]:
-        """Return the claims for the object that a token is bound to; raise if it does not exist."""
+        """Build the claims about the object to which a token is bound.
+
+        Raise an error if this object does not exist.
+        """
         if ref is None:
             return {}
         kind, (group, _, version) = ref.get("kind", ""), ref.get("apiVersion", "").rpartition("/")
@@ -198,7 +202,7 @@ class Accounts:
         return found
 
     def verify(self, token: str, audiences: Sequence[str]) -> AuthenticationResult:
-        """Return the user of a token that is meant for one of the audiences."""
+        """Find the user of a token; the token must be meant for one of the audiences."""
         try:
             claims = self._signer.read(token)
             shared = _shared(audiences, claims.aud)

@@ -1,6 +1,6 @@
-"""The admission chain, which may change or refuse a write before it is stored.
+"""The admission chain, which may change or refuse a write before the object is stored.
 
-The embedded server calls it in process; other API servers call it through a webhook.
+The embedded API server calls the chain directly; other API servers call it through a webhook.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class User:
 
 @dataclass(slots=True)
 class AdmissionRequest:
-    """A write that admission checks before it is stored."""
+    """A write request that the links of the admission chain change and check."""
 
     operation: str
     """CREATE, UPDATE or DELETE."""
@@ -38,18 +38,18 @@ class AdmissionRequest:
     name: str
     subresource: str
     object: dict[str, Any] | None
-    """The object as it will be stored; mutating links change it in place."""
+    """The new object; None for a deletion. `mutate` may change it in place."""
     old: dict[str, Any] | None
     user: User
     dry_run: bool
     applied: bool = False
-    """True for server-side apply, which removes fields that the manager no longer applies."""
+    """True for a server-side apply: fields that the field manager no longer applies are removed."""
     warnings: list[str] = field(default_factory=list)
     timeout: float = TIMEOUT
 
 
 class Admission(Protocol):
-    """One link of the chain; refuses a write by raising an ApiError."""
+    """One link of the admission chain; a link raises an ApiError to refuse a write."""
 
     def handles(self, kind: ResourceKind, operation: str) -> bool: ...
 
@@ -59,7 +59,7 @@ class Admission(Protocol):
 
 
 class AdmissionChain:
-    """All links: first each one may change the object, then each one may refuse it."""
+    """All links of the chain: `mutate` of every link is called first, later every `validate`."""
 
     def __init__(self, links: Sequence[Admission] = ()) -> None:
         self._links = list(links)

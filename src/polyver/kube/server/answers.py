@@ -1,6 +1,6 @@
-"""Responses with objects and lists in the requested format.
+"""Builds responses with objects and lists in the format that the client requests.
 
-Where possible they are built from the stored bytes, without decoding.
+If possible, a response is built from the stored bytes, without decoding an object.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from polyver.kube.store import StoreEntry
 T = TypeVar("T")
 _AT_ONCE = 16
 _JOINED, _CUT, _DECODED = 256, 64, 8
-"""Factors by which building a list is faster per byte than decoding a request body."""
+"""Factors for `Call.run`: building a list is faster per byte than decoding a request body."""
 _AS_STORED = frozenset({"", "PartialObjectMetadata"})
-"""Formats that are built without decoding an object."""
+"""The kinds of formats that are built without decoding an object."""
 __all__ = ["in_form", "list_answer", "object_answer", "status_answer"]
 
 
 async def object_answer(
     call: Call, entry: StoreEntry, status: int = 200, *, kept: bool = False
 ) -> HttpResponse:
-    """Return the response with a stored object."""
+    """Build the response with a stored object."""
     form = call.form
     call.weight = max(call.weight, len(entry.value))
     if form.media == JSON and form.kind in _AS_STORED:
@@ -58,12 +58,12 @@ async def object_answer(
 
 
 async def data_answer(call: Call, obj: Object, status: int = 200) -> HttpResponse:
-    """Return the response with a decoded object."""
+    """Build the response with a decoded object."""
     return await call.run(lambda: _written(call, in_form(call, obj), status))
 
 
 def status_answer(error: ApiError, form: ResponseFormat) -> HttpResponse:
-    """Return the response for an error."""
+    """Build the response for an error."""
     headers = [(name.lower(), value) for name, value in error.headers.items()]
     if form.media == YAML:
         return HttpResponse(error.code, [("content-type", YAML), *headers], _yaml(error.status))
@@ -71,7 +71,7 @@ def status_answer(error: ApiError, form: ResponseFormat) -> HttpResponse:
 
 
 def in_form(call: Call, obj: Object) -> Object:
-    """Return an object as a Table, as its metadata, or unchanged."""
+    """Convert an object to the requested format: a Table, its metadata only, or unchanged."""
     form = call.form
     match form.kind:
         case "Table":
@@ -86,9 +86,9 @@ def in_form(call: Call, obj: Object) -> Object:
 def table_of(
     call: Call, objects: Sequence[Object], metadata: Object | None = None, *, columns: bool = True
 ) -> Object:
-    """Return a Table of a list, whose metadata is given, or of one object.
+    """Build a Table with a row for each object; `metadata` is that of a list.
 
-    The query parameter `includeObject` selects how much of its object each row contains.
+    The query parameter `includeObject` selects which part of its object each row contains.
     """
     return to_table(
         objects,
@@ -120,7 +120,7 @@ def _include(text: str) -> Include:
 
 
 async def list_answer(call: Call, entries: Sequence[StoreEntry], metadata: Object) -> HttpResponse:
-    """Return the response with a list of stored objects."""
+    """Build the response with a list of stored objects."""
     resource, form = call.resource, call.form
     call.weight = max(call.weight, sum(len(entry.value) for entry in entries))
     if form.media == JSON and not form.kind:
@@ -154,7 +154,7 @@ def _decoded_list(call: Call, entries: Sequence[StoreEntry], metadata: Object) -
 def _data_list(
     call: Call, objects: Sequence[Object], entries: Sequence[StoreEntry], metadata: Object
 ) -> HttpResponse:
-    """Return a list in one of the formats that need decoded objects."""
+    """Build the response with a list in a format that needs decoded objects."""
     resource, form = call.resource, call.form
     if form.kind == "Table":
         table = table_of(call, objects, metadata)
@@ -170,13 +170,13 @@ def _data_list(
 
 
 def _include_stored(table: Object, entries: Sequence[StoreEntry]) -> None:
-    """Set the object of each row to its stored metadata, without decoding and encoding it."""
+    """Set the `object` of each row to the stored metadata, without decoding the metadata."""
     for row, entry in zip(table["rows"] or (), entries, strict=True):
         row["object"] = msgspec.Raw(metadata_alone(entry.value, table["apiVersion"]))
 
 
 def list_of(resource: ServedResource, objects: Sequence[Object], metadata: Object) -> Object:
-    """Return a list of objects as data."""
+    """Build a list object, such as a PodList, from decoded objects."""
     named = {"kind": resource.kind.list_kind, "apiVersion": resource.kind.api_version}
     items = list(objects)
     if not resource.kind.custom:
@@ -192,7 +192,7 @@ def _go_name(resource: ServedResource) -> str:
 
 
 def _joined(resource: ServedResource, values: Sequence[bytes], metadata: Object) -> bytes:
-    """Return the JSON of a list, joined from the stored JSON of its objects."""
+    """Build the JSON of a list by joining the stored JSON of its objects."""
     if not resource.kind.custom:
         start = len(resource.head)
         values = [b"{" + value[start:] for value in values]
@@ -215,7 +215,10 @@ async def _all(
     entries: Sequence[StoreEntry],
     read: Callable[[StoreEntry], Awaitable[T]],
 ) -> list[T]:
-    """Read all entries of a list; raise one error for all entries that cannot be converted."""
+    """Read all entries of a list.
+
+    If some entries cannot be converted, raise one error that describes all of them.
+    """
     found: list[T] = []
     failed: list[EntryNotConverted] = []
     for start in range(0, len(entries), _AT_ONCE):
@@ -233,7 +236,7 @@ async def _all(
 
 
 def as_unreadable(failed: EntryNotConverted) -> UnreadableObject:
-    """Describe an object that cannot be converted, for an error."""
+    """Build the description of an object that cannot be converted, for an error message."""
     *_, namespace, name = failed.entry.key.split("/")
     namespace = namespace if failed.entry.key.count("/") > 3 else ""
     return UnreadableObject(namespace, name, failed.entry.revision, failed.problem)

@@ -1,4 +1,4 @@
-"""The request pipeline, which all kinds and all clients use, and its background work."""
+"""The request pipeline for all kinds and all clients, and the server's background work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyver.kube.objects.status import ApiError, bad_request, internal, not_all
 from polyver.kube.server._uids import new_uid
 from polyver.kube.server.accounts import Accounts
 from polyver.kube.server.admission import AdmissionChain
-from polyver.kube.server.answers import as_unreadable, data_answer, status_answer
+from polyver.kube.server.answers import as_unreadable, status_answer
 from polyver.kube.server.call import Call, ServerContext
 from polyver.kube.server.conversion import unreadable, unreadable_update
 from polyver.kube.server.definitions import Definitions, DroppedVersions
@@ -32,26 +32,22 @@ from polyver.kube.server.http import (
 )
 from polyver.kube.server.identity import AuthorizationAttributes, may, refusal
 from polyver.kube.server.kinds import addresses, builtin_resources, lifecycle
-from polyver.kube.server.options import ListOptions, Query
-from polyver.kube.server.read import find, get_object, list_objects
+from polyver.kube.server.options import Query
+from polyver.kube.server.read import get_object, list_objects
 from polyver.kube.server.registrations import Registrations
 from polyver.kube.server.resource import EntryNotConverted, ResourceCatalogue, ServedResource
 from polyver.kube.server.reviews import review
-from polyver.kube.server.rules import ObjectView, StatusView, WholeObjectView
 from polyver.kube.server.watch import watch_objects
 from polyver.kube.server.write import create_object, patch_object, update_object
 from polyver.kube.store import Store, StoreClosed, StoreFailed
 
 __all__ = ["ApiServer"]
 
-# No vowels, and no digits that look like them, so that no generated name is a word.
+# There are neither vowels nor digits that look like vowels, so that no generated name contains a
+# word.
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 RELEASE = "1.35.0"
 _LONGEST = 60.0
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.UTC)
 
 
 def _suffix() -> str:
@@ -65,13 +61,13 @@ def _key() -> bytes:
 
 
 class ApiServer:
-    """The API server on one store."""
+    """The API server, with its objects in one store."""
 
     def __init__(
         self,
         store: Store,
         *,
-        now: Callable[[], datetime.datetime] = _now,
+        now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
         new_uid: Callable[[], str] = new_uid,
         new_suffix: Callable[[], str] = _suffix,
         release: str = RELEASE,
@@ -79,11 +75,14 @@ class ApiServer:
         account_key: Callable[[], bytes] = _key,
     ) -> None:
         self.problem = ""
-        """The reason why the server does not work fully; empty if it does."""
+        """Why the background work has failed; an empty string if it has not."""
         self.paths: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """Handlers of further POST requests by path; only administrators may use them."""
+        """Handlers for POST requests to further paths, by path.
+
+        Only administrators are authorized for these requests.
+        """
         self.pages: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {}
-        """Handlers of further GET requests by path."""
+        """Handlers for GET requests to further paths, by path."""
         self.catalogue = ResourceCatalogue(builtin_resources())
         self.admission = AdmissionChain()
         self.server = ServerContext(store, self.catalogue, self.admission, now, new_uid, new_suffix)
@@ -99,26 +98,29 @@ class ApiServer:
         self._definitions.load()
 
     async def run(self) -> None:
-        """Run the background work of the server.
+        """Run the background work of the server until it is cancelled or fails.
 
-        It accepts and registers definitions, and compacts old revisions.
+        One task processes CustomResourceDefinitions, one keeps an APIService for each served
+        version, and one compacts old revisions of the store.
         """
         try:
-            # Not gather: when one task fails, gather would not wait for the others to clean up.
+            # If one task fails, a task group waits until the other tasks have cleaned up. The
+            # function asyncio.gather would not wait.
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._definitions.run())
                 group.create_task(self._registrations.run())
                 group.create_task(_compact_regularly(self.server.store))
         except* Exception as errors:
             self.problem = (
-                f"changes of definitions are no longer processed: {errors.exceptions[0]!r}"
+                "changes of CustomResourceDefinitions are no longer processed: "
+                f"{errors.exceptions[0]!r}"
             )
             raise
         finally:
             await self.server.webhooks.close()
 
     async def handle(self, request: HttpRequest) -> HttpResponse:
-        """Answer a request; an ApiError becomes a Status."""
+        """Answer a request; convert an ApiError to a response with a Status object."""
         try:
             return await self._route(request)
         except ApiError as error:
@@ -130,7 +132,7 @@ class ApiServer:
             return status_answer(internal(str(error)), error_form(""))
 
     async def _answer_path(self, request: HttpRequest) -> HttpResponse:
-        """Answer a request for a path that is not a resource."""
+        """Answer a request for a path that does not belong to a resource."""
         wanted = AuthorizationAttributes(request.method.lower(), path=request.path)
         if not may(request.user, wanted):
             raise refusal(request.user, wanted)
@@ -160,32 +162,30 @@ class ApiServer:
         call = Call(self.server, request, resource, api_path, query, form)
         if resource.warning:
             call.warn(resource.warning)
+        perform = _VERBS[verb]
+        if resource.review:
+            perform = review
+        elif api_path.subresource == "token" and not resource.kind.custom:
+            perform = self.accounts.request
         try:
             timeout = _request_timeout(query, verb)
             if timeout is None:
-                return await self._perform(call, verb)
+                return await perform(call)
             async with asyncio.timeout(timeout):
-                return await self._perform(call, verb)
+                return await perform(call)
         except TimeoutError:
             return _out_of_time()
-        except EntryNotConverted as error:
-            problem = _unconverted(call, verb, error)
-        except ApiError as error:
-            problem = error
-        return _refused(call, problem)
-
-    async def _perform(self, call: Call, verb: str) -> HttpResponse:
-        if call.resource.review:
-            return await review(call)
-        if call.api_path.subresource == "token" and not call.resource.kind.custom:
-            return await self.accounts.request(call)
-        return await _VERBS[verb](call)
+        except (EntryNotConverted, ApiError) as error:
+            refused = status_answer(_error_of(call, verb, error), error_form(accept))
+            refused.headers += call.warning_headers()
+            return refused
 
 
 def _request_timeout(query: Query, verb: str) -> float | None:
-    """Return the timeout of a request from its query parameter `timeout`.
+    """Read the timeout of a request, in seconds, from its query parameter `timeout`.
 
-    None means no timeout. A watch always gets None: it has the parameter `timeoutSeconds`.
+    None means no timeout. For a watch the result is None, because a watch has the parameter
+    `timeoutSeconds` instead.
     """
     text = query.text("timeout")
     if not text or verb == "watch":
@@ -199,22 +199,18 @@ def _request_timeout(query: Query, verb: str) -> float | None:
 def _out_of_time() -> HttpResponse:
     message = "Timeout: request did not complete within the allotted timeout"
     status = ApiError(504, "Timeout", message, details={}).status
-    # kube-apiserver leaves out kind and apiVersion in this Status.
+    # In kube-apiserver, this Status has neither kind nor apiVersion.
     body = encode_json({k: v for k, v in status.items() if k not in ("kind", "apiVersion")})
     return HttpResponse(504, [("content-type", "text/plain; charset=utf-8")], body)
 
 
-def _unconverted(call: Call, verb: str, failed: EntryNotConverted) -> ApiError:
+def _error_of(call: Call, verb: str, failed: EntryNotConverted | ApiError) -> ApiError:
+    """Convert the exception of a failed request to the error for its client."""
+    if isinstance(failed, ApiError):
+        return failed
     if verb in ("update", "patch", "create"):
         return unreadable_update(as_unreadable(failed))
     return unreadable(call.resource.kind, as_unreadable(failed))
-
-
-def _refused(call: Call, error: ApiError) -> HttpResponse:
-    """Return the answer for an error, with the warnings collected so far."""
-    refused = status_answer(error, error_form(call.request.headers.get("accept", "")))
-    refused.headers += call.warning_headers()
-    return refused
 
 
 def _authorize(request: HttpRequest, api_path: ApiPath, verb: str) -> None:
@@ -234,7 +230,7 @@ def _authorize(request: HttpRequest, api_path: ApiPath, verb: str) -> None:
 
 
 def _has_path(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
-    """Report whether the resource has this path; raise an error for an unsupported verb."""
+    """Report whether a path exists for the resource; raise an error for an unsupported verb."""
     # The path must match the scope and the subresources of the kind.
     kind = resource.kind
     if api_path.rest or (api_path.namespace and not kind.namespaced):
@@ -245,7 +241,7 @@ def _has_path(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
     part = kind.subresource(api_path.subresource)
     if api_path.subresource and not kind.custom and part is None:
         return False
-    # The kind must support the verb there.
+    # The kind must support the verb on this path.
     if api_path.old_watch and verb != "watch":
         raise not_allowed()
     if no_namespace and verb not in ("list", "watch"):
@@ -264,6 +260,7 @@ def _has_path(resource: ServedResource, api_path: ApiPath, verb: str) -> bool:
 
 
 def _check_custom(kind: ResourceKind, api_path: ApiPath, verb: str) -> None:
+    """Raise an error if a custom kind does not support a verb on this path."""
     if verb in ("update", "patch") and not api_path.name:
         raise bad_request("name must be provided")
     if not api_path.subresource:
@@ -276,46 +273,15 @@ def _check_custom(kind: ResourceKind, api_path: ApiPath, verb: str) -> None:
         raise ApiError(405, "MethodNotAllowed", text, details=details)
 
 
-async def _list(call: Call) -> HttpResponse:
-    return await list_objects(call, ListOptions.read(call.query))
-
-
-async def _watch(call: Call) -> HttpResponse:
-    return watch_objects(call, ListOptions.read(call.query, watch=True))
-
-
-async def _update(call: Call) -> HttpResponse:
-    return await update_object(call, _part(call.resource, call.api_path))
-
-
-async def _patch(call: Call) -> HttpResponse:
-    return await patch_object(call, _part(call.resource, call.api_path))
-
-
-async def _get(call: Call) -> HttpResponse:
-    part = _part(call.resource, call.api_path)
-    if part.name in ("", "status"):
-        return await get_object(call)
-    return await data_answer(call, part.show(await call.resource.decode(find(call))))
-
-
-def _part(resource: ServedResource, api_path: ApiPath) -> ObjectView:
-    if not api_path.subresource:
-        return WholeObjectView(resource.rules)
-    if api_path.subresource in resource.parts:
-        return resource.parts[api_path.subresource]
-    return StatusView(resource.rules)
-
-
 _VERBS: Mapping[str, Callable[[Call], Awaitable[HttpResponse]]] = {
     "create": create_object,
     "delete": delete_object,
     "deletecollection": delete_collection,
-    "get": _get,
-    "list": _list,
-    "patch": _patch,
-    "update": _update,
-    "watch": _watch,
+    "get": get_object,
+    "list": list_objects,
+    "patch": patch_object,
+    "update": update_object,
+    "watch": watch_objects,
 }
 
 

@@ -1,6 +1,7 @@
-"""The ASGI application around the pipeline: bodies, users, compression and streams.
+"""The ASGI application around the request pipeline.
 
-The pipeline gets complete requests of limited size.
+The application receives the body, finds the user, compresses large answers and sends the chunks of
+watches. The pipeline gets complete requests of limited size.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _CERTIFICATE_USER = "certificate_user"
 
 
 def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
-    """Return the user of a connection's client certificate, if it has one, as ASGI state."""
+    """Build the ASGI state of a connection: the user of the client certificate, if any."""
     connection: Any = transport.get_extra_info("ssl_object")
     certificate = connection and connection.getpeercert()
     if not certificate:
@@ -63,7 +64,7 @@ def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
 
 
 class ApiServerApp:
-    """The ASGI application around a pipeline."""
+    """The ASGI application around a request pipeline."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class ApiServerApp:
         self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
 
     def end_streams(self) -> None:
-        """End every watch as if its timeout had passed, and end new ones at once."""
+        """End every watch as if its timeout had passed; a later watch ends immediately."""
         self._ending = True
         for stream in self._streams:
             stream.cancel()
@@ -121,19 +122,23 @@ class ApiServerApp:
         receive: Receive,
     ) -> HttpResponse:
         if b"%" in scope["raw_path"] and _BAD_ESCAPE.search(scope["raw_path"]):
-            # The answer has the text of Go's library.
+            # The answer has the text of Go's HTTP library.
             headers_sent = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
             return HttpResponse(400, headers_sent, b"400 Bad Request")
         try:
             certificate = scope.get("state", {}).get(_CERTIFICATE_USER)
             user = self._identities.who(certificate, known.get("authorization", ""))
             user = impersonated(user, headers)
-            body = await _body(receive)
+            body = await read_body(receive, most=MOST_BODY, most_discarded=_MOST_DISCARDED)
             query, client = scope["query_string"].decode("latin-1"), scope.get("client")
             remote = client[0] if client else ""
             request = HttpRequest(scope["method"], scope["path"], query, known, body, user, remote)
             response = self._own(request) or await self._api.handle(request)
-            return await _compressed(response, request)
+            sent = response.body
+            is_large = isinstance(sent, bytes) and len(sent) > _COMPRESSED_FROM
+            return await _compressed(response, request) if is_large else response
+        except BodyTooLarge as error:
+            return _refused(ApiError(413, "RequestEntityTooLarge", str(error)))
         except ApiError as error:
             return _refused(error)
         except ClientDisconnected:
@@ -143,7 +148,7 @@ class ApiServerApp:
             return _refused(internal("this request failed; see the log of the server"))
 
     def _own(self, request: HttpRequest) -> HttpResponse | None:
-        """Answer a request about the server itself (health or metrics); return None for others."""
+        """Answer a request for health or metrics; return None for every other request."""
         path = request.path
         is_health = path.startswith(_HEALTH) and path.split("/", 2)[1] in self._checks
         if not is_health and path != "/metrics":
@@ -156,7 +161,7 @@ class ApiServerApp:
         return self._metrics.response()
 
     async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
-        """Send chunks as they come, until there are no more or the client disconnects."""
+        """Send each chunk when it is available, until the last chunk or the client disconnects."""
         pump = asyncio.create_task(_pump(chunks, send))
         gone = asyncio.create_task(_gone(receive))
         self._streams.add(pump)
@@ -172,7 +177,7 @@ class ApiServerApp:
             failed = await _ended(pump)
             await _ended(gone)
         if failed:
-            # Without the last chunk, the client sees that the answer is incomplete.
+            # The final message is not sent, so the client sees that the answer is incomplete.
             self._log.failure("a stream failed", failed)
         elif not left:
             await send({"type": "http.response.body", "body": b""})
@@ -193,17 +198,10 @@ async def _gone(receive: Receive) -> None:
 
 
 async def _ended(task: asyncio.Task[None]) -> BaseException | None:
-    """Cancel a task, wait for its end, and return its exception, if it has one."""
+    """Cancel a task, wait until it has ended, and return its exception, if it raised one."""
     task.cancel()
     await asyncio.wait((task,))
     return None if task.cancelled() else task.exception()
-
-
-async def _body(receive: Receive) -> bytes:
-    try:
-        return await read_body(receive, most=MOST_BODY, most_discarded=_MOST_DISCARDED)
-    except BodyTooLarge as error:
-        raise ApiError(413, "RequestEntityTooLarge", str(error)) from None
 
 
 def _refused(error: ApiError) -> HttpResponse:
@@ -212,14 +210,14 @@ def _refused(error: ApiError) -> HttpResponse:
 
 
 async def _compressed(response: HttpResponse, request: HttpRequest) -> HttpResponse:
-    body = response.body
-    if not isinstance(body, bytes) or len(body) <= _COMPRESSED_FROM:
-        return response
-    # On one machine, compression takes longer than it saves.
+    """Compress a large response if the client accepts gzip and is on another machine."""
+    # Within one machine, compression takes longer than the transfer of the saved bytes.
     accepted = request.headers.get("accept-encoding", "").split(",")
     takes_gzip = any(each.partition(";")[0].strip() == "gzip" for each in accepted)
     if request.remote.startswith(_LOOPBACK) or not takes_gzip:
         return response
+    body = response.body
+    assert isinstance(body, bytes)
     if len(body) < _COMPRESSED_OFF_LOOP_FROM:
         packed = _gzip(body)
     else:

@@ -1,4 +1,4 @@
-"""Decoding of request bodies into objects of the kind in the path."""
+"""Decodes request bodies into objects of the kind that the request path names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["conform", "judge", "read_delete_options", "read_object"]
 
 _SHOWN = 30
 _DELETE_OPTIONS = ResourceKind("meta.k8s.io", "v1", "DeleteOptions", "", "", namespaced=False)
-# kube-apiserver still knows these kinds, although it does not serve them.
+# kube-apiserver still knows these kinds, although it no longer serves them.
 _KNOWN_UNSERVED = frozenset({("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")})
 
 
@@ -46,7 +46,11 @@ _identity = msgspec.json.Decoder(_Identity)
 
 
 def read_object(call: Call, validation: str) -> Object:
-    """Decode the object in the body of a request, in the shape of its kind."""
+    """Decode the object in the body of a request.
+
+    Unknown fields are removed. Depending on `validation` (the query parameter `fieldValidation`),
+    unknown and duplicate fields are an error, a warning or ignored.
+    """
     kind = _expected(call)
     try:
         obj, problems = _read_custom(call) if kind.custom else _read_typed(call, kind)
@@ -58,7 +62,7 @@ def read_object(call: Call, validation: str) -> Object:
 
 
 def _expected(call: Call) -> ResourceKind:
-    """Return the kind that the path accepts: the kind itself, or Scale."""
+    """Return the kind that the body must have: Scale for /scale, otherwise the resource's kind."""
     return SCALE if call.api_path.subresource == "scale" else call.resource.kind
 
 
@@ -68,7 +72,10 @@ def judge(
     validation: str,
     refusal: Callable[[Sequence[str]], ApiError],
 ) -> None:
-    """Refuse, warn about or ignore duplicate and unknown fields, depending on `fieldValidation`."""
+    """Raise an error, warn or do nothing about duplicate and unknown fields.
+
+    This depends on `validation`, the query parameter `fieldValidation`.
+    """
     if problems and validation == "Strict":
         raise refusal(problems)
     if validation == "Warn":
@@ -78,13 +85,17 @@ def judge(
             call.warn(problem)
 
 
-# Built-in kinds: the body is decoded by their types.
+# Built-in kinds: the body is decoded into the types of the kind's fields.
 
 
 def _read_typed(call: Call, kind: ResourceKind) -> tuple[Object, Sequence[str]]:
     doubled: list[str] = []
     body = _typed_body(call, kind, doubled)
-    _check_typed(kind, _identity_of(body))
+    identity = _identity_of(body)
+    # A body may leave out its version and its kind.
+    version, name = identity.api_version or kind.api_version, identity.kind or kind.kind
+    if (version, name) != (kind.api_version, kind.kind):
+        raise _other_kind(kind, version, name)
     decoded = decode_typed(body, _shape(call, kind))
     if kind is not SCALE:
         call.resource.rules.default(decoded.value)
@@ -110,7 +121,10 @@ def _typed_body(
 
 
 def _builtin_shape(expected: ResourceKind, api_version: str, name: str) -> Shape | None:
-    """Return the shape for the kind that a body states, or else the expected one."""
+    """Find the shape of the kind that a protobuf body states.
+
+    The expected version or kind is used if the body does not state one.
+    """
     if (name or expected.kind) == _DELETE_OPTIONS.kind:
         return shape_of("", "v1", _DELETE_OPTIONS.kind)  # clients put it in any group
     wanted = api_version or expected.api_version, name or expected.kind
@@ -135,7 +149,7 @@ def _yaml(body: bytes, kind: ResourceKind) -> tuple[Any, list[str]]:
 
 
 def _identity_of(body: bytes | Object) -> _Identity:
-    """Return the version and kind that a body states; empty if the body cannot be decoded."""
+    """Read the version and kind that a body states; both are "" if the body is malformed."""
     try:
         if isinstance(body, bytes):
             return _identity.decode(body)
@@ -144,25 +158,22 @@ def _identity_of(body: bytes | Object) -> _Identity:
         return _Identity()
 
 
-def _check_typed(kind: ResourceKind, identity: _Identity) -> None:
-    """Raise an error if a body states another version or kind; it may leave them out."""
-    version, name = identity.api_version or kind.api_version, identity.kind or kind.kind
-    if (version, name) == (kind.api_version, kind.kind):
-        return
+def _other_kind(kind: ResourceKind, version: str, name: str) -> ApiError:
+    """Build the error for a body of a built-in kind that states another version or kind."""
     if (version, name) in _KNOWN_UNSERVED:
-        raise _other_version(kind, version)
+        return _other_version(kind, version)
     short = version.rpartition("/")[2]
     message = f'{name} in version "{short}" cannot be handled as a {kind.kind}'
     if any((one.api_version, one.kind) == (version, name) for one in builtin_kinds()):
         internal = kind.group.partition(".")[0] or "core"
         text = f"converting ({short}.{name}) to ({internal}.{kind.kind}): unknown conversion"
-        raise bad_request(f"{message}: {text}")
+        return bad_request(f"{message}: {text}")
     scheme = '"pkg/runtime/scheme.go:111"'
     text = f'no kind "{name}" is registered for version "{version}" in scheme {scheme}'
-    raise bad_request(f"{message}: {text}")
+    return bad_request(f"{message}: {text}")
 
 
-# Custom kinds: the body is decoded without types, then fitted to the shape of the kind.
+# Custom kinds: the body is decoded as plain JSON or YAML, and then made to fit the schema.
 
 
 def _read_custom(call: Call) -> tuple[Object, Sequence[str]]:
@@ -197,7 +208,7 @@ def _kind_missing(kind: ResourceKind, body: bytes) -> str:
 
 
 def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Object, Sequence[str]]:
-    """Fit data to the shape of the kind in the path, and return it with its unknown fields."""
+    """Convert data to an object of the kind in the path; also return its unknown fields."""
     kind = _expected(call)
     if not kind.custom:
         decoded = decode_typed(data, _shape(call, kind))
@@ -206,7 +217,8 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
         return decoded.value, decoded.problems
     if not isinstance(data, dict):
         raise Undecodable("the result is not an object")
-    _check_custom(kind, data)
+    if data.get("kind") != kind.kind or data.get("apiVersion") != kind.api_version:
+        raise _other_custom(kind, data)
     given = data.get("metadata")
     if given is not None and not isinstance(given, dict):
         text = f"json: cannot unmarshal {what_is(given)} into Go value of type v1.ObjectMeta"
@@ -221,24 +233,24 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
     return obj, sorted([*unknown, *(f'unknown field "{path}"' for path in dropped)])
 
 
-def _check_custom(kind: ResourceKind, data: Mapping[str, Any]) -> None:
+def _other_custom(kind: ResourceKind, data: Mapping[str, Any]) -> Exception:
+    """Build the error for an object of a custom kind that states another version or kind."""
     metadata = data.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
     given, version = data.get("kind"), data.get("apiVersion")
     if not given:
-        raise Undecodable(f"Object 'Kind' is missing in '{encode_json(data).decode()}'")
+        return Undecodable(f"Object 'Kind' is missing in '{encode_json(data).decode()}'")
     if given != kind.kind:
         named_kind = ResourceKind(
             kind.group, kind.version, str(given), kind.plural, "", kind.namespaced
         )
-        raise invalid(named_kind, name, [invalid_field("kind", given, f"must be {kind.kind}")])
-    if version != kind.api_version:
-        text = f"must be {kind.api_version}"
-        raise invalid(kind, name, [invalid_field("apiVersion", version, text)])
+        return invalid(named_kind, name, [invalid_field("kind", given, f"must be {kind.kind}")])
+    text = f"must be {kind.api_version}"
+    return invalid(kind, name, [invalid_field("apiVersion", version, text)])
 
 
 def read_delete_options(call: Call) -> DeleteOptions:
-    """Read the options of a deletion from its body, or from the query if it has none."""
+    """Read the options of a DELETE request from its body, or from the query if there is no body."""
     body = call.request.body
     if not body:
         return DeleteOptions.of(call.query, None)

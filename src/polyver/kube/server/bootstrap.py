@@ -1,4 +1,4 @@
-"""Objects that every cluster has from its start."""
+"""Creates the objects that every cluster has from its start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 async def prepare(api: ApiServer, *, port: int) -> None:
-    """Create the missing namespaces, the service of the API server, and the API services."""
+    """Create the standard namespaces, the Service `kubernetes` and the APIServices if missing."""
     for name in _NAMESPACES:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await _create(api, "/api/v1/namespaces", namespace)

@@ -1,4 +1,4 @@
-"""One request on its way through the pipeline, and the server state that it uses."""
+"""One request in the pipeline (a call), and the server state that all calls share."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from polyver.languages.values.step_budget import OverAllowance, limited
 __all__ = ["Call", "ServerContext"]
 
 SMALL = 4096
-"""The size in bytes up to which work on a request is done on the event loop."""
+"""The size of a request, in bytes, up to which its work is done on the event loop."""
 _FEW_STEPS = 10_000
-"""The number of steps of a rule that run on the event loop: some milliseconds."""
+"""The number of steps for which checks run on the event loop: they take some milliseconds."""
 _MOST_WARNED = 4096
 _LONGEST_WARNING = 256
 T = TypeVar("T")
 
 
 class Warnings:
-    """The warnings of one answer, each once, as many as kube-apiserver sends.
+    """The warnings of one answer, each of them once, with the limits of kube-apiserver.
 
-    Together they have at most 4096 characters. With more, each is cut to 256 characters, and those
-    that come after the limit is reached are dropped.
+    If all warnings together have more than 4096 characters, each warning is cut to 256 characters.
+    Warnings that are added when the cut warnings have reached 4096 characters are dropped.
     """
 
     __slots__ = ("_cut", "_known", "_length")
@@ -74,23 +74,23 @@ class ServerContext:
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
     last_check: Callable[[AdmissionRequest], None] = lambda review: None  # noqa: ARG005
-    """The admission check that is repeated right before a new object is stored."""
+    """The check of the namespace, which is repeated right before a new object is stored."""
     authenticate: Authenticate = lambda token, audiences: AuthenticationResult()  # noqa: ARG005
-    """Returns the user of a token that is meant for one of the audiences."""
+    """Finds the user of a token; the token must be meant for one of the audiences."""
     conversions: ServedConversions[Any] = field(default_factory=ServedConversions)
     webhooks: Webhooks = field(init=False)
     terminating: set[str] = field(default_factory=set)
-    """Namespaces whose deletion was requested; they are added before the deletion is stored.
+    """Namespaces whose deletion is being stored.
 
-    The server refuses to create objects in them from then on; objects created earlier are already
-    being stored.
+    From the moment a namespace is added, the server refuses to create objects in this namespace. A
+    request that passed the check before has already given its object to the store.
     """
 
     def __post_init__(self) -> None:
         self.webhooks = Webhooks(self.store, self.catalogue)
 
     def timestamp(self, ahead: float = 0) -> str:
-        """Return the current time, or the time some seconds ahead."""
+        """Format the current time, or the time `ahead` seconds later, as Kubernetes does."""
         moment = self.now()
         if ahead:
             moment += datetime.timedelta(seconds=ahead)
@@ -115,20 +115,20 @@ class Call:
         self.weight = len(self.request.body)
 
     async def run(self, work: Callable[[], T], *, quick: int = 1) -> T:
-        """Run work whose cost depends on the request, in a worker thread unless it is small.
+        """Run work whose cost depends on the size of the request.
 
-        `quick` is how many times faster than usual the work is; the size limit grows by the same
-        factor.
+        Small work runs on the event loop, and other work in a worker thread. Work that is faster
+        per byte than usual has a higher limit: the usual limit multiplied by `quick`.
         """
         if self.weight <= SMALL * quick and not self.resource.rules.costly:
             return work()
         return await off_loop(work)
 
     async def check(self, work: Callable[[], T]) -> T:
-        """Run work that can be repeated and may take long even for a small request.
+        """Run a check that may take long even for a small request.
 
-        It starts on the event loop with a limit on its steps, and is repeated in a worker thread
-        when it goes over the limit.
+        The check starts on the event loop with a limited number of steps. If it exceeds the limit,
+        it is repeated in a worker thread. Therefore `work` must have no lasting effect.
         """
         if self.weight <= SMALL and not self.resource.rules.costly:
             with suppress(OverAllowance), limited(_FEW_STEPS):

@@ -1,8 +1,9 @@
 """Certificates, keys and tokens of the server and its users, in a folder that only its owner reads.
 
-Certificates are created once, and again when they expire soon, are not valid yet (they were created
-while the clock was ahead) or are damaged. `certificates.json` beside them records their names,
-validity and a digest of each file, because the library that reads certificates loads slowly.
+New certificates are created if the old ones are missing or damaged, will expire soon, or are not
+valid yet (because the clock was wrong when they were created). The library that reads certificates
+loads slowly. Therefore the file `certificates.json` in the same folder records the names and the
+validity of the certificates, and a digest of each file.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _SERVICE = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
 class _Noted(msgspec.Struct):
-    """The record of the certificates in the folder."""
+    """The content of `certificates.json`: the record of the certificates in the folder."""
 
     names: list[str]
     until: datetime.datetime
@@ -53,7 +54,7 @@ _noted = msgspec.json.Decoder(_Noted)
 
 
 def server_names(host: str) -> list[str]:
-    """Return the names by which clients may address a server that listens on a host.
+    """List the names by which clients may address a server that listens on `host`.
 
     >>> server_names("10.1.2.3")[:2]
     ['10.1.2.3', 'localhost']
@@ -63,7 +64,7 @@ def server_names(host: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Credentials:
-    """The credential files in one folder."""
+    """The files with credentials in one folder."""
 
     folder: Path
 
@@ -76,9 +77,10 @@ class Credentials:
         now: datetime.datetime,
         report: Callable[[str], None] = lambda _: None,
     ) -> Self:
-        """Open the credentials in a folder; renew those missing, invalid or for other names.
+        """Open the credentials in a folder; create those that are missing or cannot be used.
 
-        `report` is called with the reason when an existing file is replaced.
+        Certificates cannot be used if they are invalid or not for all `names`. When an existing
+        certificate is replaced, `report` is called with the reason.
         """
         kept = cls(folder)
         try:
@@ -94,7 +96,7 @@ class Credentials:
 
     @property
     def are_there(self) -> bool:
-        """True if the folder has credentials already."""
+        """True if the folder contains credentials already."""
         return self._token_file("admin").exists() or self._note.exists()
 
     @property
@@ -118,10 +120,10 @@ class Credentials:
         return self.folder / "admin.key"
 
     def tls(self) -> ssl.SSLContext:
-        """Return the TLS context, which accepts client certificates but does not require them.
+        """Create the TLS context, which accepts client certificates but does not require them.
 
-        After another call of `load_cert_chain` new connections get the new certificate, and open
-        connections stay.
+        To replace the certificate later, call `load_cert_chain` of this context: new connections
+        then get the new certificate, and open connections stay open.
         """
         from polyver.kube.http.listener import tls_context
 
@@ -144,13 +146,14 @@ class Credentials:
 
     @property
     def page_token(self) -> str:
-        """The token for the web page; the API does not accept it."""
+        """The token for the web page; the API server does not accept this token."""
         return self._token("page")
 
     def account_key(self) -> bytes:
-        """Return the private key that signs tokens of service accounts; create it if needed.
+        """Return the private key that signs the tokens of service accounts.
 
-        It is not created at the start, because the library that makes keys loads slowly.
+        The key is created at the first call, not when the server starts, because the library that
+        creates keys loads slowly.
         """
         file = self._account_key_file
         if not file.exists():
@@ -164,11 +167,15 @@ class Credentials:
         return self.folder / "accounts.key"
 
     def _check_account_key(self) -> None:
-        """Refuse a damaged key: a new one would invalidate all tokens that the old one signed."""
+        """Raise an error if the key for tokens of service accounts is damaged.
+
+        A new key would make all tokens invalid that the old key signed.
+        """
         file = self._account_key_file
         if file.exists() and not _is_key(file.read_bytes()):
             hint = (
-                "restore it from a backup, or delete it; service account tokens then become invalid"
+                "restore the file from a backup, or delete the file: all service account tokens "
+                "then become invalid"
             )
             raise FolderFailed(f"{file} is not a private key", hint=hint)
 
@@ -189,12 +196,12 @@ class Credentials:
         file = self._token_file(name)
         found = file.read_bytes().strip()
         if _TOKEN.fullmatch(found) is None:
-            hint = "delete it; the next start creates a new one"
+            hint = "delete the file; the next start creates a new token"
             raise FolderFailed(f"{file} holds no token", hint=hint)
         return found.decode()
 
     def _problem(self, names: Sequence[str], now: datetime.datetime) -> str:
-        """Return why the certificates cannot be used; an empty string if they can."""
+        """Return the reason why the certificates cannot be used, or an empty string."""
         try:
             noted = _noted.decode(self._note.read_bytes())
         except FileNotFoundError:
@@ -204,7 +211,7 @@ class Credentials:
         return self._misfit(noted, names, now)
 
     def _misfit(self, noted: _Noted, names: Sequence[str], now: datetime.datetime) -> str:
-        """Return why certificates with this record cannot be used; an empty string if they can."""
+        """Return the reason why certificates with this record cannot be used, or ""."""
         if noted.since is None:
             return f"{self._note} was written by an older polyver"
         if noted.since > now:
@@ -239,7 +246,7 @@ class Credentials:
     ) -> None:
         from polyver.kube.http.tls import VALID_FOR, VALID_SINCE
 
-        # The record is written last: one without its certificates would be trusted.
+        # The record is written last, because a record is trusted even without its certificates.
         self._note.unlink(missing_ok=True)
         report(problem)
         authority = self._authority(now, report)
@@ -272,7 +279,7 @@ class Credentials:
 
 
 def _digest(file: Path) -> str:
-    """Return the digest of a file; an empty string if the file does not exist."""
+    """Compute the digest of a file; return an empty string if the file does not exist."""
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except FileNotFoundError:
@@ -280,7 +287,10 @@ def _digest(file: Path) -> str:
 
 
 def _is_key(content: bytes) -> bool:
-    """Return True if a file looks like a complete private key, without a cryptography library."""
+    """Report whether the content of a file looks like a complete private key.
+
+    This check needs no cryptography library, which would load slowly.
+    """
     found = _KEY.fullmatch(content.strip())
     if found is None:
         return False
@@ -288,5 +298,5 @@ def _is_key(content: bytes) -> bool:
         der = base64.b64decode(found[1])
     except binascii.Error:
         return False
-    # A DER sequence states its own length, here always in one byte.
+    # A DER sequence states its length; for these keys the length is always one byte.
     return len(der) > 2 and der[0] == 0x30 and der[1] == len(der) - 2

@@ -1,4 +1,4 @@
-"""Custom kinds: the resources that are served for a CustomResourceDefinition."""
+"""Custom kinds: the resources that are served for a CustomResourceDefinition (CRD)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from typing import Any, Protocol
 
 from polyver.core import KubeVersion
 from polyver.core.plain import Object
-from polyver.kube.http.worker_threads import off_loop
 from polyver.kube.objects.builtin import metadata_shape
-from polyver.kube.objects.codec import is_larger
 from polyver.kube.objects.kinds import CUSTOM_VERBS, ResourceKind, Subresource
 from polyver.kube.objects.merge_order import go_text, go_type
 from polyver.kube.objects.schema import Schema, compile_schema
 from polyver.kube.objects.status import Cause, forbidden, invalid_field
 from polyver.kube.objects.tables import custom_printer
 from polyver.kube.objects.type_shapes import Shape
-from polyver.kube.server.conversion import Cache, ConversionStrategy, conversion_of
+from polyver.kube.server.conversion import Cache, ConversionStrategy, conversion_of, in_turn
 from polyver.kube.server.conversion.converters import ObjectConverter
 from polyver.kube.server.discovery import storage_version_hash
 from polyver.kube.server.resource import ServedResource, encode_sorted
@@ -29,13 +27,12 @@ from polyver.languages.jsonpath import InvalidJsonPath, parse_path
 
 __all__ = ["CustomRules", "compiled", "custom_resources", "stored_resource"]
 
-SMALL = 4096
 _LARGE_SCHEMA = 128 * 1024
 _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 
 class CustomRules(KindRules):
-    """The rules of a custom kind: those of all custom kinds, and its schema."""
+    """The rules of a custom kind: the rules of all custom kinds, and the schema of this kind."""
 
     unconditional = False
     counts = True
@@ -56,8 +53,9 @@ class CustomRules(KindRules):
         self._schema.default(obj)
 
     def settle(self, obj: Object, *, applied: bool) -> None:
-        # A null that the schema does not allow passes validation where the schema has no type.
-        # kube-apiserver drops it when it reads the object. Only applies can bring such a null.
+        # A null that the schema does not allow passes validation where the schema states no type.
+        # kube-apiserver drops this null when it reads the object. Only a server-side apply can
+        # contain such a null.
         if applied:
             self._schema.default(obj)
 
@@ -66,14 +64,14 @@ class CustomRules(KindRules):
             text = "create not allowed while custom resource definition is terminating"
             raise forbidden(self._kind, obj["metadata"].get("name", ""), text)
         if self.has_status:
-            # The status of the request is dropped; defaults of the schema for the status stay.
+            # The status of the request was dropped; the schema may have defaults for the status.
             self._schema.default(obj, drop_nulls=False)
 
     def check_create(self, obj: Object) -> list[Cause]:
-        return [*self._schema.validate(obj), *self._scale_problems(obj)]
+        return [*self._schema.validate(obj), *self._count_problems(obj, self._replicas)]
 
     def check_update(self, obj: Object, old: Object) -> list[Cause]:
-        return [*self._schema.validate_update(obj, old), *self._scale_problems(obj)]
+        return [*self._schema.validate_update(obj, old), *self._count_problems(obj, self._replicas)]
 
     def check_status(self, obj: Object, old: Object) -> list[Cause]:
         problems = self._count_problems(obj, self._status_replicas)
@@ -82,11 +80,8 @@ class CustomRules(KindRules):
     def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
         return self._schema.tolerated(obj, old)
 
-    def _scale_problems(self, obj: Object) -> Iterable[Cause]:
-        return self._count_problems(obj, self._replicas)
-
     def _count_problems(self, obj: Object, path: Names) -> Iterable[Cause]:
-        """Yield the problems of a replica count that are problems with any schema."""
+        """Yield the problems of a replica count that do not depend on the schema."""
         if not path:
             return
         found, expected = _reached(obj, path)
@@ -114,7 +109,10 @@ class CustomRules(KindRules):
 
 
 def _reached(obj: object, path: Names) -> tuple[Any, str]:
-    """Return the value at a path, or the value that ends it early, and the type expected there."""
+    """Follow a field path; return the value found and the Go type that is expected for it.
+
+    If a value on the path is not an object, return this value.
+    """
     for name in path:
         if not isinstance(obj, dict):
             return obj, "map[string]interface{}"
@@ -135,7 +133,7 @@ def custom_resources(
     settled: int = 0,
     served: ObjectConverter | None = None,
 ) -> list[ServedResource]:
-    """Return a resource for each served version of a definition."""
+    """Build the resources of a CRD: one for each served version."""
     family = _family(definition, entry, settled or entry.revision, served)
     versions = definition["spec"]["versions"]
     return [_resource(family, version) for version in versions if version["served"]]
@@ -144,7 +142,7 @@ def custom_resources(
 def stored_resource(
     definition: Mapping[str, Any], entry: StoreEntry, served: ObjectConverter | None = None
 ) -> ServedResource:
-    """Return a kind in its storage version, served or not."""
+    """Build the resource of a CRD in its storage version, whether this version is served or not."""
     family = _family(definition, entry, entry.revision, served)
     return _resource(family, _stored_version(definition))
 
@@ -173,7 +171,7 @@ def _family(
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """Data that all versions of a kind share."""
+    """The data that all versions of a custom kind share."""
 
     definition: Mapping[str, Any]
     entry: StoreEntry
@@ -186,7 +184,7 @@ class _Family:
 
 
 def compiled(schema: Mapping[str, Any]) -> Schema:
-    """Compile a schema, once for all versions and definitions that have the same schema."""
+    """Compile a schema, once for all versions and CRDs that have the same schema."""
     written = encode_sorted(schema)
     given = _Given(hashlib.sha256(written).digest(), schema)
     return _compiled(given) if len(written) <= _LARGE_SCHEMA else _compiled_large(given)
@@ -194,7 +192,7 @@ def compiled(schema: Mapping[str, Any]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A schema that is hashed and compared by its digest."""
+    """A schema as the key of a cache: it is hashed and compared by its digest."""
 
     digest: bytes
     schema: Mapping[str, Any] = field(compare=False)
@@ -202,7 +200,7 @@ class _Given:
 
 @lru_cache(maxsize=16)
 def _compiled_large(given: _Given) -> Schema:
-    """Compile a schema that takes much memory; few of these are cached."""
+    """Compile a large schema; its cache is small, because compiled it takes much memory."""
     return compile_schema(given.schema)
 
 
@@ -212,13 +210,13 @@ def _compiled(given: _Given) -> Schema:
 
 
 def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema of a version; without one, return a schema that keeps all fields."""
+    """Return the schema of a version; if it has none, return a schema that keeps all fields."""
     found = (version.get("schema") or {}).get("openAPIV3Schema")
     return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def _whole(shape: Shape) -> Shape:
-    """Add apiVersion, kind and metadata to the shape of an object."""
+    """Add the fields apiVersion, kind and metadata to the shape of an object."""
     text = Shape(type="string")
     fields = {**shape.fields, "apiVersion": text, "kind": text, "metadata": metadata_shape()}
     return replace(shape, fields=fields)
@@ -257,7 +255,7 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> ServedResource:
 
 @dataclass(frozen=True, slots=True)
 class CustomConversion:
-    """Conversion between the versions of a custom kind, each with its own schema."""
+    """Conversion between the versions of a custom kind; each version has its own schema."""
 
     kind: ResourceKind
     storage: ResourceKind
@@ -266,10 +264,13 @@ class CustomConversion:
     cache: Cache
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
-        """Fit a stored object to the schema of its own version, then convert it to this version."""
+        """Convert a stored object to this version.
+
+        The object is first made to fit the current schema of the version in which it is stored.
+        """
         if obj["apiVersion"] in self.schemas:
             schema = self.schemas[obj["apiVersion"]]
-            await _in_turn(obj, lambda: schema.conform(obj))
+            await in_turn(obj, lambda: schema.conform(obj))
         return await self._pruned(
             obj, self.kind.api_version, self.cache if kept else self.converter
         )
@@ -278,14 +279,14 @@ class CustomConversion:
         if self.storage.version == self.kind.version:
             return obj
         stored = await self._pruned(obj, self.storage.api_version, self.converter)
-        await _in_turn(obj, lambda: self.schemas[self.storage.api_version].default(stored))
+        await in_turn(obj, lambda: self.schemas[self.storage.api_version].default(stored))
         return stored
 
     async def _pruned(self, obj: Object, api_version: str, converter: Converting) -> Object:
         if obj["apiVersion"] == api_version:
             return obj
         converted = await converter.convert(obj, api_version)
-        await _in_turn(converted, lambda: self.schemas[api_version].prune(converted))
+        await in_turn(converted, lambda: self.schemas[api_version].prune(converted))
         return converted
 
     async def convert(self, obj: Object, api_version: str) -> Object:
@@ -299,16 +300,8 @@ class CustomConversion:
         await self.converter.close()
 
 
-async def _in_turn(obj: Object, work: Callable[[], object]) -> None:
-    """Run work on an object directly if the object is small, and otherwise in a worker thread."""
-    if is_larger(obj, SMALL):
-        await off_loop(work)
-    else:
-        work()
-
-
 class Converting(Protocol):
-    """Converts objects to another version, or returns cached results."""
+    """Converts objects to another version, with or without a cache."""
 
     async def convert(self, obj: Object, api_version: str) -> Object: ...
 
@@ -336,7 +329,7 @@ def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str
 
 
 def _deprecation(definition: Mapping[str, Any], version: Mapping[str, Any]) -> str:
-    """Return the warning for requests in a deprecated version; an empty string for others."""
+    """Return the warning for requests in a deprecated version; "" for any other version."""
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning") is not None:
@@ -368,7 +361,7 @@ def _parts(parts: Mapping[str, Any], rules: KindRules) -> Mapping[str, ObjectVie
 
 
 def names_of(path: str) -> Names:
-    """Return the field names of a simple path."""
+    """Split a simple JSONPath, such as `.spec.replicas`, into its field names."""
     return tuple(path.lstrip(".").split(".")) if path else ()
 
 

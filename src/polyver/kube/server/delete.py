@@ -1,4 +1,8 @@
-"""Deletion of an object or a collection: at once, or after the last finalizer is removed."""
+"""DELETE requests for one object or a collection.
+
+An object without finalizers is deleted immediately. An object with finalizers is only marked for
+deletion, and is deleted when its last finalizer is removed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 
 
 async def delete_object(call: Call) -> HttpResponse:
-    """Delete one object; answer with the object where kube-apiserver does."""
+    """Delete one object; answer with the object or with a Status, as kube-apiserver does."""
     options = read_delete_options(call)
     entry = call.store.get(call.key)
     if entry is None:
@@ -50,7 +54,7 @@ async def _success(kind: ResourceKind, entry: StoreEntry, call: Call) -> Object:
 
 
 async def delete_collection(call: Call) -> HttpResponse:
-    """Delete every object that the selectors match, and answer with the list of them."""
+    """Delete every object that the selectors match, and answer with a list of these objects."""
     selected = ListOptions.read(call.query)
     options = read_delete_options(call)
     selection = read_selection(call.resource, selected)
@@ -75,7 +79,7 @@ async def delete_collection(call: Call) -> HttpResponse:
 
 
 async def delete_all(server: ServerContext, resource: ServedResource) -> None:
-    """Delete all objects of a kind, because the kind itself is deleted."""
+    """Delete all objects of a custom kind because its CRD is being deleted."""
     api_path = ApiPath(resource.kind.group, resource.kind.version, resource.kind.plural)
     request = HttpRequest("DELETE", "", "", {}, b"", SERVER)
     await delete_collection(Call(server, request, resource, api_path, Query(""), PLAIN))
@@ -90,7 +94,10 @@ async def _delete_if_there(call: Call, entry: StoreEntry, options: DeleteOptions
 
 
 async def _delete(call: Call, entry: StoreEntry, options: DeleteOptions) -> Object | None:
-    """Delete an object; return it if a finalizer keeps it, otherwise None."""
+    """Delete an object, or mark it for deletion if it has finalizers.
+
+    Return the marked object, or None if the object was deleted.
+    """
     for _ in range(_MOST_TRIES):
         obj = await call.resource.decode(entry)
         _check_preconditions(call, obj, options)
@@ -126,7 +133,10 @@ async def _delete_once(
 
 
 async def _mark(call: Call, change: StoreWrite) -> StoreEntry:
-    """Store an object whose deletion has begun; meanwhile a namespace counts as terminating."""
+    """Store an object that is marked for deletion.
+
+    While a Namespace is being stored, it already counts as terminating.
+    """
     if call.resource.kind.resource != "namespaces":
         return await call.store.write(change)
     name = change.key.rpartition("/")[2]
@@ -134,12 +144,15 @@ async def _mark(call: Call, change: StoreWrite) -> StoreEntry:
     try:
         return await call.store.write(change)
     finally:
-        # From now on the stored namespace shows it; or the write failed and nothing has begun.
+        # The stored namespace now shows its deletion, unless the write failed.
         call.server.terminating.discard(name)
 
 
 def _set_finalizers(obj: Object, options: DeleteOptions) -> None:
-    """Set the finalizer of the propagation policy, which the garbage collector removes later."""
+    """Set the finalizer for the requested propagation policy.
+
+    The garbage collector removes this finalizer when it has processed the dependents.
+    """
     policy = options.propagation
     if policy is None and options.orphan is not None:
         policy = "Orphan" if options.orphan else "Background"
@@ -167,7 +180,10 @@ def _check_preconditions(call: Call, obj: Object, options: DeleteOptions) -> Non
 
 
 def _precondition_failed(call: Call, name: str, text: str) -> ApiError:
-    """Return the conflict error of a failed precondition: the only one that names the kind."""
+    """Build the error for a failed precondition.
+
+    Its details name the kind; those of other conflict errors name the resource.
+    """
     kind = call.resource.kind
     group = {"group": kind.group} if kind.group else {}
     details = {"name": name, "kind": kind.kind} | group
@@ -192,9 +208,9 @@ async def _admit(call: Call, obj: Object, options: DeleteOptions) -> None:
     for text in review.warnings:
         call.warn(text)
     if call.server.webhooks.idle or not call.request.path:
-        # When the kind itself is deleted, webhooks are not called for its objects.
+        # While a CRD is being deleted, webhooks are not called for its objects.
         return
-    # The deletion of a collection has no name in its path.
+    # For the deletion of a collection, the name is empty: its path contains none.
     subject = await subject_of(call, "DELETE", name=call.api_path.name, deletion=options)
     if subject is not None:
         await deleted(call, subject, obj)

@@ -1,7 +1,8 @@
 """Discovery documents: groups, versions and resources.
 
-They are plain data made from kinds, in the order in which kube-apiserver lists them, because
-clients take the first version of a group and the first resource of a name.
+The documents are plain data. Groups, versions and resources have the same order as in
+kube-apiserver, because clients choose the first version of a group and the first resource with a
+name.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ _PRIORITY = {"": -1, **{group: number for number, group in enumerate(_GROUPS)}}
 
 
 def in_order(kinds: Iterable[ResourceKind]) -> list[ResourceKind]:
-    """Sort kinds as kube-apiserver lists them: its own groups by priority, all others by name.
+    """Sort kinds in the order of kube-apiserver: built-in groups by priority, others by name.
 
-    Versions are in Kubernetes order, the preferred one first; resources are sorted by name.
+    Within a group, versions have the Kubernetes version order, so the preferred version is first.
+    Within a version, resources are sorted by name.
     """
     by_name = sorted(kinds, key=lambda kind: kind.plural)
     versions = {kind.version: KubeVersion.parse(kind.version) for kind in by_name}
@@ -59,7 +61,7 @@ def _group_order(group: str) -> tuple[int, str]:
 def api_versions(
     kinds: Iterable[ResourceKind], *, addresses: Mapping[str, str]
 ) -> dict[str, object]:
-    """Return the answer of `/api`; `addresses` maps client networks to addresses of the server."""
+    """Build the answer for `/api`; `addresses` maps client networks to addresses of the server."""
     versions = _versions(kind for kind in kinds if not kind.group)
     return {
         "kind": "APIVersions",
@@ -72,7 +74,7 @@ def api_versions(
 
 
 def api_group_list(kinds: Iterable[ResourceKind]) -> dict[str, object]:
-    """Return the answer of `/apis` for clients without aggregated discovery."""
+    """Build the answer for `/apis` for clients that do not support aggregated discovery."""
     ordered = [kind for kind in in_order(kinds) if kind.group]
     groups = [
         _group(name, _versions(members)) for name, members in groupby(ordered, lambda k: k.group)
@@ -81,7 +83,7 @@ def api_group_list(kinds: Iterable[ResourceKind]) -> dict[str, object]:
 
 
 def api_group(kinds: Iterable[ResourceKind], group: str) -> dict[str, object] | None:
-    """Return the answer of `/apis/GROUP`; None if nothing is served in that group."""
+    """Build the answer for `/apis/GROUP`; return None if nothing is served in this group."""
     versions = _versions(kind for kind in kinds if kind.group == group)
     if not group or not versions:
         return None
@@ -100,11 +102,11 @@ def _group(name: str, versions: list[str]) -> dict[str, object]:
 def api_resource_list(
     kinds: Iterable[ResourceKind], group: str, version: str
 ) -> dict[str, object] | None:
-    """Return the answer of `/api/v1` or `/apis/GROUP/VERSION`; None if nothing is served there."""
+    """Build the answer for `/api/v1` or `/apis/GROUP/VERSION`; None if nothing is served there."""
     members = [kind for kind in in_order(kinds) if (kind.group, kind.version) == (group, version)]
     if not members:
         return None
-    # In its oldest document kube-apiserver leaves out the apiVersion.
+    # In kube-apiserver, the list for /api/v1 has no apiVersion.
     head = {"apiVersion": "v1"} if group else {}
     return {
         "kind": "APIResourceList",
@@ -142,17 +144,18 @@ def _names(kind: ResourceKind) -> dict[str, object]:
 
 
 def _parts(kind: ResourceKind) -> list[Subresource]:
-    # Subresources of built-in kinds are sorted by name; custom kinds have status before scale.
+    # As in kube-apiserver: built-in kinds have their subresources sorted by name, and custom kinds
+    # have status before scale.
     return sorted(kind.subresources, key=lambda part: part.name, reverse=kind.custom)
 
 
 def aggregated_discovery(
     kinds: Iterable[ResourceKind], *, core: bool, version: Literal["v2", "v2beta1"] = "v2"
 ) -> dict[str, object]:
-    """Return all groups with their versions and resources in one document.
+    """Build one document with all groups, versions and resources (aggregated discovery).
 
-    With `core` it is the document of `/api`, otherwise that of `/apis`. kubectl before 1.30
-    requests v2beta1 first, which newer servers no longer have.
+    With `core` the document is for `/api`, otherwise for `/apis`. kubectl before 1.30 requests the
+    version v2beta1 of the document first, which newer servers no longer have.
     """
     ordered = [kind for kind in in_order(kinds) if core is not bool(kind.group)]
     return {
@@ -195,7 +198,8 @@ def _discovered(kind: ResourceKind) -> dict[str, object]:
 
 
 def _response_kind(kind: ResourceKind, name: str = "") -> dict[str, str]:
-    # Empty means that of the document; kube-apiserver fills it in for custom kinds only.
+    # An empty string means the group or version of the document. kube-apiserver fills these fields
+    # only for custom kinds.
     group, version = (kind.group, kind.version) if kind.custom else ("", "")
     return {"group": group, "version": version, "kind": name or kind.kind}
 
@@ -207,7 +211,7 @@ def _part_kind(kind: ResourceKind, part: Subresource) -> dict[str, str]:
 
 
 def storage_version_hash(group: str, version: str, kind: str) -> str:
-    """Return the hash that changes with the storage version of a kind.
+    """Compute the storage version hash of a kind, as kube-apiserver does.
 
     >>> storage_version_hash("", "v1", "ConfigMap")
     'qFsyl6wFWjQ='
@@ -216,7 +220,7 @@ def storage_version_hash(group: str, version: str, kind: str) -> str:
     return base64.b64encode(hashed[:8]).decode()
 
 
-# Kinds that kube-apiserver stores in another version or group than it serves them in.
+# Kinds whose stored version or group is not the served one in kube-apiserver.
 _STORED_ELSEWHERE = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("apiextensions.k8s.io", "v1beta1"),
     ("autoscaling", "HorizontalPodAutoscaler"): ("autoscaling", "v2"),
@@ -225,7 +229,7 @@ _STORED_ELSEWHERE = {
 
 
 def _stored_as(kind: ResourceKind) -> str:
-    """Return the hash of the storage version; empty for kinds that are not stored (reviews)."""
+    """Return the storage version hash; "" for kinds that are not stored, such as reviews."""
     if kind.storage_hash or kind.custom or not {"create", "get"} <= set(kind.verbs):
         return kind.storage_hash
     own = kind.group, kind.version
@@ -233,12 +237,12 @@ def _stored_as(kind: ResourceKind) -> str:
 
 
 def content_hash(content: bytes) -> str:
-    """Return the hash of a content, for URLs and ETags."""
+    """Compute the hash of a document for URLs and ETags."""
     return hashlib.sha256(content).hexdigest().upper()
 
 
 def etag(content: bytes) -> str:
-    """Return the ETag of a document, with its quotes."""
+    """Compute the ETag of a document, including the quotes."""
     return f'"{content_hash(content)}"'
 
 
@@ -246,7 +250,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm6
 
 
 def version_info(release: str = "1.35.0", *, built: str = "1970-01-01T00:00:00Z") -> dict[str, str]:
-    """Return the answer of `/version`; `release` is the Kubernetes version it claims.
+    """Build the answer for `/version`; `release` is the Kubernetes version that it states.
 
     >>> version_info("1.33.2")["minor"]
     '33'

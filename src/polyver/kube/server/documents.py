@@ -1,4 +1,4 @@
-"""Discovery documents: the server's version, its kinds and their schemas."""
+"""Answers requests for documents about the server: its version, its kinds, OpenAPI schemas."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 
 
 class ApiDocuments:
-    """Documents about all served resources; they are made again when these change."""
+    """Documents about all served resources; they are built again when the resources change."""
 
     def __init__(self, catalogue: ResourceCatalogue, *, release: str, address: str) -> None:
         self._catalogue = catalogue
@@ -43,12 +43,12 @@ class ApiDocuments:
         self._edition = _Edition(catalogue, release, address)
 
     def has(self, path: str) -> bool:
-        """Report whether the document at a path is available without work."""
+        """Report whether the document for a path has been built already."""
         edition = self._edition
         return edition.number == self._catalogue.edition and edition.has(path)
 
     def answer(self, request: HttpRequest) -> HttpResponse:
-        """Return the document at a path that is not a resource."""
+        """Answer a request for a path that does not belong to a resource."""
         if self._edition.number != self._catalogue.edition:
             self._edition = _Edition(self._catalogue, self._release, self._address)
         found = self._edition.answer(request)
@@ -58,7 +58,7 @@ class ApiDocuments:
 
 
 class _Edition:
-    """All documents about one edition of the catalogue, each made at its first request."""
+    """All documents about one edition of the catalogue; each is built at its first request."""
 
     def __init__(self, catalogue: ResourceCatalogue, release: str, address: str) -> None:
         self.number = catalogue.edition
@@ -163,8 +163,8 @@ class _Edition:
             if content is None:
                 return HttpResponse(404, [], b"")
             self._made[name] = encode_json(content)
-        # The answer to a request with the hash of a document may be cached for ever. A request with
-        # an old hash is redirected to the current one.
+        # A client may cache the answer to a request with the current hash for ever. A request with
+        # an old hash is redirected to the current hash.
         requested_hash, right = Query(request.query).text("hash"), self._openapi.hash(path)
         if requested_hash and requested_hash != right:
             location = ("location", f"/openapi/v3/{path}?hash={right}")
@@ -176,8 +176,8 @@ class _Edition:
 
     def _swagger(self, request: HttpRequest) -> HttpResponse:
         if "proto-openapi" in request.headers.get("accept", "").partition(",")[0]:
-            # kubectl requests this format after it has not found a kind in other documents. The
-            # kind is not in this one either, so it has no path.
+            # kubectl requests this format if it has not found a kind in other documents. This
+            # document would not contain the kind either, so a document without paths suffices.
             info = _field(1, b"Kubernetes") + _field(2, f"v{self._release}".encode())
             document = _field(1, b"2.0") + _field(2, info) + _field(8, b"")
             return _tagged(request, document, _SWAGGER_PROTOBUF)
@@ -187,12 +187,12 @@ class _Edition:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """Encode a field in protobuf."""
+    """Encode one protobuf field with bytes."""
     return bytes([number << 3 | 2, len(content)]) + content
 
 
 def _tagged(request: HttpRequest, body: bytes, media: str) -> HttpResponse:
-    """Return a document with an ETag, or 304 if the client has it already."""
+    """Build the response with a document and its ETag, or 304 if the client has the document."""
     tag = etag(body)
     headers = [("content-type", media), ("etag", tag), ("vary", "Accept")]
     if request.headers.get("if-none-match") == tag:
@@ -205,7 +205,10 @@ def _as_yaml(body: bytes) -> bytes:
 
 
 def unknown_path(*, builtin: bool) -> HttpResponse:
-    """Answer a path that is not served: a Status for groups of built-in kinds, else plain text."""
+    """Answer a request for a path that does not exist.
+
+    The answer is a Status for the groups of built-in kinds, and plain text for other paths.
+    """
     if builtin:
         text = "the server could not find the requested resource"
         raise ApiError(404, "NotFound", text, details={})

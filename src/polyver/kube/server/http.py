@@ -1,7 +1,8 @@
-"""Requests and responses of the pipeline, with or without a socket.
+"""Requests of the pipeline: parsing of paths, verbs and media types, independent of sockets.
 
-A path states the group, version, resource, namespace, name and subresource of a request, and the
-method its verb. Media types state the format that a client accepts, and the format of a body.
+The path of a request states the group, version, resource, namespace, name and subresource. The
+method determines the verb. Media types state the format of the request body, and the formats that
+the client accepts for the answer.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _PARTS_OF_NAMESPACES = ("status", "finalize")
 
 @dataclass(frozen=True, slots=True)
 class ApiPath:
-    """A parsed API path; a part that the path does not have is an empty string."""
+    """A parsed API path; parts that the path does not contain are empty strings."""
 
     group: str
     version: str
@@ -73,7 +74,7 @@ class ApiPath:
 
 @lru_cache(maxsize=64)  # each path is read twice: to answer the request, and to count it
 def parse_api_path(path: str) -> ApiPath | None:
-    """Parse a path below a group version; None for other paths.
+    """Parse a path below a group version; return None for any other path.
 
     >>> parse_api_path("/api/v1/namespaces/a/configmaps/b").name
     'b'
@@ -105,7 +106,7 @@ VERBS = {
 
 
 def verb_of(method: str, path: ApiPath, *, watch: bool) -> str:
-    """Return the verb of a request, as authorization uses it."""
+    """Return the verb of a request that authorization checks, such as list or watch."""
     verb = VERBS.get(method, "")
     if verb == "get" and (watch or path.old_watch):
         return "watch"
@@ -118,8 +119,8 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _SERVED = (JSON, YAML)
-# The media types listed in errors. They are true for bodies; for answers kube-apiserver lists them
-# too, even for kinds that have no such format.
+# The media types that errors list. kube-apiserver accepts all of them for bodies. In errors about
+# the Accept header, it lists the same types, even if the kind has no answer in such a format.
 _KNOWN = (JSON, YAML, PROTOBUF)
 _META_VERSIONS = ("v1", "v1beta1")
 _OF_OBJECTS = frozenset(
@@ -133,7 +134,7 @@ _FORMS = {"objects": _OF_OBJECTS, "discovery": _OF_DISCOVERY, "documents": froze
 
 @dataclass(frozen=True, slots=True)
 class ResponseFormat:
-    """The format of an answer: JSON or YAML, of the object or of a Table or its metadata."""
+    """The format of an answer: JSON or YAML, with objects, their metadata or a Table."""
 
     media: str = JSON
     kind: str = ""
@@ -156,7 +157,7 @@ def choose_form(
     of: Literal["objects", "discovery", "documents"] = "objects",
     custom: bool = True,
 ) -> ResponseFormat:
-    """Return the first available format in an Accept header."""
+    """Choose the first format in an Accept header that is available."""
     if not accept:
         return PLAIN
     for clause in _by_weight(accept):
@@ -167,7 +168,7 @@ def choose_form(
 
 
 def error_form(accept: str) -> ResponseFormat:
-    """Return the format of an error: JSON or YAML as requested, otherwise JSON."""
+    """Choose the format of an error: YAML if the client requests it first, otherwise JSON."""
     try:
         form = choose_form(accept)
     except ApiError:

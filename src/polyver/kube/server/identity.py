@@ -1,7 +1,7 @@
-"""Authentication and authorization: the user of a request, and what the user may do.
+"""Authentication and authorization: finds the user of a request, and checks what the user may do.
 
-Roles cannot be edited: a few groups have fixed rules, in the form that RBAC uses, so that one table
-answers both requests and the reviews in which users ask for their own permissions.
+A few groups have fixed rules in the form of RBAC rules, which cannot be edited. The same rules
+authorize requests, and answer the reviews in which users request their own permissions.
 """
 
 from __future__ import annotations
@@ -52,12 +52,15 @@ ADMIN = User("kubernetes-admin", (MASTERS, AUTHENTICATED), "kubernetes-admin")
 VIEWER = User("polyver:viewer", (VIEWERS, AUTHENTICATED), "polyver:viewer")
 CONTROLLERS = User("system:kube-controller-manager", (MASTERS, AUTHENTICATED))
 FUNCTIONS = User("polyver:functions", (MASTERS, AUTHENTICATED))
-"""The user for blueprint functions; every user who may run actions gets its permissions."""
+"""The user whose permissions blueprint functions have.
+
+Therefore every user who may run the actions of a blueprint has these permissions indirectly.
+"""
 SERVER = User("system:apiserver", (MASTERS,))
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
 AUDIENCE = ISSUER
-"""The audience that a token needs for this server to accept it."""
+"""The audience for which a token must be issued so that this server accepts the token."""
 _ABOUT = "authentication.kubernetes.io/"
 _ACCOUNT = "system:serviceaccount:"
 
@@ -67,7 +70,7 @@ _ACCOUNT = "system:serviceaccount:"
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationResult:
-    """The user and the audiences that a token proves, or why it proves nothing."""
+    """The result of checking a token: its user and audiences, or the problem of the token."""
 
     user: User | None = None
     audiences: tuple[str, ...] = ()
@@ -75,16 +78,16 @@ class AuthenticationResult:
 
 
 Authenticate = Callable[[str, Sequence[str]], AuthenticationResult]
-"""Check a token for some audiences; with none, for this server."""
+"""Checks a token for one of some audiences; without audiences, for this server."""
 
 
 def shared_audiences(requested: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
-    """Return the requested audiences that a token is meant for."""
+    """Return the requested audiences for which a token is meant, among those in `meant`."""
     return tuple(each for each in requested or (AUDIENCE,) if each in meant)
 
 
 class Identities:
-    """Finds the user of a client certificate or a token."""
+    """Finds the user who sent a request, by client certificate or token."""
 
     def __init__(self, tokens: Mapping[str, User]) -> None:
         self._tokens = [(token.encode(), user) for token, user in tokens.items() if token]
@@ -94,7 +97,7 @@ class Identities:
 
     @contextmanager
     def lend(self, user: User) -> Iterator[str]:
-        """Yield a token that is valid only within the context and is written nowhere."""
+        """Yield a token that is valid only in the body of the `with` statement and not stored."""
         token = secrets.token_urlsafe(32)
         self._lent[token.encode()] = user
         try:
@@ -103,7 +106,7 @@ class Identities:
             del self._lent[token.encode()]
 
     def who(self, certificate: User | None, authorization: str) -> User:
-        """Return the user of a request; raise 401 for an unknown token.
+        """Return the user who sent a request; raise an error 401 for an unknown token.
 
         >>> Identities({}).who(None, "").name
         'system:anonymous'
@@ -120,24 +123,20 @@ class Identities:
         return owner
 
     def verify(self, token: str, audiences: Sequence[str] = ()) -> AuthenticationResult:
-        """Return the user of a token, if it is known and meant for one of the audiences."""
-        owner = self._owner(token)
+        """Find the user of a token; the token must be meant for one of the audiences."""
+        encoded, owner = token.encode("utf-8", "surrogateescape"), None
+        # Compare with every known token completely: the time needed must reveal nothing about them.
+        for known, user in (*self._tokens, *self._lent.items()):
+            if hmac.compare_digest(known, encoded):
+                owner = user
         if owner is None:
             return self.accounts(token, audiences)
         shared = shared_audiences(audiences, (AUDIENCE,))
         return AuthenticationResult(owner, shared) if shared else AuthenticationResult()
 
-    def _owner(self, text: str) -> User | None:
-        token, owner = text.encode("utf-8", "surrogateescape"), None
-        # Compare every token to its end, so that the time taken reveals nothing about them.
-        for known, user in (*self._tokens, *self._lent.items()):
-            if hmac.compare_digest(known, token):
-                owner = user
-        return owner
-
 
 def certificate_user(subject: Iterable[Iterable[tuple[str, str]]], der: bytes) -> User | None:
-    """Return the user of a verified client certificate, from its subject as `ssl` gives it.
+    """Build the user of a verified client certificate from its subject, as `ssl` returns it.
 
     >>> subject = [[("organizationName", "devs")], [("commonName", "jane")]]
     >>> certificate_user(subject, b"").groups
@@ -155,14 +154,17 @@ def certificate_user(subject: Iterable[Iterable[tuple[str, str]]], der: bytes) -
 
 
 def account_user(namespace: str, name: str, uid: str, about: Mapping[str, str]) -> User:
-    """Return the user for a service account, with the extra fields from its token."""
+    """Build the user for a service account; `about` are extra fields from its token."""
     full = f"{_ACCOUNT}{namespace}:{name}"
     extra = {f"{_ABOUT}{key}": (value,) for key, value in about.items()}
     return User(full, _completed(full, ()), uid, extra)
 
 
 def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
-    """Return the user that a request impersonates; raise an error if that is not allowed."""
+    """Return the user that a request impersonates, or `user` if it impersonates nobody.
+
+    Raise an error if `user` may not impersonate this user.
+    """
     impersonation = [(k[12:], value) for k, value in headers if k.startswith("impersonate-")]
     if not impersonation:
         return user
@@ -182,7 +184,7 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
 
 
 def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the groups, with those that every user of this type has."""
+    """Add the groups that every user of this type has, such as system:authenticated."""
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return groups
     if name == ANONYMOUS.name:
@@ -198,7 +200,7 @@ def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationAttributes:
-    """A requested action: on a resource, or on a path that is not a resource."""
+    """The attributes of a request that authorization checks: the verb, and the resource or path."""
 
     verb: str
     group: str = ""
@@ -208,24 +210,24 @@ class AuthorizationAttributes:
     """The namespace of the object; for a Namespace, its own name, as in kube-apiserver."""
     name: str = ""
     path: str = ""
-    """The path of a request that is not for a resource; the verb is the method in lower case."""
+    """The path, if it is not that of a resource; the verb is then the method in lower case."""
 
     @property
     def part(self) -> str:
-        """The resource with its subresource, as rules and errors write it."""
+        """The resource and its subresource in the form of RBAC rules, such as pods/status."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Actions that the members of one group may do."""
+    """Requests for which the members of one group are authorized."""
 
     verbs: tuple[str, ...]
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     excepted: tuple[tuple[str, str], ...] = ()
-    """Groups and resources that the rule does not cover; RBAC cannot express this."""
+    """API groups and resources to which the rule does not apply; RBAC cannot express this."""
 
     def allows(self, wanted: AuthorizationAttributes) -> bool:
         if not _among(wanted.verb, self.verbs):
@@ -276,7 +278,7 @@ def _rules_of(user: User) -> Iterator[_Rule]:
 
 
 def may(user: User, wanted: AuthorizationAttributes) -> bool:
-    """Report whether a user is authorized for an action.
+    """Report whether a user is authorized for a request.
 
     >>> may(VIEWER, AuthorizationAttributes("list", resource="pods"))
     True
@@ -287,13 +289,13 @@ def may(user: User, wanted: AuthorizationAttributes) -> bool:
 
 
 def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
-    """Return the error for a user who is not authorized for an action.
+    """Build the error for a user who is not authorized for a request.
 
     >>> print(refusal(ANONYMOUS, AuthorizationAttributes("get", path="/metrics")))
     forbidden: User "system:anonymous" cannot get path "/metrics"
     """
     who = f'User "{user.name}" cannot {wanted.verb}'
-    # A browser must not read these messages as a page: clients chose the names in them.
+    # The message contains names that clients choose. So a browser must not show it as HTML.
     headers = {"X-Content-Type-Options": "nosniff"}
     if wanted.path:
         message = f'forbidden: {who} path "{wanted.path}"'
@@ -312,15 +314,16 @@ def refusal(user: User, wanted: AuthorizationAttributes) -> ApiError:
     )
 
 
-# Reviews in which users ask about themselves. Each function returns the status of one kind.
+# Reviews in which users ask about themselves. Each Python function builds the status of one kind of
+# review.
 
 
 def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the status of a SelfSubjectAccessReview."""
+    """Build the status of a SelfSubjectAccessReview."""
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) == (path is None):
         problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        # kube-apiserver leaves out the kind here.
+        # In kube-apiserver, this error has no kind in its details.
         nameless = ResourceKind("authorization.k8s.io", "v1", "", "", "", namespaced=False)
         error = invalid(nameless, "", [invalid_field("spec", path, problem)])
         error.details = {k: v for k, v in (error.details or {}).items() if v}
@@ -332,7 +335,7 @@ def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rules_review(user: User, namespace: str) -> dict[str, Any]:
-    """Return the status of a SelfSubjectRulesReview; the rules are the same in all namespaces."""
+    """Build the status of a SelfSubjectRulesReview; the rules are the same in all namespaces."""
     if not namespace:
         raise bad_request("no namespace on request")
     rules = list(_rules_of(user))
@@ -358,7 +361,7 @@ def rules_review(user: User, namespace: str) -> dict[str, Any]:
 
 
 def self_review(user: User) -> dict[str, Any]:
-    """Return the status of a SelfSubjectReview."""
+    """Build the status of a SelfSubjectReview."""
     about = {
         "username": user.name,
         "uid": user.uid,

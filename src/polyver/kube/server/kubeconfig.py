@@ -1,4 +1,4 @@
-"""The entries for kubectl in a kubeconfig; entries of others stay."""
+"""Writes polyver's cluster, users and contexts into a kubeconfig; other entries stay unchanged."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Config = Mapping[str, Any]
 
 
 class CannotWriteKubeconfig(PolyverError):
-    """A kubeconfig that cannot be read or written, and is not changed."""
+    """Raised for a kubeconfig that cannot be read or written; the file is not changed."""
 
 
 def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> str:
-    """Write our entries into a kubeconfig and return its current context."""
+    """Write polyver's entries into a kubeconfig and return its current context."""
     try:
-        # If the path is a symbolic link, its target is written and the link stays.
+        # If the path is a symbolic link, write the target of the link and keep the link.
         path = path.resolve()
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(path):
@@ -48,7 +48,7 @@ def write_kubeconfig(path: Path, url: str, credentials: Credentials) -> str:
 
 
 def merged(config: Config, ours: Config) -> dict[str, Any]:
-    """Return a kubeconfig in which our entries replace those with the same names.
+    """Add the entries of `ours` to a kubeconfig; they replace entries with the same names.
 
     >>> merged({"clusters": [{"name": "a"}]}, {"clusters": [{"name": "b"}]})["clusters"]
     [{'name': 'a'}, {'name': 'b'}]
@@ -86,7 +86,10 @@ def _content(path: Path) -> bytes:
 
 
 def _encoded_like(before: bytes, config: Config) -> bytes:
-    """Encode as YAML if the file was YAML, otherwise as JSON, which kubectl reads too."""
+    """Encode a kubeconfig as YAML if the file was YAML, otherwise as JSON.
+
+    kubectl reads both formats.
+    """
     if before.lstrip()[:1] in (b"", b"{"):
         return encode_json(config, indent=2) + b"\n"
     from polyver.kube.objects import dump_yaml
@@ -99,7 +102,7 @@ def _encoded(file: Path) -> str:
 
 
 def _read(content: bytes, path: Path) -> Config:
-    """Decode a kubeconfig; anything else is refused rather than overwritten."""
+    """Decode a kubeconfig; raise an error for another file, which must not be overwritten."""
     if not content.strip():
         return {}
     config = _decoded(content, path) if len(content) <= _LARGEST else None
@@ -112,7 +115,7 @@ def _read(content: bytes, path: Path) -> Config:
 
 def _decoded(content: bytes, path: Path) -> object:
     try:
-        # Our own files are JSON, which is faster to read than YAML.
+        # polyver writes JSON, which is faster to read than YAML.
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
@@ -137,7 +140,10 @@ def _is_kubeconfig(config: object) -> bool:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock file that kubectl uses too, so that neither loses the other's changes."""
+    """Hold the lock file of a kubeconfig while the body of the `with` statement runs.
+
+    kubectl uses the same lock file, so that neither program overwrites changes of the other.
+    """
     lock = path.with_name(f"{path.name}.lock")
     deadline = time.monotonic() + _LOCK_TIMEOUT
     while True:
@@ -146,7 +152,7 @@ def _locked(path: Path) -> Iterator[None]:
             break
         except FileExistsError:
             if time.monotonic() > deadline:
-                hint = "delete it if no kubectl is running"
+                hint = "delete the file if no kubectl is running"
                 raise CannotWriteKubeconfig(
                     f"{lock} is held by another process", hint=hint
                 ) from None

@@ -1,4 +1,4 @@
-"""Field ownership (metadata.managedFields) in every write."""
+"""Field ownership: updates metadata.managedFields in every write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from polyver.kube.objects.apply import (
     track_update,
 )
 from polyver.kube.server.call import Call
-from polyver.kube.server.resource import ServedResource, encode_sorted
+from polyver.kube.server.resource import encode_sorted
 from polyver.kube.server.rules import ObjectView, ScaleView, dig
 
 __all__ = ["decided", "own", "scope_of", "set_entries", "times_kept"]
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def scope_of(call: Call, part: ObjectView) -> Scope:
-    """Return the scope of a request for field ownership: its version, shapes and subresource."""
+    """Build the scope of a request: the version, shapes and subresource for field ownership."""
     resource, kind = call.resource, call.resource.kind
     versions = [kind.api_version]
     if kind.custom and part.name == "status":
@@ -43,7 +43,7 @@ def scope_of(call: Call, part: ObjectView) -> Scope:
 
 
 class _Missing(Exception):
-    """Raised if field ownership depends on an object in another version, not converted yet."""
+    """Raised if field ownership needs an object in another version, and it is not converted yet."""
 
     def __init__(self, obj: Object, api_version: str) -> None:
         super().__init__(api_version)
@@ -52,10 +52,11 @@ class _Missing(Exception):
 
 
 async def decided(call: Call, part: ObjectView, decide: Callable[[Scope], T]) -> T:
-    """Return the result of `decide`, which may convert objects to the versions of field owners.
+    """Call `decide` with the scope of the request, and return the result of `decide`.
 
-    The function cannot await a conversion. So a conversion that is not known stops it, and it runs
-    again when the conversion is done.
+    `decide` may need an object in the version of a field owner, but cannot await a conversion. If
+    the converted object is not known yet, `decide` is stopped, the object is converted, and
+    `decide` is called again.
     """
     scope, resource = scope_of(call, part), call.resource
     known: dict[tuple[bytes, str], Object] = {}
@@ -71,19 +72,24 @@ async def decided(call: Call, part: ObjectView, decide: Callable[[Scope], T]) ->
             return await call.run(lambda: decide(replace(scope, convert=convert)))
         except _Missing as missing:
             key = encode_sorted(missing.obj), missing.api_version
-            known[key] = await _converted(resource, missing.obj, missing.api_version)
-
-
-async def _converted(resource: ServedResource, obj: Object, api_version: str) -> Object:
-    if resource.conversion is None:
-        return obj | {"apiVersion": api_version}
-    return await resource.conversion.convert(obj, api_version)
+            if resource.conversion is None:
+                known[key] = missing.obj | {"apiVersion": missing.api_version}
+            else:
+                known[key] = await resource.conversion.convert(missing.obj, missing.api_version)
 
 
 async def own(call: Call, part: ObjectView, obj: Object, old: Object | None, manager: str) -> None:
-    """Record in an object which fields a write other than an apply changed."""
+    """Record in managedFields which fields of an object a write has changed.
+
+    This function is for all writes except server-side applies.
+    """
     if isinstance(part, ScaleView):
-        entries = _scaled(call, part, obj, old or {}, manager)
+        before = old or {}
+        entries: Sequence[Entry] = before.get("metadata", {}).get("managedFields") or ()
+        if dig(before, part.replicas) != dig(obj, part.replicas):
+            version = call.resource.kind.api_version
+            paths = {version: part.replicas}
+            entries = track_scale(entries, manager=manager, api_version=version, paths=paths)
     else:
         now = call.server.timestamp()
         entries = await decided(
@@ -94,18 +100,8 @@ async def own(call: Call, part: ObjectView, obj: Object, old: Object | None, man
     set_entries(obj, entries)
 
 
-def _scaled(call: Call, part: ScaleView, obj: Object, old: Object, manager: str) -> Sequence[Entry]:
-    entries: Sequence[Entry] = old.get("metadata", {}).get("managedFields") or ()
-    if dig(old, part.replicas) == dig(obj, part.replicas):
-        return entries
-    version = call.resource.kind.api_version
-    return track_scale(
-        entries, manager=manager, api_version=version, paths={version: part.replicas}
-    )
-
-
 def set_entries(obj: Object, entries: Sequence[Entry]) -> None:
-    """Set managedFields of an object, or remove them if there are no entries."""
+    """Set managedFields of an object, or remove managedFields if there are no entries."""
     obj["metadata"].pop("managedFields", None)
     if entries:
         obj["metadata"]["managedFields"] = list(entries)

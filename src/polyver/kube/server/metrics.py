@@ -1,7 +1,7 @@
-"""Request metrics of the server for Prometheus.
+"""Metrics about requests to the API server, for Prometheus.
 
-Counting adds to plain dictionaries; the Prometheus library is loaded at the first request for the
-metrics.
+Requests are counted in plain dictionaries. The Prometheus library is loaded when the metrics are
+requested for the first time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OTHER = _Series("OTHER", "", "", "")
 
 
 class _Counts:
-    """The number of requests and their durations."""
+    """The number of requests in one time series, and their durations."""
 
     __slots__ = ("count", "times")
 
@@ -47,7 +47,7 @@ class _Counts:
 
 
 class ApiServerMetrics:
-    """Metrics of one server since its start."""
+    """The metrics of one API server since its start."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ApiServerMetrics:
         *,
         also: Sequence[Callable[[], Collector]] = (),
     ) -> None:
-        """`also` are functions that return further collectors for the same page."""
+        """Each function in `also` returns a further collector for the same metrics page."""
         self._revision = revision
         self._also = also
         self._series: dict[_Series, _Counts] = {}
@@ -64,11 +64,11 @@ class ApiServerMetrics:
     def observe(
         self, method: str, path: str, code: int, seconds: float | None, *, watch: bool = False
     ) -> None:
-        """Count a request; `seconds` is None for one that lasts as long as its client wants."""
+        """Count a request; `seconds` is None for a watch, whose duration the client determines."""
         series = _series(method, path, code, watch=watch)
         counts = self._series.get(series)
         if counts is None:
-            # Clients choose the paths, and must not be able to fill the memory with series.
+            # Clients choose the paths, so the number of time series must be limited.
             series = series if len(self._series) < _MOST_SERIES else _OTHER
             counts = self._series.setdefault(series, _Counts())
         counts.count += 1
@@ -87,7 +87,7 @@ class ApiServerMetrics:
         return HttpResponse(200, headers, generate_latest(registry))
 
     def series(self) -> Iterator[tuple[_Series, _Counts]]:
-        """Yield every series with its counts."""
+        """Yield every time series with its counts."""
         yield from self._series.items()
 
     @property
@@ -97,7 +97,7 @@ class ApiServerMetrics:
 
 def _series(method: str, path: str, code: int, *, watch: bool) -> _Series:
     api_path = parse_api_path(path)
-    # A refused request may name a resource that does not exist.
+    # A request that was refused may name a resource that does not exist.
     if api_path is None or not api_path.resource or code in (401, 403):
         return _Series(method, "", "", str(code))
     verb = verb_of(method, api_path, watch=watch)
@@ -117,7 +117,7 @@ def _collector(metrics: ApiServerMetrics) -> Collector:
     from prometheus_client.registry import Collector
 
     class Requests(Collector):
-        """Passes the counts to the Prometheus library."""
+        """Converts the counts to the types of the Prometheus library."""
 
         def collect(self) -> Iterator[Metric]:
             total = CounterMetricFamily("apiserver_request", "Requests answered.", labels=_LABELS)

@@ -1,9 +1,9 @@
-"""OpenAPI documents: one for each group and version, and one in Swagger 2.0 for all of them.
+"""OpenAPI documents: one for each group and version, and one for all groups in Swagger 2.0.
 
-`kubectl explain` prints these documents, and kubectl reads from them what a server supports.
-Swagger 2.0 can express less than OpenAPI 3.0. As in kube-apiserver, parts that it cannot express
-are left out rather than approximated: a client that validates must not reject objects that the
-server accepts.
+`kubectl explain` prints parts of these documents, and kubectl reads there what a server supports.
+Swagger 2.0 can express less than OpenAPI 3.0. As in kube-apiserver, the Swagger document leaves out
+what Swagger cannot express exactly: a client that validates an object must not reject an object
+that the server accepts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _in_v2(schema: Mapping[str, object], *, root: bool = False) -> Schema:
 
 
 def _one_of(schema: Mapping[str, object]) -> Schema:
-    """Convert quantities and integers-or-strings, which are strings in Swagger."""
+    """Convert the schema of a quantity or an integer-or-string, which are strings in Swagger."""
     kept = {key: value for key, value in schema.items() if key in ("description", "format")}
     return {**kept, "type": "string"}
 
@@ -80,7 +80,7 @@ def _only_reference(schema: Mapping[str, object]) -> Schema:
 
 
 def _swagger_path(item: Mapping[str, object]) -> Schema:
-    """Convert a path with its operations to Swagger 2.0."""
+    """Convert a path item with its operations to Swagger 2.0."""
     return {
         key: _parameters(value) if isinstance(value, list) else _operation(value)
         for key, value in item.items()
@@ -108,7 +108,7 @@ def _operation(operation: Mapping[str, object]) -> Schema:
 
 
 def _media(content: object) -> tuple[list[str], Schema]:
-    """Return the media types of a content, and its schema, which is the same for all of them."""
+    """Return the media types of a body, and its schema; all media types have the same schema."""
     if not isinstance(content, Mapping) or not content:
         return [], {}
     first = next(iter(content.values()))
@@ -143,7 +143,7 @@ def _parameters(parameters: object) -> list[Schema]:
 
 
 SchemaOf = Callable[[str, str, str], Shape | CustomSchema | None]
-"""Returns the schema of a group, version and kind: a shape if the kind is built in."""
+"""Returns the schema of a group, version and kind; for a built-in kind, this is a Shape."""
 
 _SECURITY = {
     "BearerToken": {
@@ -153,12 +153,12 @@ _SECURITY = {
         "in": "header",
     }
 }
-# In kube-apiserver another component describes custom kinds, with this title and version.
+# The title and version that kube-apiserver uses in the documents of custom kinds.
 _CUSTOM_INFO = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
 
 
 class OpenApi:
-    """The documents about these kinds, each made at its first request.
+    """The OpenAPI documents about a set of kinds.
 
     >>> api = OpenApi([], schema_of=lambda group, version, kind: None)
     >>> api.index()
@@ -174,7 +174,7 @@ class OpenApi:
         self._release = release
 
     def index(self) -> dict[str, object]:
-        """Return the answer of `/openapi/v3`: the address of each document, with its hash."""
+        """Build the answer for `/openapi/v3`: the URL of each document, with its hash."""
         paths = {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self.hash(path)}"}
             for path in self._kinds
@@ -182,9 +182,10 @@ class OpenApi:
         return {"paths": paths}
 
     def hash(self, path: str) -> str:
-        """Return a hash that changes with the document.
+        """Return a hash that changes whenever the document changes.
 
-        It is computed without the document, because the index contains the hashes of all documents.
+        The hash is computed without building the document, because the index contains the hashes of
+        all documents.
         """
         kinds = self._kinds[path]
         known = [self._schema_of(kind.group, kind.version, kind.kind) for kind in kinds]
@@ -193,7 +194,10 @@ class OpenApi:
         return digest(made_from).partition(":")[2].upper()
 
     def document(self, path: str) -> dict[str, object] | None:
-        """Return the answer of `/openapi/v3/PATH`, such as `apis/apps/v1`; None if not served."""
+        """Build the answer for `/openapi/v3/PATH`; return None if the path does not exist.
+
+        `path` is the part after `/openapi/v3/`, such as `apis/apps/v1`.
+        """
         kinds = self._kinds.get(path)
         if kinds is None:
             return None
@@ -209,7 +213,7 @@ class OpenApi:
         }
 
     def swagger(self) -> dict[str, object]:
-        """Return the answer of `/openapi/v2`: everything, in Swagger 2.0."""
+        """Build the answer for `/openapi/v2`: all kinds in one Swagger 2.0 document."""
         kinds = [kind for members in self._kinds.values() for kind in members]
         schemas = self._components(kinds).sorted()
         return {

@@ -1,4 +1,4 @@
-"""Options in the query of a request, with the error messages of kube-apiserver."""
+"""Options of requests, from the query or the body, with the error messages of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def _options_kind(name: str) -> ResourceKind:
 
 
 class Query:
-    """The parameters of a request; of repeated ones the first counts.
+    """The query parameters of a request; if a parameter is repeated, its first value counts.
 
-    Malformed parameters are left out, as Go's library does.
+    Malformed parameters are ignored, as in Go's URL library.
     """
 
     def __init__(self, text: str) -> None:
@@ -63,12 +63,15 @@ class Query:
 
 
 def _is_short(text: str) -> bool:
-    """Report whether an integer may fit into 64 bits; Python refuses to parse very long ones."""
+    """Report whether an integer has few enough digits to fit into 64 bits.
+
+    Python refuses to parse integers with very many digits.
+    """
     return len(text.lstrip("+-").lstrip("0")) <= 20
 
 
 def parse_revision(text: str) -> int:
-    """Parse a resourceVersion; raise ValueError with the message of Go."""
+    """Parse a resourceVersion; raise ValueError with the message of Go's parser."""
     if not text.isascii() or not text.isdecimal():
         raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
     if not _is_short(text) or int(text) >= 2**64:
@@ -77,7 +80,7 @@ def parse_revision(text: str) -> int:
 
 
 def read_revision(text: str) -> int:
-    """Return the resourceVersion of a get or a watch."""
+    """Parse the resourceVersion of a get or a watch; an empty string means 0."""
     try:
         return parse_revision(text) if text else 0
     except ValueError as error:
@@ -176,16 +179,22 @@ class WriteOptions:
     def read(
         cls, query: Query, name: str, *, agent: str = "", applied: bool | None = None
     ) -> WriteOptions:
-        """Read the options; `name` is CreateOptions, UpdateOptions or PatchOptions.
+        """Read the options from the query; `name` is the kind of the options for error messages.
 
-        `applied` is for patches: an apply must name its field manager, and only an apply may force.
+        `applied` is None except for patches. For a patch, it states whether the patch is a
+        server-side apply: only an apply must name its field manager, and only an apply may set
+        `force`.
         """
         manager = query.text("fieldManager")
         validation = query.text("fieldValidation")
-        causes = [
-            *dry_run_problems(query.all.get("dryRun", ())),
-            *_manager_problems(manager),
-        ]
+        causes = dry_run_problems(query.all.get("dryRun", ()))
+        if len(manager.encode()) > 128:
+            text = "may not be more than 128 bytes"
+            causes.append(Cause("fieldManager", f"Too long: {text}", "FieldValueTooLong"))
+        elif not manager.isprintable():
+            at = next(number for number, each in enumerate(manager) if not each.isprintable())
+            text = f"invalid character U+{ord(manager[at]):04X} (at position {at})"
+            causes.append(invalid_field("fieldManager", manager, text))
         if validation not in ("", "Ignore", "Warn", "Strict"):
             known = ["", "Ignore", "Strict", "Warn"]
             causes.append(unsupported("fieldValidation", validation, known))
@@ -205,32 +214,21 @@ class WriteOptions:
 
 
 def default_manager(agent: str) -> str:
-    """Return the default field manager: the User-Agent up to its first slash."""
+    """Return the default field manager: the part of the User-Agent before its first slash."""
     name = agent.partition("/")[0].strip() or "unknown"
     return "".join(character for character in name if character.isprintable())[:128]
 
 
 def dry_run_problems(values: Sequence[str]) -> list[Cause]:
-    """Return a cause if `dryRun` has another value than All."""
+    """Return a cause if `dryRun` has a value other than All."""
     if all(value == "All" for value in values):
         return []
     return [unsupported("dryRun", list(values), ["All"])]
 
 
-def _manager_problems(manager: str) -> list[Cause]:
-    if len(manager.encode()) > 128:
-        text = "may not be more than 128 bytes"
-        return [Cause("fieldManager", f"Too long: {text}", "FieldValueTooLong")]
-    if not manager.isprintable():
-        at = next(number for number, each in enumerate(manager) if not each.isprintable())
-        text = f"invalid character U+{ord(manager[at]):04X} (at position {at})"
-        return [invalid_field("fieldManager", manager, text)]
-    return []
-
-
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """Options of a deletion, from its body or its query."""
+    """Options of a DELETE request, from its body or its query."""
 
     grace: int | None = None
     uid: str | None = None

@@ -1,4 +1,4 @@
-"""Application of a PATCH body to an object."""
+"""Applies the body of a PATCH request to an object."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GO_MAP = "Go value of type map[string]interface {}"
 
 
 def patch_type(call: Call) -> str:
-    """Return the media type of a patch; raise 415 if the kind does not accept it."""
+    """Return the media type of a patch; raise an error 415 if the kind does not accept it."""
     media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if call.resource.kind.custom:
         if media not in _CUSTOM:
@@ -45,7 +45,11 @@ def patch_type(call: Call) -> str:
 
 
 def patched(call: Call, obj: Object, options: WriteOptions) -> Object:
-    """Apply a patch to an object and fit the result to the shape of its kind."""
+    """Apply a patch (but not a server-side apply) to an object.
+
+    Unknown fields are removed from the result; the query parameter `fieldValidation` determines
+    whether they are an error.
+    """
     data: Any
     kind = patch_type(call)
     if kind == JSON_PATCH:
@@ -71,7 +75,7 @@ def patched(call: Call, obj: Object, options: WriteOptions) -> Object:
 
 
 def read_config(call: Call) -> Object:
-    """Read the body of an apply, which is YAML or JSON."""
+    """Decode the body of a server-side apply, which is YAML or JSON."""
     try:
         config, _ = read_yaml(call.request.body)
     except Undecodable as error:
@@ -85,7 +89,10 @@ def read_config(call: Call) -> Object:
 async def applied_to(
     call: Call, part: ObjectView, live: Object | None, config: Object, options: WriteOptions
 ) -> tuple[Object, Sequence[Entry]]:
-    """Apply a configuration; return the object in the shape of its kind, and its owners."""
+    """Merge the configuration of a server-side apply into an object, or create the object.
+
+    Return the new object and its managedFields entries.
+    """
     if part.name == "scale":
         raise _no_scale(config)
     now = call.server.timestamp()
@@ -165,7 +172,7 @@ def _odd_operations(operations: list[Any]) -> list[str]:
 
 
 def _invalid(value: str, problem: str) -> ApiError:
-    """Return the error for a patched object that cannot be decoded, with that object."""
+    """Build the error for a patched object that is not valid; the message contains the object."""
     shown = encode_sorted(value).decode()
     cause = Cause("patch", f"Invalid value: {shown}: {problem}")
     message = f' "" is invalid: {cause.field}: {cause.message}'

@@ -1,6 +1,7 @@
-"""Reading of one object, or of a list in pages.
+"""Answers GET requests for one object, and for lists in pages.
 
-The label and field selectors of lists and watches are applied to stored bytes with little decoding.
+Lists and watches have label and field selectors. To apply a selector, only the necessary part of a
+stored object is decoded.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from polyver.kube.objects import (
     parse_label_selector,
 )
 from polyver.kube.objects.status import ApiError, bad_request, expired, not_found
-from polyver.kube.server.answers import list_answer, object_answer
+from polyver.kube.server.answers import data_answer, list_answer, object_answer
 from polyver.kube.server.call import Call
 from polyver.kube.server.http import HttpResponse
 from polyver.kube.server.options import ListOptions, parse_revision, read_revision
@@ -51,7 +52,7 @@ _NAMES = ("metadata.name", "metadata.namespace")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The labels and fields that objects must have; without any, everything matches."""
+    """The label and field requirements of a list or watch; without them, every object matches."""
 
     resource: ServedResource
     labels: Sequence[LabelRequirement]
@@ -63,7 +64,7 @@ class Selection:
 
     @property
     def name(self) -> str:
-        """The only name that can match, if the fields require one."""
+        """The name that a field selector requires; an empty string if it requires none."""
         names = [each.value for each in self.fields if each.equal and each.field == _NAMES[0]]
         return names[0] if names else ""
 
@@ -89,7 +90,7 @@ class Selection:
 
 
 def read_selection(resource: ServedResource, options: ListOptions) -> Selection:
-    """Parse the selectors of a request; raise an error for fields that cannot be selected by."""
+    """Parse the selectors of a request; raise an error for a field that no selector may name."""
     try:
         labels = parse_label_selector(options.labels) if options.labels else ()
         fields = parse_field_selector(options.fields) if options.fields else ()
@@ -112,23 +113,27 @@ _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - no secret
 
 
 async def get_object(call: Call) -> HttpResponse:
-    """Answer with one object."""
+    """Answer a GET of one object or of a subresource."""
+    part = call.resource.view(call.api_path.subresource)
+    if part.name not in ("", "status"):
+        return await data_answer(call, part.show(await call.resource.decode(_find(call))))
     revision = call.query.text("resourceVersion")
     if revision:
         refuse_future(call, read_revision(revision))
-    return await object_answer(call, find(call), kept=revision == "0")
+    return await object_answer(call, _find(call), kept=revision == "0")
 
 
-def find(call: Call) -> StoreEntry:
-    """Return the stored object that the path names; raise 404 if there is none."""
+def _find(call: Call) -> StoreEntry:
+    """Return the stored object that the path names; raise an error 404 if there is none."""
     entry = call.store.get(call.key)
     if entry is None:
         raise not_found(call.resource.kind, call.api_path.name)
     return entry
 
 
-async def list_objects(call: Call, options: ListOptions) -> HttpResponse:
-    """Answer with the objects of one namespace or of all, or with a page of them."""
+async def list_objects(call: Call) -> HttpResponse:
+    """Answer with all objects of one namespace or of all namespaces, or with one page of them."""
+    options = ListOptions.read(call.query)
     selection = read_selection(call.resource, options)
     cut = _start(call, options)
     limit = 0 if options.revision == "0" and not options.continued else options.limit
@@ -155,10 +160,10 @@ class _Cut:
 async def _collect(
     call: Call, selection: Selection, cut: _Cut, limit: int
 ) -> tuple[list[StoreEntry], StorePage]:
-    """Return the matching entries, at most `limit`, and the last page that was read.
+    """Find the matching entries, at most `limit`; also return the last page that was read.
 
-    `remaining` of that page counts the entries after the last match; with a selector it only shows
-    whether there are more entries to check.
+    In this page, `remaining` counts the entries after the last match. These entries may not match,
+    so with a selector `remaining` only shows whether the list can continue.
     """
     prefix = call.resource.range(call.api_path.namespace)
     if call.api_path.namespace and selection.name:
@@ -187,7 +192,7 @@ async def _collect(
 async def _only(
     call: Call, selection: Selection, cut: _Cut, prefix: str
 ) -> tuple[list[StoreEntry], StorePage]:
-    """Return the only object that can match a selector with a name, if it matches."""
+    """Find the one object with the name that the selector requires, if the object matches."""
     key = f"{prefix}{selection.name}"
     page = call.store.page(key, limit=1, revision=cut.revision)
     found = [entry for entry in page.entries if entry.key == key and entry.key > cut.after]
@@ -216,7 +221,7 @@ def _continued(call: Call, text: str) -> _Cut:
     token = _read_token(text)
     after = call.resource.range(call.api_path.namespace) + token.start
     if token.revision < 0:
-        return _Cut(0, after)  # a token for the state at the time of its use
+        return _Cut(0, after)  # the token is for the current state
     refuse_future(call, token.revision)
     if token.revision < call.store.compacted:
         fresh = _encode_token(-1, token.start)
@@ -242,7 +247,7 @@ class _Token:
 
 
 def _encode_token(revision: int, start: str) -> str:
-    # The zero byte means "after this key", as in the tokens of kube-apiserver.
+    # As in kube-apiserver, the zero byte at the end means: continue after this key.
     token = {"v": _TOKEN_VERSION, "rv": revision, "start": f"{start}\0"}
     return base64.urlsafe_b64encode(encode_json(token)).decode().rstrip("=")
 
@@ -268,7 +273,7 @@ def _read_token(text: str) -> _Token:
         raise bad_request(f"{problem}encoded start key empty (version {_TOKEN_VERSION})")
     if start.startswith("/") or ".." in start.split("/"):
         raise bad_request(f"{problem}{start}")
-    # No key contains half of a surrogate pair, which JSON can express.
+    # JSON can express half of a surrogate pair, but no key can contain it.
     whole = start.encode("utf-8", "replace").decode()
     return _Token(revision, whole.rstrip("\0"))
 
@@ -296,14 +301,14 @@ def _not_json(raw: bytes) -> str:
 
 
 def refuse_future(call: Call, revision: int) -> None:
-    """Raise an error for a revision that is in the future."""
+    """Raise an error if a revision is newer than the newest revision of the store."""
     current = call.store.revision
     if revision > current:
         raise too_large_revision(revision, current)
 
 
 def too_large_revision(revision: int, current: int) -> ApiError:
-    """Return the error for a revision that is in the future."""
+    """Build the error for a revision that is newer than the newest revision of the store."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     details = {"causes": [cause], "retryAfterSeconds": 1}
     message = f"Timeout: Too large resource version: {revision}, current: {current}"

@@ -1,8 +1,8 @@
-"""Keeps an APIService for every served version of a group, as Kubernetes' aggregator does.
+"""Keeps an APIService for every served version of a group, as the aggregator of Kubernetes does.
 
 Clients read from APIServices which groups and versions a server serves. APIServices of built-in
-groups are created when the server starts; those of custom kinds are created and deleted with their
-definitions.
+groups are created when the server starts. APIServices of custom kinds are created and deleted
+together with the versions that CustomResourceDefinitions serve.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOOK_AGAIN = 1.0
 _CUSTOM = 1000, 100
 _MOST = 15
 _VERSIONS = {"v1": 1, "autoscaling/v2": 30}
-"""The priorities of versions with a special priority."""
+"""The versions whose priority is not the usual one, with this priority."""
 _GROUPS: Mapping[str, int] = {
     "": 18000,
     "admissionregistration.k8s.io": 16700,
@@ -52,14 +52,14 @@ _GROUPS: Mapping[str, int] = {
     "rbac.authorization.k8s.io": 17000,
     "storage.k8s.io": 16800,
 }
-"""The priorities of built-in groups; the group of APIServices has none."""
+"""The priorities of built-in groups; the group of APIServices has none, as it is not listed."""
 
 _decoder = msgspec.json.Decoder()
 Handle = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 
 def builtin_registrations(kinds: Iterable[ResourceKind]) -> Iterator[Object]:
-    """Yield an APIService for each version of a built-in group."""
+    """Yield an APIService for each version of each built-in group."""
     for group, version in dict.fromkeys((kind.group, kind.version) for kind in kinds):
         if group in _GROUPS:
             own = f"{group}/{version}" if group else version
@@ -82,18 +82,18 @@ def _registration(group: str, version: str, priorities: tuple[int, int], *, mana
 
 
 class Registrations:
-    """Watches the served and the registered versions, and registers the difference."""
+    """Creates, repairs and deletes APIServices so that they match the served versions."""
 
     def __init__(self, server: ServerContext, handle: Handle) -> None:
         self._server = server
         self._handle = handle
         self._changed = asyncio.Event()
         self._stored: dict[str, Object] = {}
-        """The known stored APIServices, by key."""
+        """The stored APIServices, by store key."""
         server.catalogue.subscribe(self._changed.set)
 
     async def run(self) -> None:
-        """Run until the store is closed."""
+        """Keep the APIServices up to date until the store is closed."""
         keeping = asyncio.create_task(self._keep())
         try:
             while True:
@@ -153,7 +153,7 @@ class Registrations:
                 yield _request("PATCH", f"{name}/status", status)
 
     def _status(self, found: Object) -> Object | None:
-        """Return the status to write if the Available condition is not current; else None."""
+        """Build the new status if the Available condition must change; otherwise return None."""
         known = found.get("status", {}).get("conditions") or []
         conditions = set_condition(known, availability(found["spec"]), self._server.timestamp())
         return {"status": {"conditions": conditions}} if conditions != known else None

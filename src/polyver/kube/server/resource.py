@@ -13,7 +13,7 @@ from polyver.kube.objects.kinds import ResourceKind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.objects.tables import Printer
 from polyver.kube.objects.type_shapes import ANYTHING, Shape
-from polyver.kube.server.rules import KindRules, ObjectView
+from polyver.kube.server.rules import KindRules, ObjectView, StatusView, WholeObjectView
 from polyver.kube.store import StoreEntry, StoreWatch
 
 __all__ = ["ResourceCatalogue", "ServedResource", "encode_sorted", "metadata_alone", "rewritten"]
@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder()
 
 
 class Conform(Protocol):
-    """Changes data in place to fit a schema; returns the paths of the dropped fields."""
+    """Changes data in place so that it fits a schema; returns the paths of removed fields."""
 
     def __call__(self, obj: Object, *, drop_nulls: bool = True) -> Sequence[str]: ...
 
@@ -41,52 +41,52 @@ class StorageConversion(Protocol):
     """Conversion between the storage version and another version."""
 
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
-        """Return a stored object in this version; with `kept`, an earlier result may be used."""
+        """Convert a stored object to this version; with `kept`, a cached result may be returned."""
 
     async def stored(self, obj: Object) -> Object: ...
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """Return an object in any version of the kind."""
+        """Convert an object to any version of its kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedResource:
-    """One kind in one version: its names, its rules, and where and how its objects are stored."""
+    """One kind in one version: its names and rules, and how its objects are stored."""
 
     kind: ResourceKind
     rules: KindRules
     printer: Printer
     shape: Shape = ANYTHING
     stored: ResourceKind | None = None
-    """The kind in the storage version, if that is another version."""
+    """The kind in its storage version; None if this version is the storage version."""
     selectable: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
     """The fields that a field selector may name, besides the name and the namespace."""
     since: int = 0
     """The first revision from which a watch of the resource can start."""
     settled: int = 0
-    """The revision from which stored objects match the current schema of the kind."""
+    """Objects that were stored at or after this revision fit the current schema of the kind."""
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     """The shapes of all versions of the kind, by API version."""
     conform: Conform | None = None
-    """For custom kinds: changes data to fit the schema of the definition."""
+    """For custom kinds: changes data so that it fits the schema of the CRD."""
     schema: Mapping[str, Any] | None = None
-    """For custom kinds: the OpenAPI schema as the definition states it."""
+    """For custom kinds: the OpenAPI schema in the CRD."""
     warning: str = ""
-    """A warning for every request for this resource."""
+    """A warning that every request for this resource gets; "" for none."""
     parts: Mapping[str, ObjectView] = field(default_factory=dict)
-    """Subresources other than status."""
+    """The views of subresources other than status, by name."""
     conversion: StorageConversion | None = None
     """Conversion between this version and the storage version, if they differ."""
     watches: set[StoreWatch] = field(default_factory=set, compare=False)
-    """Open watches of this resource, which end when the resource is no longer served as it was."""
+    """Open watches of this resource; they are ended when the resource changes or is removed."""
     review: bool = False
-    """True for reviews, which are answered and not stored."""
+    """True for the resources of reviews: a review is answered, but not stored."""
     prefix: str = field(init=False)
     head: bytes = field(init=False)
 
     def __post_init__(self) -> None:
         stored = self.stored or self.kind
-        # Groups of built-in kinds are reserved, so custom kinds cannot have the same prefix.
+        # No custom kind has the same prefix, because the groups of built-in kinds are reserved.
         object.__setattr__(self, "prefix", f"/{stored.group}/{stored.plural}/")
         object.__setattr__(self, "head", _head(self.kind))
 
@@ -95,25 +95,31 @@ class ServedResource:
         return f"{self.prefix}{namespace}/{name}" if namespace else f"{self.prefix}{name}"
 
     def range(self, namespace: str) -> str:
-        """Return the prefix of the store keys of one namespace, or of all."""
+        """Return the prefix of the store keys in one namespace; "" means all namespaces."""
         return f"{self.prefix}{namespace}/" if namespace else self.prefix
 
+    def view(self, subresource: str) -> ObjectView:
+        """Return the view of a subresource; "" means the view of the whole object."""
+        if not subresource:
+            return WholeObjectView(self.rules)
+        return self.parts.get(subresource) or StatusView(self.rules)
+
     def encode(self, obj: Object) -> tuple[bytes, bytes]:
-        """Encode an object of this version in two parts; its revision belongs between them."""
+        """Encode an object of this version as the bytes before and after its revision."""
         return _written(self.head, obj)
 
     async def stored_form(self, obj: Object) -> tuple[bytes, bytes]:
-        """Encode an object for the store in two parts; its revision belongs between them."""
+        """Encode an object for the store as the bytes before and after its revision."""
         if self.conversion is None:
             return _written(self.head, obj)
         return _written(_head(self.stored or self.kind), await self.conversion.stored(obj))
 
     def is_shown(self, entry: StoreEntry) -> bool:
-        """Return True if an entry can be sent as it is stored, which is the usual case."""
+        """Report whether the stored bytes of an entry can be sent unchanged, which is usual."""
         return entry.revision >= self.settled and entry.value.startswith(self.head)
 
     def as_stored(self, entry: StoreEntry) -> Object:
-        """Decode a stored object, in the version that it was written in."""
+        """Decode a stored object without converting it to this version."""
         obj: Object = _decode.decode(entry.value)
         return obj
 
@@ -128,7 +134,7 @@ class ServedResource:
             raise EntryNotConverted(entry, error) from None
 
     async def shown(self, entry: StoreEntry, *, kept: bool = False) -> bytes:
-        """Return a stored object as it is sent, in this version."""
+        """Return the JSON of a stored object in this version, as clients receive it."""
         if self.is_shown(entry) or not self.conversion:
             return entry.value
         head, tail = _written(self.head, await self.decode(entry, kept=kept))
@@ -136,7 +142,7 @@ class ServedResource:
 
 
 def _head(kind: ResourceKind) -> bytes:
-    """Return the JSON with which every object of a kind begins: its apiVersion and kind."""
+    """Return the JSON with which every stored object of a kind begins: the apiVersion and kind."""
     named = _sorted.encode({"apiVersion": kind.api_version, "kind": kind.kind})
     return named[:-1] + b","
 
@@ -151,7 +157,7 @@ def _written(head: bytes, obj: Object) -> tuple[bytes, bytes]:
 
 
 class _About(msgspec.Struct):
-    """A stored object whose metadata stays raw JSON, and whose other fields are not read."""
+    """Decodes only the metadata of a stored object, as raw JSON."""
 
     metadata: msgspec.Raw
 
@@ -160,7 +166,7 @@ _about = msgspec.json.Decoder(_About)
 
 
 def metadata_alone(value: bytes, api_version: str) -> bytes:
-    """Return a stored object's metadata as an object of its own, without decoding it."""
+    """Build a PartialObjectMetadata from a stored object, without decoding the metadata."""
     return b'{"kind":"PartialObjectMetadata","apiVersion":"%b","metadata":%b}' % (
         api_version.encode(),
         _about.decode(value).metadata,
@@ -168,7 +174,7 @@ def metadata_alone(value: bytes, api_version: str) -> bytes:
 
 
 def rewritten(value: bytes) -> tuple[bytes, bytes]:
-    """Encode a stored object again in two parts; another revision belongs between them."""
+    """Split a stored object into the bytes before and after its revision, for a new revision."""
     obj: Object = _decode.decode(value)
     named = _sorted.encode({"apiVersion": obj["apiVersion"], "kind": obj["kind"]})
     return _written(named[:-1] + b",", obj)
@@ -184,13 +190,13 @@ _NAMED = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class ResourceCatalogue:
-    """All served resources by group, version and plural; definitions add and remove some."""
+    """All served resources by group, version and plural; CRDs add and remove resources."""
 
     def __init__(self, resources: Iterable[ServedResource] = ()) -> None:
         self._by_key: dict[tuple[str, str, str], ServedResource] = {}
         self._listeners: list[Callable[[], None]] = []
         self.edition = 0
-        """Grows with every change, so that documents made from the catalogue can be renewed."""
+        """Grows with every change, which shows that documents about the catalogue are outdated."""
         for resource in resources:
             self._by_key[_resource_key(resource)] = resource
         self._builtin = frozenset(group for group, _, _ in self._by_key)
@@ -205,7 +211,7 @@ class ResourceCatalogue:
         return group in self._builtin
 
     def replace(self, gone: Sequence[ServedResource], new: Sequence[ServedResource]) -> None:
-        """Remove some resources and add others in one step."""
+        """Remove the resources in `gone` and add those in `new` in one step."""
         for resource in gone:
             if self._by_key.get(_resource_key(resource)) is resource:
                 del self._by_key[_resource_key(resource)]

@@ -1,4 +1,4 @@
-"""Reviews: requests that are answered and not stored, about permissions and identity."""
+"""Reviews: requests about permissions and identities, which are answered but not stored."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from polyver.kube.server.rules import WholeObjectView
 __all__ = ["review"]
 
 _OWNED = ("SelfSubjectAccessReview", "TokenReview")
-"""The reviews whose answers contain managed fields."""
+"""The kinds of reviews whose answers contain managedFields."""
 
 
 async def review(call: Call) -> HttpResponse:
-    """Return the review with its answer as the status."""
+    """Answer a review: return the review with the answer in its status."""
     agent = call.request.headers.get("user-agent", "")
     options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
     submitted = await call.run(lambda: read_object(call, options.validation))
@@ -49,7 +49,7 @@ def _answered(call: Call, submitted: Object) -> Object:
 
 
 def _authenticated(call: Call, spec: Object) -> Object:
-    """Return the status of a TokenReview: the user of a token."""
+    """Build the status of a TokenReview: the user of a token, or an error."""
     token = spec.get("token") or ""
     if not token:
         raise bad_request("token is required for TokenReview in authentication")

@@ -1,7 +1,7 @@
-"""Rules of a kind, and views of its objects by path: whole, status, finalize and scale.
+"""Rules of a kind for writes, and views of its objects: whole, status, finalize and scale.
 
-Every kind adds its rules to a write. A view is the part of an object that a path shows; it
-determines how a write there changes the object.
+Each kind adds its own rules to a write. A view is the part of an object that a path shows, such as
+the status for .../status. The view determines how a write to this path changes the object.
 """
 
 from __future__ import annotations
@@ -37,93 +37,96 @@ class KindRules:
     """True if an update may leave out the resourceVersion."""
     creates_on_update = False
     counts = False
-    """True if metadata.generation counts the changes."""
+    """True if metadata.generation counts the changes of an object."""
     answers_deletion = False
     """True if a DELETE answers with the deleted object."""
     has_status = False
     """True if the status is a subresource, so that other writes do not change it."""
     status_keeps: tuple[str, ...] | None = None
-    """Metadata fields that a write to the status does not change; None if it changes none."""
+    """The metadata fields that a write to the status keeps; None if it keeps all of them."""
     costly = False
-    """True if checking its objects takes long even if they are small."""
+    """True if the checks of this kind take long even for small objects."""
     brings_status = False
     """True if a new object may contain its status although the status is a subresource."""
 
     def default(self, obj: Object) -> None:
-        """Set defaults; they count as written by the sender of the request."""
+        """Set defaults; the sender of the request becomes the owner of these fields."""
 
     def settle(self, obj: Object, *, applied: bool) -> None:
-        """Change a valid object to the form that kube-apiserver stores, or returns after a read."""
+        """Change a valid object as kube-apiserver changes it when it stores or reads the object."""
 
     def prepare_create(self, obj: Object) -> None:
-        """Set the fields that the server sets, and clear fields that only the server may set."""
+        """Set the fields of a new object that the server sets, and remove other server fields.
+
+        A server field is one that only the server may set.
+        """
 
     def prepare_update(self, obj: Object, old: Object) -> None:
-        """Set and clear fields of an update in the same way as `prepare_create`."""
+        """Set and remove server fields of an updated object, as in `prepare_create`."""
 
     def prepare_status(self, obj: Object, old: Object) -> Object:
-        """Return the object after a write to /status: only the status is new."""
+        """Build the object after a write to /status: `old` with the status of `obj`."""
         kept = {key: value for key, value in old.items() if key != "status"}
         if "status" in obj:
             kept["status"] = obj["status"]
         return kept
 
     def check_create(self, obj: Object) -> list[Cause]:
-        """Return all problems of a new object, except of its metadata."""
+        """Return all problems of a new object except problems of its metadata."""
         del obj
         return []
 
     def check_update(self, obj: Object, old: Object) -> list[Cause]:
-        """Return all problems of a change, except of metadata."""
+        """Return all problems of an updated object except problems of its metadata."""
         del old
         return self.check_create(obj)
 
     def check_status(self, obj: Object, old: Object) -> list[Cause]:
-        """Return all problems of a new status."""
+        """Return all problems of an object after a write to its status."""
         del obj, old
         return []
 
     def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
-        """Return the problems that the old object had too.
+        """Return the problems that are tolerated because the old object had the same problems.
 
-        They become warnings, even if the write is refused for another reason.
+        The client gets them as warnings, even if the write is refused for another reason.
         """
         del obj, old
         return ()
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
-        """Return warnings for a write that succeeds."""
+        """Return the warnings for a write that is valid."""
         del obj, old
         return ()
 
     def held(self, obj: Object) -> bool:
-        """Report whether a finalizer keeps an object that is being deleted."""
+        """Report whether an object must not be deleted yet, because it has finalizers."""
         return bool(obj["metadata"].get("finalizers"))
 
     def begin_deletion(self, obj: Object, now: str) -> None:
-        """Set the metadata of an object whose deletion begins but has to wait."""
+        """Mark an object for deletion in its metadata, because it cannot be deleted yet."""
         metadata = obj["metadata"]
         metadata |= {"deletionTimestamp": now, "deletionGracePeriodSeconds": 0}
         if metadata.get("generation"):
             metadata["generation"] += 1
 
     def ended(self, obj: Object, now: str) -> Object:
-        """Return the object for the answer to its deletion."""
+        """Return the object that the answer to a DELETE contains."""
         del now
         return obj
 
 
 class ObjectView(Protocol):
-    """The part of an object that a path shows, and how a write there changes the object."""
+    """A view: the part of an object that a path shows, and that writes to this path change."""
 
     @property
     def name(self) -> str: ...
 
     def show(self, obj: Object) -> Object:
-        """Return the answer to a GET."""
+        """Return the object for the answer to a GET."""
 
     def base(self, obj: Object) -> Object:
-        """Return the object that a patch is applied to."""
+        """Return the object to which a patch is applied."""
 
     def merge(self, shown: Object, old: Object) -> Object: ...
 
@@ -149,7 +152,7 @@ class _ShownWhole:
 
 @dataclass(frozen=True, slots=True)
 class WholeObjectView(_ShownWhole):
-    """The whole object; a write does not change the status if it is a subresource."""
+    """The whole object; if the status is a subresource, a write does not change the status."""
 
     rules: KindRules
     name: str = ""
@@ -169,7 +172,7 @@ class WholeObjectView(_ShownWhole):
 
 @dataclass(frozen=True, slots=True)
 class StatusView(_ShownWhole):
-    """The status: a write changes only the status, and metadata of built-in kinds."""
+    """The status: a write changes the status, and for built-in kinds also some metadata."""
 
     rules: KindRules
     name: str = "status"
@@ -181,7 +184,7 @@ class StatusView(_ShownWhole):
             changed = {key: value for key, value in given.items() if key not in left}
             same = {key: value for key, value in old["metadata"].items() if key in left}
             return merged | {"metadata": changed | same}
-        # The revision in the request is still to be compared.
+        # Keep the resourceVersion of the request, because it is checked later.
         names = {key: given[key] for key in ("resourceVersion", "uid") if key in given}
         kept = {key: value for key, value in old["metadata"].items() if key != "resourceVersion"}
         return merged | {"metadata": kept | names}
@@ -195,7 +198,7 @@ class StatusView(_ShownWhole):
 
 @dataclass(frozen=True, slots=True)
 class FinalizeView(_ShownWhole):
-    """The finalizers in the spec of a namespace, which only this path can change."""
+    """The field spec.finalizers of a namespace, which only writes to /finalize change."""
 
     rules: KindRules
     name: str = "finalize"
@@ -216,7 +219,7 @@ class FinalizeView(_ShownWhole):
 
 @dataclass(frozen=True, slots=True)
 class ScaleView:
-    """Replicas and their selector, from the fields where the kind has them."""
+    """A Scale: the replicas and the selector, read from the fields where the kind stores them."""
 
     rules: KindRules
     replicas: Names = ("spec", "replicas")
@@ -224,7 +227,7 @@ class ScaleView:
     selector: Names = ()
     name: str = "scale"
     strict: bool = True
-    """True if an object without the replicas field has no scale."""
+    """True if a GET of /scale fails for an object without the replicas field."""
 
     def show(self, obj: Object) -> Object:
         if self.strict and dig(obj, self.replicas) is None:
@@ -258,7 +261,7 @@ class ScaleView:
         replicas = dig(obj, self.replicas)
         negative = isinstance(replicas, int) and replicas < 0
         if negative and not self.strict:
-            # For built-in kinds the Scale is checked, not the changed object.
+            # For built-in kinds, kube-apiserver checks the Scale itself, not the changed object.
             text = "must be greater than or equal to 0"
             wrong = invalid_field(dotted(self.replicas)[1:], replicas, text)
             raise invalid(SCALE, obj["metadata"].get("name", ""), [wrong])
@@ -266,12 +269,12 @@ class ScaleView:
 
 
 def dotted(names: Names) -> str:
-    """Return a path as errors write it."""
+    """Format field names as a path with a leading dot, such as `.spec.replicas`."""
     return "".join(f".{name}" for name in names)
 
 
 def dig(obj: object, names: Names) -> Any:
-    """Return the value at a path, or None."""
+    """Return the value at a field path, or None if a field is missing."""
     for name in names:
         if not isinstance(obj, dict) or name not in obj:
             return None
@@ -286,7 +289,7 @@ def _put(obj: Object, names: Names, value: object) -> None:
 
 
 def _selector(found: object) -> str:
-    """Return a selector as a string; custom kinds store a string, built-in kinds labels."""
+    """Convert a stored selector to a string; custom kinds store a string, built-in kinds labels."""
     match found:
         case str():
             return found

@@ -1,6 +1,6 @@
 """Signed tokens of service accounts: JSON Web Tokens with one algorithm and one key.
 
-The algorithm that a token names is never read.
+The algorithm that a token states in its header is ignored, so a client cannot choose the algorithm.
 """
 
 from __future__ import annotations
@@ -25,18 +25,21 @@ _REMEMBERED = 1024
 
 
 class BadToken(Exception):
-    """A token that is not valid; without a message, the token has another issuer or format."""
+    """Raised for a token that is not valid.
+
+    The message is empty if the token has another issuer or another format.
+    """
 
 
 class ClaimReference(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The name and uid of an object in a token."""
+    """The name and uid of an object that a token refers to."""
 
     name: str
     uid: str = ""
 
 
 class PrivateClaims(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The service account of a token, and the objects that must exist while it is used."""
+    """The claims about the service account, and about objects that must exist too."""
 
     namespace: str
     node: ClaimReference | None = None
@@ -46,7 +49,7 @@ class PrivateClaims(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tru
 
 
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
-    """The claims of a token; times are in seconds."""
+    """The claims of a token; times are in seconds since 1970."""
 
     aud: tuple[str, ...]
     exp: int
@@ -67,14 +70,14 @@ _issued = msgspec.json.Decoder(_Issued)
 
 
 class TokenSigner:
-    """Signs claims with a private key (PEM), which is loaded when it is first needed."""
+    """Signs tokens with a private key and checks them; the key is loaded when first needed."""
 
     def __init__(self, key: Callable[[], bytes]) -> None:
         self._pem = key
         self._read = lru_cache(_REMEMBERED)(self._verified)
 
     def sign(self, claims: Claims) -> str:
-        """Return the token with these claims."""
+        """Create the signed token with these claims."""
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import ec, utils
 
@@ -85,7 +88,7 @@ class TokenSigner:
         return f"{text}.{_encoded(b''.join(halves))}"
 
     def read(self, token: str) -> Claims:
-        """Return the claims of a token that was signed here; the caller checks them."""
+        """Check the signature of a token and return its claims, which the caller must check."""
         try:
             _, content, _ = token.split(".")
             issuer = _issued.decode(_decoded(content)).iss

@@ -1,4 +1,4 @@
-"""Watches: the existing objects, then every change, each as one line."""
+"""Watches: a stream of events, one per line: first the existing objects, then every change."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _LONGEST = 45 * 60.0
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 
-def watch_objects(call: Call, options: ListOptions) -> HttpResponse:
-    """Return a stream of events; errors in the request are raised before it begins."""
-    if call.api_path.name:  # one of the deprecated paths, which name the object
+async def watch_objects(call: Call) -> HttpResponse:
+    """Answer with a stream of events; raise an error in the request before the stream begins."""
+    options = ListOptions.read(call.query, watch=True)
+    if call.api_path.name:  # a deprecated path below /watch/ that names one object
         named = f"metadata.name={call.api_path.name}"
         options = replace(options, fields=",".join(filter(None, [options.fields, named])))
     selection = read_selection(call.resource, options)
@@ -43,7 +44,7 @@ def watch_objects(call: Call, options: ListOptions) -> HttpResponse:
 
 
 class _Watching:
-    """One watch, from the initial events to its end, in the requested format."""
+    """One watch: its initial events and its later events, in the requested format."""
 
     def __init__(self, call: Call, options: ListOptions, selection: Selection) -> None:
         self._call = call
@@ -51,10 +52,10 @@ class _Watching:
         self._selection = selection
         self._prefix = call.resource.range(call.api_path.namespace)
         if call.api_path.namespace:
-            # The selection filters out longer names with the same beginning.
+            # Other keys with this prefix belong to longer names; the selection filters them out.
             self._prefix += selection.name
         self._columns_sent = False
-        # The case of most watchers, in which all of them get the same lines.
+        # True for most watches. All these watches send the same line for an event.
         self._as_stored = selection.everything and call.form.kind != "Table"
         seconds = options.timeout or _LONGEST
         self._end = time.monotonic() + seconds
@@ -94,7 +95,7 @@ class _Watching:
             watch.close()
 
     def _is_served(self) -> bool:
-        """Report whether the kind is still served as it was when the request came."""
+        """Report whether the catalogue still contains the resource of the request unchanged."""
         kind, catalogue = self._call.resource.kind, self._call.server.catalogue
         now = catalogue.get(kind.group, kind.version, kind.plural)
         return now is not None and now.watches is self._call.resource.watches
@@ -105,14 +106,14 @@ class _Watching:
         return self._call.store.watch(self._prefix, revision)
 
     async def _follow(self, watch: StoreWatch, revision: int) -> AsyncIterator[bytes]:
-        """Yield the lines of events after a revision, which may be in the future."""
+        """Yield the lines of all events after a revision; the revision may be in the future."""
         bookmark = time.monotonic() + _BOOKMARK_EVERY
         while (left := self._end - time.monotonic()) > 0:
             try:
                 events = await watch.batch(min(left, _BOOKMARK_EVERY))
             except (Lagging, StoreClosed):
                 return
-            # Read before any await: events that arrive later are not in this batch.
+            # Read the revision before any await: later events are not in this batch.
             reached = watch.revision
             lines = []
             turns = Turns()
@@ -138,9 +139,10 @@ class _Watching:
         return lines
 
     async def _event_line(self, event: StoreEvent) -> bytes:
-        """Return the line for an event; empty if the object is not and was not selected.
+        """Build the line for an event, or return an empty one if the client gets no event.
 
-        As in kube-apiserver, the line is also empty if the conversion of the object fails.
+        This is the case if the selection matches neither the object nor its previous state. As in
+        kube-apiserver, it is also the case if the conversion of the object fails.
         """
         entry, before, form = event.entry, event.previous, self._call.form
         if self._as_stored and self._call.resource.is_shown(entry):
@@ -172,7 +174,7 @@ class _Watching:
         return _plain_line(kind, value)
 
     def _table(self, obj: Object) -> Object:
-        """Return a Table of one row; only the first one has the columns."""
+        """Build a Table with one row; only the first Table of a watch contains the columns."""
         columns, self._columns_sent = not self._columns_sent, True
         return table_of(self._call, [obj], columns=columns)
 
@@ -193,12 +195,12 @@ class _Watching:
 
 
 def _as_of(before: StoreEntry, revision: int) -> StoreEntry:
-    """Return an object that no longer matches the selection, with the revision of that change."""
+    """Return the last state that matched the selection, with the revision of the next change."""
     head, tail = rewritten(before.value)
     return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
 
 
-# Many watchers request the same line one after the other.
+# Many watches need the same line one after the other.
 @lru_cache(maxsize=4)
 def _plain_line(kind: str, value: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (kind.encode(), value)

@@ -1,7 +1,7 @@
-"""The calls of admission webhooks in a write: their input, and the changes that are accepted.
+"""Calls admission webhooks during a write: prepares the objects for them, and takes their changes.
 
-They are called after the admission chain of this process. Changes by a webhook must be as valid as
-a request.
+Webhooks are called after the admission chain of this process. Changes by a webhook are checked like
+changes by the client.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def subject_of(
     other_kind: ResourceKind | None = None,
     deletion: DeleteOptions | None = None,
 ) -> AdmissionAttributes | None:
-    """Return the attributes of a write for webhooks; None if there are no webhooks."""
+    """Build the attributes of a write that webhooks get; return None if there are no webhooks."""
     webhooks = call.server.webhooks
     if webhooks.idle or not await webhooks.any():
         return None
@@ -57,7 +57,7 @@ async def subject_of(
     return AdmissionAttributes(
         resource=call.resource,
         operation=operation,
-        # A namespace counts as being in itself.
+        # As in kube-apiserver, a Namespace has its own name as its namespace.
         namespace=name if kind.resource == "namespaces" else call.api_path.namespace,
         name=name,
         object=None,
@@ -94,7 +94,7 @@ def _delete_options(options: DeleteOptions) -> Object:
 
 
 async def mutate_create(call: Call, subject: AdmissionAttributes, obj: Object) -> Object:
-    """Return a new object after mutating webhooks."""
+    """Call the mutating webhooks for a new object, and return the object with their changes."""
     subject.object = obj
     await call.server.webhooks.mutate(subject)
     changed = subject.object
@@ -105,7 +105,7 @@ async def mutate_create(call: Call, subject: AdmissionAttributes, obj: Object) -
 
 
 class PendingUpdate(NamedTuple):
-    """A change: the object as the request path shows it, the object to store, and the old one."""
+    """An update: the object as the path shows it, the object to store, and the stored object."""
 
     shown: Object
     obj: Object
@@ -115,10 +115,11 @@ class PendingUpdate(NamedTuple):
 async def mutate_update(
     call: Call, subject: AdmissionAttributes, part: ObjectView, change: PendingUpdate
 ) -> Object | None:
-    """Return the object to store after mutating webhooks; None if they do not change it.
+    """Call the mutating webhooks for an update.
 
-    Webhooks see the whole object of the request. Their changes are merged like those of a request
-    to the same path.
+    Return the object to store, or None if the webhooks change nothing. Webhooks get the whole
+    object of the request. Their changes are merged into the stored object like the changes of a
+    request to the same path.
     """
     shown, obj, old = change
     seen = _seen(call, part, shown, obj)
@@ -140,7 +141,7 @@ async def mutate_update(
 
 
 def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
-    """Return the object that webhooks see: that of the request, with its managed fields."""
+    """Build the object that webhooks get: the object of the request, with managedFields."""
     if isinstance(part, ScaleView):
         seen = shown | {"metadata": dict(shown["metadata"])}
         set_entries(seen, _scale_entries(call, part, obj))
@@ -154,7 +155,7 @@ def _seen(call: Call, part: ObjectView, shown: Object, obj: Object) -> Object:
 
 
 def _scale_entries(call: Call, part: ScaleView, obj: Object) -> list[Entry]:
-    """Return the managedFields entries that own the replicas, as entries of a Scale."""
+    """Convert the managedFields entries that own the replicas to entries of a Scale."""
     fields: Object = {"f:spec": {"f:replicas": {}}}
     about = {"apiVersion": SCALE.api_version, "fieldsType": "FieldsV1", "fieldsV1": fields}
     path = tuple(f"f:{name}" for name in part.replicas)
@@ -168,7 +169,7 @@ def _scale_entries(call: Call, part: ScaleView, obj: Object) -> list[Entry]:
 async def validate(
     call: Call, subject: AdmissionAttributes, part: ObjectView, obj: Object, old: Object | None
 ) -> None:
-    """Call the validating webhooks for an object as it will be stored."""
+    """Call the validating webhooks with the object that will be stored."""
     subject.object = part.base(obj)
     subject.old = None if old is None else part.base(old)
     await call.server.webhooks.validate(subject)
@@ -182,7 +183,7 @@ async def deleted(call: Call, subject: AdmissionAttributes, old: Object) -> None
 
 
 def pruned(call: Call, obj: Object) -> None:
-    """Remove fields that a webhook added and the kind does not have."""
+    """Remove unknown fields that a webhook added to an object of a custom kind."""
     if call.resource.conform is not None:
         obj["metadata"] = decode_typed(obj["metadata"], metadata_shape()).value
         call.resource.conform(obj)
@@ -216,5 +217,5 @@ def _keep_entries(call: Call, changed: Object, before: Any) -> None:
 
 
 def shown_kind(part: ObjectView) -> ResourceKind | None:
-    """Return the kind that a view shows, if it is not the kind of the object."""
+    """Return Scale for the view of a scale, whose kind is not that of the object; else None."""
     return SCALE if isinstance(part, ScaleView) else None

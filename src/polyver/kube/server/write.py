@@ -44,7 +44,7 @@ from polyver.languages.values.strings import same
 
 __all__ = ["create_object", "patch_object", "update_object"]
 
-# A write without a resourceVersion is repeated after each conflict, at most this often.
+# The number of times that a write without a resourceVersion is repeated after conflicts.
 _MOST_TRIES = 1000
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 _SET_BY_SERVER = (
@@ -59,14 +59,14 @@ _SET_BY_SERVER = (
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An object on its way to the store, and its managed-fields entries if an apply set them."""
+    """The object of a write before admission, and its managedFields entries for an apply."""
 
     obj: Object
     owners: Sequence[Managed] | None = None
     shown: Object | None = None
-    """For a change: the object as the request path shows it, before it is merged."""
+    """For an update: the object as the request path shows it, before it is merged."""
     entry: StoreEntry | None = None
-    """For a change: the stored entry."""
+    """For an update: the stored entry."""
 
 
 async def create_object(call: Call) -> HttpResponse:
@@ -77,36 +77,23 @@ async def create_object(call: Call) -> HttpResponse:
     return await _create(call, Draft(obj), options)
 
 
-async def _create(call: Call, draft: Draft, options: WriteOptions) -> HttpResponse:
-    new = await _admitted(call, draft, options)
-    for last in (False,) * 7 + (True,):
-        fresh = new.obj | {"metadata": dict(new.obj["metadata"])}
-        generated = not fresh["metadata"].get("name")
-        try:
-            return await _create_once(call, new, fresh, options)
-        except ApiError as error:
-            if not generated or last or error.reason != "AlreadyExists":
-                raise
-    raise AssertionError("the last try returns or raises")
-
-
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A new object after mutating admission, and the data for validating admission."""
+    """A new object after the mutating steps of admission, and the data for the validating steps."""
 
     obj: Object
     review: AdmissionRequest
     subject: AdmissionAttributes | None
     pruned: bool
+    """True unless mutating webhooks changed the object, which may then contain unknown fields."""
     applied: bool
     """True if the object comes from a server-side apply."""
 
 
-async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
-    """Return a new object after mutating admission, before the server sets its own metadata."""
+async def _create(call: Call, draft: Draft, options: WriteOptions) -> HttpResponse:
+    """Create an object; if a generated name is in use, repeat with another generated name."""
     obj = draft.obj
     await call.run(lambda: _dedupe_owners(call, obj))
-    # Only the server sets this metadata.
     _check_unstored(obj)
     metadata = obj["metadata"]
     for name in _SET_BY_SERVER:
@@ -117,21 +104,36 @@ async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
     review = _review(call, draft, None, options)
     await call.server.admission.mutate(review)
     subject = await subject_of(call, "CREATE", name=metadata.get("name", ""))
-    applied = draft.owners is not None
-    if subject is None:
-        return _New(obj, review, None, pruned=True, applied=applied)
-    made = await mutate_create(call, subject, obj)
+    made = obj
+    if subject is not None:
+        made = await mutate_create(call, subject, obj)
     if made is not obj:
         _check_unstored(made)
         _dedupe_owners(call, made, _AFTER_ADMISSION)
         match_namespace(call, made)
-    return _New(made, review, subject, pruned=made is obj, applied=applied)
+    applied = draft.owners is not None
+    new = _New(made, review, subject, pruned=made is obj, applied=applied)
+    for last in (False,) * 7 + (True,):
+        fresh = made | {"metadata": dict(made["metadata"])}
+        generated = not fresh["metadata"].get("name")
+        try:
+            return await _create_once(call, new, fresh, options)
+        except ApiError as error:
+            if not generated or last or error.reason != "AlreadyExists":
+                raise
+    raise AssertionError("the last try returns or raises")
 
 
 async def _create_once(call: Call, new: _New, obj: Object, options: WriteOptions) -> HttpResponse:
     resource, rules, review = call.resource, call.resource.rules, new.review
-    _stamp(call, obj)
     metadata = obj["metadata"]
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = metadata["generateName"][:248] + call.server.new_suffix()
+    metadata["uid"] = call.server.new_uid()
+    metadata["creationTimestamp"] = call.server.timestamp()
+    metadata.pop("generation", None)
+    if rules.counts:
+        metadata["generation"] = 1
     name = metadata.get("name", "")
     review.object, review.name = obj, name
     if rules.has_status and not rules.brings_status:
@@ -175,7 +177,7 @@ def _check_new(call: Call, obj: Object) -> None:
 async def _own(
     call: Call, part: ObjectView, draft: Draft, old: Object | None, options: WriteOptions
 ) -> None:
-    """Record the field owners, before admission can change the object."""
+    """Record the field owners in managedFields, before admission changes the object."""
     if draft.owners is not None:
         set_entries(draft.obj, draft.owners)
     else:
@@ -183,9 +185,10 @@ async def _own(
 
 
 def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
-    """Return a cause for each finalizer without a domain.
+    """Return a cause for each finalizer that has no domain and is not a standard finalizer.
 
-    Custom kinds get none (they only get a warning), because objects older than this rule exist.
+    For custom kinds the result is empty, because they only get a warning: their stored objects may
+    be older than this rule.
     """
     if call.resource.kind.custom or call.resource.kind.group == "apiextensions.k8s.io":
         return []
@@ -208,20 +211,9 @@ def _check_unstored(obj: Object) -> None:
         raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
 
 
-def _stamp(call: Call, obj: Object) -> None:
-    """Set the metadata of a new object that only the server sets."""
-    metadata = obj["metadata"]
-    if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = metadata["generateName"][:248] + call.server.new_suffix()
-    metadata["uid"] = call.server.new_uid()
-    metadata["creationTimestamp"] = call.server.timestamp()
-    metadata.pop("generation", None)
-    if call.resource.rules.counts:
-        metadata["generation"] = 1
-
-
-async def update_object(call: Call, part: ObjectView) -> HttpResponse:
-    """Replace an object or a part of it (PUT)."""
+async def update_object(call: Call) -> HttpResponse:
+    """Replace an object or one of its subresources (PUT)."""
+    part = call.resource.view(call.api_path.subresource)
     options = _options(call, "UpdateOptions")
     obj = await call.run(lambda: read_object(call, options.validation))
     match_name(call, obj)
@@ -245,16 +237,21 @@ async def update_object(call: Call, part: ObjectView) -> HttpResponse:
     return await _change(call, part, options, change, retry=not given)
 
 
-async def patch_object(call: Call, part: ObjectView) -> HttpResponse:
-    """Patch an object; on a conflict, repeat unless the patch names a resourceVersion."""
+async def patch_object(call: Call) -> HttpResponse:
+    """Patch an object or one of its subresources (PATCH), including server-side apply.
+
+    After a conflict with another write, the patch is applied to the newer object, unless the patch
+    states a resourceVersion.
+    """
+    part = call.resource.view(call.api_path.subresource)
     applied = patch_type(call) == APPLY
     options = _options(call, "PatchOptions", applied=applied)
     if applied:
         return await _apply(call, part, options)
 
     async def change(entry: StoreEntry, old: Object) -> Draft:
-        # The patched object shares its unchanged parts with the object that it was made from, so
-        # that object is decoded for this request only.
+        # The patched object shares unchanged parts with `base`. Therefore `base` is decoded again:
+        # no other object may share parts with it.
         base = part.base(await call.resource.decode(entry, kept=True))
         shown = await call.run(lambda: patched(call, base, options))
         match_name(call, shown)
@@ -265,7 +262,7 @@ async def patch_object(call: Call, part: ObjectView) -> HttpResponse:
 
 
 async def _apply(call: Call, part: ObjectView, options: WriteOptions) -> HttpResponse:
-    """Merge an applied configuration into the stored object, or create the object."""
+    """Answer a server-side apply: merge the configuration into the object, or create the object."""
     config = await call.run(lambda: read_config(call))
 
     async def change(entry: StoreEntry, old: Object) -> Draft:
@@ -303,7 +300,7 @@ async def _change(
         if entry is None:
             raise not_found(call.resource.kind, call.api_path.name)
         call.weight = max(call.weight, len(entry.value))
-        # Patches may use a cached conversion.
+        # For patches, the converted object may come from a cache.
         old = await call.resource.decode(entry, kept=kept)
         draft = await change(entry, old)
         update = await _updated(call, part, draft, old, options)
@@ -318,7 +315,7 @@ async def _change(
 async def _updated(
     call: Call, part: ObjectView, draft: Draft, old: Object, options: WriteOptions
 ) -> Object:
-    """Return the object to store, after ownership, admission, preparation and validation."""
+    """Build the object to store: record field owners, run admission, set fields, and validate."""
     obj = draft.obj | {"metadata": dict(draft.obj["metadata"])}
     await call.run(lambda: _dedupe_owners(call, obj))
     draft = Draft(obj, draft.owners, draft.shown, draft.entry)
@@ -334,13 +331,16 @@ async def _updated(
     )
     made = None
     if subject is not None:
-        made = await _mutated(call, part, draft, old, subject)
+        assert draft.shown is not None
+        pending = PendingUpdate(draft.shown, obj, old)
+        made = await mutate_update(call, subject, part, pending)
+        if made is not None:
+            _dedupe_owners(call, made, _AFTER_ADMISSION)
         if made is not None and isinstance(part, ScaleView):
             await _own(call, part, Draft(made), old, options)
         review.object = obj = made or obj
     assert draft.entry is not None
     _check_revision(call, obj, draft.entry)
-    _keep_metadata(obj, old)
     await call.run(lambda: _prepare_change(call, part, obj, old))
     await call.check(lambda: _check_change(call, part, obj, old))
     if subject is not None:
@@ -355,15 +355,27 @@ async def _updated(
 
 
 def _prepare_change(call: Call, part: ObjectView, obj: Object, old: Object) -> None:
+    """Set the metadata that only the server sets, and apply the rules of the kind."""
+    metadata, before = obj["metadata"], old["metadata"]
+    metadata.pop("selfLink", None)
+    for name in ("creationTimestamp", "generation"):
+        metadata.pop(name, None)
+        if name in before:
+            metadata[name] = before[name]
+    # If the request contains these fields, they stay: a later check refuses a changed value.
+    for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        if metadata.get(name) is None and name in before:
+            metadata[name] = before[name]
+    metadata["resourceVersion"] = before["resourceVersion"]
     part.prepare(obj, old)
     if not call.resource.rules.counts or part.name == "status":
         return
-    # The generation counts changes of fields other than metadata and a status subresource.
+    # The generation counts changes except those of the metadata and of a status subresource.
     ignored = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
     new = {key: value for key, value in obj.items() if key not in ignored}
-    before = {key: value for key, value in old.items() if key not in ignored}
-    if not same(new, before):
-        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    if not same(new, {key: value for key, value in old.items() if key not in ignored}):
+        # Not `metadata`: the rules of a kind may have replaced it.
+        obj["metadata"]["generation"] = before.get("generation", 0) + 1
 
 
 def _check_change(call: Call, part: ObjectView, obj: Object, old: Object) -> None:
@@ -373,38 +385,10 @@ def _check_change(call: Call, part: ObjectView, obj: Object, old: Object) -> Non
     ]
     for text in call.resource.rules.tolerated(obj, old):
         call.warn(text)
-    # Twice, as kube-apiserver reports them: once for all kinds, once for this one.
+    # As in kube-apiserver, problems of metadata are reported twice: the check for all kinds and the
+    # check for this kind both report them.
     name = obj["metadata"].get("name", "")
     _refuse(call, name, [*metadata, *metadata, *part.check(obj, old)])
-
-
-async def _mutated(
-    call: Call, part: ObjectView, draft: Draft, old: Object, subject: AdmissionAttributes
-) -> Object | None:
-    """Return the change after mutating webhooks; None if they leave it as it is."""
-    assert draft.shown is not None
-    made = await mutate_update(call, subject, part, PendingUpdate(draft.shown, draft.obj, old))
-    if made is not None:
-        _dedupe_owners(call, made, _AFTER_ADMISSION)
-    return made
-
-
-def _keep_metadata(obj: Object, old: Object) -> None:
-    """Restore the metadata that only the server sets.
-
-    A uid, deletionTimestamp or deletionGracePeriodSeconds in the request stays, so that the checks
-    can reject a changed value.
-    """
-    metadata, before = obj["metadata"], old["metadata"]
-    metadata.pop("selfLink", None)
-    for name in ("creationTimestamp", "generation"):
-        metadata.pop(name, None)
-        if name in before:
-            metadata[name] = before[name]
-    for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
-        if metadata.get(name) is None and name in before:
-            metadata[name] = before[name]
-    metadata["resourceVersion"] = before["resourceVersion"]
 
 
 async def _store(
@@ -417,8 +401,8 @@ async def _store(
     if options.dry_run:
         return await data_answer(call, part.show(obj))
     if obj["metadata"].get("deletionTimestamp") and not call.resource.rules.held(obj):
-        # Removing the last finalizer deletes the object. Watchers get the object as it was before,
-        # and the answer has the old revision.
+        # The last finalizer was removed, so the object is deleted. Watchers get the object in its
+        # state before this write, and the answer has the revision before this write.
         last = rewritten(entry.value)
         await call.store.write(StoreWrite(entry.key, *last, entry.revision, delete=True))
         return await data_answer(call, part.show(obj))
@@ -449,7 +433,10 @@ def _check_revision(call: Call, obj: Object, entry: StoreEntry) -> None:
 
 
 def _must_be_specified(call: Call) -> ApiError:
-    """Return the error for a missing resourceVersion: the only 422 that names the resource."""
+    """Build the error for a missing resourceVersion.
+
+    Its message and details name the resource. All other errors 422 name the kind instead.
+    """
     kind, name = call.resource.kind, call.api_path.name
     cause = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
     group = {"group": kind.group} if kind.group else {}

@@ -1,4 +1,4 @@
-"""Stores of objects for the embedded server; nothing else opens one."""
+"""Stores for the objects of the embedded API server; no other part of polyver opens a store."""
 
 from polyver.kube.store.interface import (
     Compacted,

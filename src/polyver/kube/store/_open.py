@@ -1,7 +1,7 @@
-"""Opens the file of a store: the lock, the checks, the format.
+"""Opens the SQLite file of a store: locks the folder, checks the file, creates the tables.
 
-Nothing is written to a file that is damaged, that polyver did not write, or that a newer polyver
-wrote, so that its readable content is kept.
+Nothing is written to a file that is damaged, to a file of another program, or to a file of a newer
+product release of polyver. So its content can still be recovered.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ having max(revision) > (select value from facts where name = 'newest')
 
 
 def lock_folder(folder: Path) -> IO[bytes]:
-    """Lock a folder for this process; the lock ends with the process."""
+    """Lock a folder for this process; the lock ends when the file is closed or the process ends."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         file = (folder / "lock").open("ab")
@@ -64,16 +64,17 @@ def lock_folder(folder: Path) -> IO[bytes]:
     except BlockingIOError:
         file.close()
         raise StoreLocked(
-            f"{folder} is in use by another process", hint="stop it, or choose another folder"
+            f"{folder} is in use by another process",
+            hint="stop the other process, or choose another folder",
         ) from None
     return file
 
 
 def prepare_file(path: Path, *, new: bool, verify: bool) -> None:
-    """Make sure that a file is an intact store that only its owner can read.
+    """Check that a file is an intact store, and let only its owner read the file.
 
-    `new` allows creating an empty store. `verify` also compares the indexes with the tables, which
-    takes several times as long.
+    With `new`, an empty store is created if the file is missing. With `verify`, the indexes are
+    compared with the tables, which takes several times as long as the other checks.
     """
     missing = StoreMissing(f"{path} is missing or empty")
     if not path.exists() and not new:
@@ -104,7 +105,7 @@ def open_database(path: Path) -> apsw.Connection:
         database = apsw.Connection(str(path))
         database.set_busy_timeout(10_000)
         database.execute("pragma journal_mode = wal")
-        # With WAL, anything less may lose acknowledged writes when the power fails.
+        # With a write-ahead log (WAL), any weaker setting may lose writes after a power failure.
         database.execute("pragma synchronous = full")
     except apsw.Error as error:
         raise _unusable(path, error) from None
@@ -118,7 +119,7 @@ def _unusable(path: Path, error: apsw.Error) -> StoreFailed:
 
 
 def _version(database: apsw.Connection, path: Path) -> int:
-    """Return the format of a store, 0 for an empty file."""
+    """Read the format version of a store; return 0 for an empty file."""
     [[version]] = database.execute("pragma user_version")
     tables = {name for (name,) in database.execute("select name from sqlite_schema")}
     if version == 0 and tables:
@@ -127,7 +128,7 @@ def _version(database: apsw.Connection, path: Path) -> int:
     if version not in (0, FORMAT):
         raise StoreFailed(
             f"{path} has format {version}, and this polyver supports {FORMAT}",
-            hint="start the release of polyver that wrote it, or a newer one",
+            hint="start the product release of polyver that wrote the file, or a newer one",
         )
     if version and not tables >= _TABLES:
         lost = ", ".join(sorted(_TABLES - tables))

@@ -1,4 +1,4 @@
-"""Delivers every change to the watchers without waiting for any of them."""
+"""Delivers every change of a store to its watchers, and never waits for a slow watcher."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_WAITING = 10_000
 
 
 class Watcher:
-    """Events for one watcher: first those from the log, then new ones."""
+    """The events for one watcher: first past events from the log, then new events."""
 
     def __init__(self, prefix: str, past: Iterable[StoreEvent], newest: int, hub: Hub) -> None:
         self.prefix = prefix
@@ -43,7 +43,7 @@ class Watcher:
         return bool(self._waiting) or self._end is not None
 
     async def batch(self, timeout: float) -> list[StoreEvent]:
-        """Return all pending events, or none if none comes within the timeout."""
+        """Return all pending events; an empty list if no event comes within the timeout."""
         if not self._waiting and self._end is None:
             await self._sleep(timeout)
         if not self._waiting and self._end is not None:
@@ -55,7 +55,8 @@ class Watcher:
     async def _sleep(self, timeout: float | None) -> None:
         """Wait for an event, at most for the timeout.
 
-        It has its own timer: asyncio's timeouts cost more than the delivery of an event.
+        This method sets a timer itself, because `asyncio.timeout` costs more than the delivery of
+        an event.
         """
         loop = asyncio.get_running_loop()
         self._sleeping = loop.create_future()
@@ -93,7 +94,11 @@ class Watcher:
 
 
 class Hub:
-    """All watchers of a store by collection, so that an event is offered to few of them."""
+    """All watchers of a store, by the collection that they watch.
+
+    A collection is all objects of one resource. An event is offered only to the watchers of its
+    collection, and to watchers of several collections.
+    """
 
     def __init__(self) -> None:
         self._watchers: dict[str, dict[int, Watcher]] = {}
@@ -109,7 +114,7 @@ class Hub:
         return watcher
 
     def leave(self, watcher: Watcher) -> None:
-        """Send a watcher no more events."""
+        """Remove a watcher, which then gets no more events."""
         name = _collection(watcher.prefix)
         there = self._watchers.get(name, {})
         there.pop(id(watcher), None)
@@ -131,7 +136,7 @@ _ANY = ""
 
 
 def _collection(key: str) -> str:
-    """Return the collection of a key or prefix; empty if a prefix spans several collections.
+    """Return the collection of a key or prefix; "" for a prefix of several collections.
 
     >>> _collection("/apps/deployments/default/web"), _collection("/apps/dep")
     ('/apps/deployments', '')

@@ -1,7 +1,8 @@
-"""Interface of a store: bytes under keys, revisions, compare-and-swap, a log to watch.
+"""The interface of a store: values (bytes) by key, with revisions and watches.
 
-A revision is one change anywhere in the store; revisions only grow. A value is stored as it is sent
-to clients, with its own revision in it, so that reading never encodes.
+A write is a compare-and-swap: it happens only if the key still has the expected revision. Each
+write in the store gets the next revision number. A value is the JSON that clients receive. It
+contains the revision of its last write, so that a read does not have to encode anything.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = [
 
 
 class StoreEntry(NamedTuple):
-    """A key and its value, the revision that wrote it, and the revision that created it."""
+    """A key, its value, the revision of its last write, and the revision of its creation."""
 
     key: str
     value: bytes
@@ -42,7 +43,7 @@ class StoreEntry(NamedTuple):
 
 
 class StorePage(NamedTuple):
-    """Entries sorted by key as of a revision, and the number of entries after them."""
+    """Entries sorted by key, as of a revision; `remaining` counts the entries after this page."""
 
     entries: list[StoreEntry]
     revision: int
@@ -50,7 +51,11 @@ class StorePage(NamedTuple):
 
 
 class StoreEvent(NamedTuple):
-    """One change: the new entry, or the last one if it was deleted, and the entry before."""
+    """One change of a key.
+
+    `entry` is the state after the change; for a deletion it is the last state of the object.
+    `previous` is the state before the change, or None for a new key.
+    """
 
     entry: StoreEntry
     previous: StoreEntry | None
@@ -59,9 +64,9 @@ class StoreEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoreWrite:
-    """A write that happens only if the key is unchanged since it was read.
+    """A write that happens only if the key still has the expected revision.
 
-    The value has two parts; the store inserts the revision that it assigns between them.
+    The store assigns a revision to the write. The value is `head`, this revision and `tail`.
     """
 
     key: str
@@ -70,10 +75,10 @@ class StoreWrite:
     expected: int
     """The revision that the key must have now; 0 if the key must not exist."""
     delete: bool = False
-    """True to delete the key; watchers get the value as the last state."""
+    """True to delete the key; watchers then get the value as the last state of the object."""
 
     def made(self, current: StoreEntry | None, revision: int) -> StoreEvent:
-        """Return the event of this write; raise `Conflict` if the current entry differs."""
+        """Build the event of this write; raise `Conflict` if the key has another revision."""
         if (current.revision if current else 0) != self.expected:
             raise Conflict(self, current)
         value = b"%b%d%b" % (self.head, revision, self.tail)
@@ -82,7 +87,7 @@ class StoreWrite:
 
 
 class Conflict(PolyverError):
-    """The key has changed since it was read."""
+    """The key does not have the expected revision, because another write changed it."""
 
     def __init__(self, change: StoreWrite, current: StoreEntry | None) -> None:
         found = f"revision {current.revision}" if current else "nothing"
@@ -93,7 +98,7 @@ class Conflict(PolyverError):
 
 
 class Compacted(PolyverError):
-    """A revision that is no longer in the log."""
+    """A requested revision that can no longer be read, because the store was compacted."""
 
     def __init__(self, revision: int, oldest: int) -> None:
         super().__init__(f"revision {revision} is compacted", hint=f"the oldest is {oldest}")
@@ -102,7 +107,7 @@ class Compacted(PolyverError):
 
 
 class FutureRevision(PolyverError):
-    """A revision that has not been written yet."""
+    """A requested revision that is newer than the newest write."""
 
     def __init__(self, revision: int, current: int) -> None:
         super().__init__(
@@ -121,7 +126,7 @@ def check_revision(revision: int, *, newest: int, compacted: int) -> None:
 
 
 class Lagging(PolyverError):
-    """A watcher that reads more slowly than events come, and was stopped."""
+    """A watch that was ended because its reader is slower than the events."""
 
 
 class StoreClosed(PolyverError):
@@ -129,7 +134,7 @@ class StoreClosed(PolyverError):
 
 
 class StoreFailed(PolyverError):
-    """The disk refused the request; nothing of it was done."""
+    """The disk refused a read or a write, and nothing was written."""
 
 
 class StoreDamaged(StoreFailed):
@@ -141,11 +146,11 @@ class StoreMissing(StoreFailed):
 
 
 class StoreLocked(PolyverError):
-    """Another process uses the data."""
+    """Another process uses the folder of the store."""
 
 
 class StoreWatch(Protocol):
-    """Events under a prefix in the order of their revisions, each exactly once."""
+    """A watch: all events of the keys with a prefix, in the order of revisions, each once."""
 
     def __aiter__(self) -> AsyncIterator[StoreEvent]: ...
 
@@ -157,20 +162,20 @@ class StoreWatch(Protocol):
 
     @property
     def waiting(self) -> bool:
-        """True if an event, or the end of the watch, is pending."""
+        """True if an event is pending, or if the watch has ended and its reader must notice."""
 
     async def batch(self, timeout: float) -> list[StoreEvent]:
-        """Return all pending events; none if none comes within the timeout in seconds."""
+        """Return all pending events; an empty list if no event comes in `timeout` seconds."""
 
     def close(self) -> None: ...
 
 
 class Store(Protocol):
-    """A store in memory or in SQLite; only the server opens one."""
+    """A store in memory or in SQLite; only the API server opens one."""
 
     @property
     def problem(self) -> str:
-        """The reason why the disk is not reliable now; empty if the last write succeeded."""
+        """The reason why reads or writes of the disk fail now; an empty string if they succeed."""
 
     @property
     def revision(self) -> int:
@@ -178,22 +183,25 @@ class Store(Protocol):
 
     @property
     def compacted(self) -> int:
-        """The compacted revision; older ones may be gone."""
+        """The revision up to which the store was compacted; older revisions cannot be read."""
 
     def get(self, key: str) -> StoreEntry | None:
         """Return the current entry of a key, or None."""
 
     def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> StorePage:
-        """Return entries under a prefix, after a key, up to a limit, now or as of a revision."""
+        """List the entries whose keys begin with `prefix` and come after the key `after`.
+
+        A `limit` of 0 means no limit. A `revision` of 0 means the current state.
+        """
 
     async def write(self, change: StoreWrite) -> StoreEntry:
-        """Write a change, which is durable when this returns; a deletion returns the last state."""
+        """Write a change durably and return the new entry; for a deletion, the last entry."""
 
     def watch(self, prefix: str, revision: int) -> StoreWatch:
-        """Watch every change under a prefix after a revision."""
+        """Watch every change after a revision to the keys that begin with `prefix`."""
 
     async def compact(self, revision: int) -> None:
-        """Delete entries that were replaced up to a revision."""
+        """Delete the old states that were replaced at or before a revision."""
 
     async def close(self) -> None:
         """Finish pending writes and close the store."""

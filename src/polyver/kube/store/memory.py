@@ -1,4 +1,4 @@
-"""A store in memory, for tests and trials; its content is lost at the end."""
+"""A store in memory, for tests and trials; its content is lost when the process ends."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class MemoryStore:
         self._compacted = max(self._compacted, revision)
         self._log = self._log[bisect_right(self._log, revision, key=_revision) :]
         for key, events in list(self._history.items()):
-            # The newest event up to the revision stays: it is the state at that revision.
+            # Keep the newest event at or before the revision: it is the state at the revision.
             kept = events[max(0, bisect_right(events, revision, key=_revision) - 1) :]
             if len(kept) == 1 and kept[0].deleted and kept[0].entry.revision <= revision:
                 del self._history[key]

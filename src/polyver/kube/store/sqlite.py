@@ -1,8 +1,8 @@
 """A store in one SQLite file: an acknowledged write survives a crash and a power failure.
 
-One thread writes. Each transaction takes all writes that are pending when it begins, so many
-writers share one flush to the disk. Reads never wait for it. A cache has the recently used entries,
-so that most reads of one entry do not query the database.
+One thread writes. A transaction contains all writes that are pending when the transaction begins,
+so that many writes share one flush to the disk. Reads never wait for a write. A cache holds the
+recently used entries, so that most reads of one entry do not query the database.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _MOST = 8 * 1024 * 1024
 
 
 class Recent:
-    """Current entries up to a total size; the least recently used are dropped first.
+    """A cache of current entries; the least recently used are dropped above a total size.
 
-    An entry is not cached while it is being changed: until the outcome is known, only the database
-    is right.
+    While a write of a key is pending, the key is not cached: only the database knows whether the
+    write succeeded.
     """
 
     def __init__(self, most: int = _MOST) -> None:
@@ -60,7 +60,7 @@ class Recent:
         return entry
 
     def keep(self, entry: StoreEntry) -> None:
-        """Cache an entry, unless it is being changed."""
+        """Cache an entry, unless a write of its key is pending."""
         if entry.key in self._changing:
             return
         self._forget(entry.key)
@@ -70,12 +70,12 @@ class Recent:
             self._forget(next(iter(self._entries)))
 
     def begin(self, key: str) -> None:
-        """Drop an entry that is being changed; several changes may be in progress."""
+        """Drop the entry of a key because a write of this key is pending; there may be several."""
         self._forget(key)
         self._changing[key] = self._changing.get(key, 0) + 1
 
     def end(self, key: str) -> None:
-        """Record that a change succeeded or failed."""
+        """Record that a pending write of a key has succeeded or failed."""
         left = self._changing.pop(key) - 1
         if left:
             self._changing[key] = left
@@ -93,13 +93,14 @@ _PROBE_EVERY = 1.0
 _LAST = "\U0010ffff"  # sorts after every character in a key
 
 _RANGE = "one.key > :after and one.key >= :start and one.key < :end"
-# The range is looked up in `current`, which is small, and each value by its revision.
+# Find the keys in `current`, which is a small table, and then read each value by its revision.
 _NOW = f"""
 select one.key, value, one.revision, created
 from current as one cross join log on log.revision = one.revision where {_RANGE}
 """
 _COUNT = f"select count(*) from current as one where {_RANGE}"
-# Most entries as of a revision still exist; the others are among those that changed since.
+# The state at an older revision: `_KEPT` finds the entries that have not changed since then, and
+# `_SINCE` finds the former revisions of the entries that have.
 _KEPT = "and one.revision <= :at"
 _SINCE = f"""
 select one.key, was.revision from (
@@ -121,8 +122,8 @@ from log as one left join log as before on before.revision = (
 )
 where one.revision > :since and one.key >= :start and one.key < :end order by one.revision
 """
-# Delete the entries that changes in a range of revisions replaced, and then the tombstones in that
-# range. If tombstones went first, the entries that they delete would reappear.
+# Compaction deletes the entries that a range of revisions replaced, and then the tombstones (the
+# rows of deletions) in this range. In the opposite order, a deleted object would reappear.
 _REPLACED = """
 delete from log where revision in (
     select older.revision from log as one cross join log as older
@@ -137,7 +138,7 @@ _Values = dict[str, str | int]
 
 @dataclass(slots=True)
 class _Writing:
-    """One transaction: its connection and its newest revision."""
+    """One transaction: its database connection, and the newest revision that it has written."""
 
     database: apsw.Connection
     newest: int
@@ -153,11 +154,14 @@ class _Work(NamedTuple):
     do: _Do
     done: asyncio.Future[StoreEvent | None]
     key: str = ""
-    """The key that it changes, or an empty string."""
+    """The key that the task changes; an empty string if it changes none."""
 
 
 class SqliteStore:
-    """A store in a folder, opened by one process at a time in a running event loop."""
+    """A store in a folder, which only one process at a time can open.
+
+    The store must be opened while an event loop runs.
+    """
 
     def __init__(
         self,
@@ -167,11 +171,11 @@ class SqliteStore:
         verify: bool = False,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Open the store in a folder; without `new`, refuse an empty one.
+        """Open the store in a folder; without `new`, raise StoreMissing if there is no store.
 
-        The file is checked, more thoroughly with `verify`; StoreDamaged is raised if it is not
-        intact. `report` is called on the event loop with each new problem, and with "" when it is
-        over.
+        The file is checked, and with `verify` it is checked more thoroughly. StoreDamaged is raised
+        if the file is not intact. Later `report` is called on the event loop with each new problem
+        of the disk, and with "" when the problem is over.
         """
         self._lock = lock_folder(folder)
         self._file = folder / "store.db"
@@ -200,7 +204,8 @@ class SqliteStore:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # Reads run on the event loop: a few microseconds from SQLite's cache, less from `Recent`.
+    # Reads run on the event loop. A read from SQLite's cache takes a few microseconds, and a read
+    # from `Recent` takes less.
 
     @property
     def problem(self) -> str:
@@ -237,7 +242,7 @@ class SqliteStore:
             past: list[int] = []
             still = ""
             if at < newest:
-                # The revisions of entries that changed or were deleted since then, by key.
+                # The revisions, sorted by key, of entries that were changed or deleted later.
                 past = [int(found) for _, found in self._reader.execute(_SINCE, values)]
                 still = _KEPT
             limited = {**values, "limit": limit or -1}
@@ -268,7 +273,10 @@ class SqliteStore:
 
     @contextmanager
     def _snapshot(self, revision: int | None) -> Iterator[int]:
-        """Run several queries on one state; raise an error if the revision cannot be read."""
+        """Run all queries of the body on one state of the database; yield its newest revision.
+
+        Raise an error if `revision` is in the future or was compacted.
+        """
         self._check_open()
         try:
             self._reader.execute("begin")
@@ -282,13 +290,13 @@ class SqliteStore:
             _end(self._reader, "commit")
 
     def _unreadable(self, error: apsw.Error) -> StoreFailed:
-        """Record that the disk refused a read, and return the error to raise."""
+        """Record that a read of the disk failed, and build the error for the caller to raise."""
         text = f"{self._file} cannot be read: {error}"
         if isinstance(error, apsw.CorruptError | apsw.NotADBError):
             self._note(damage=text)
             return StoreDamaged(text)
         self._note(refused=text)
-        # A test write finds out when the disk works again.
+        # The writer thread repeats test writes until the disk works again.
         self._submit(_probe).add_done_callback(asyncio.Future.exception)
         return StoreFailed(text)
 
@@ -310,8 +318,8 @@ class SqliteStore:
         if revision > self.revision:
             raise FutureRevision(revision, self.revision)
         await self._submit(lambda writing: _set_fact(writing.database, "compacted", revision))
-        # In small steps, so that writers do not wait for all of it; the cost depends on the changes
-        # since the last compaction.
+        # Delete in small transactions, so that writers do not wait for the whole compaction. The
+        # cost depends on the number of writes since the last compaction.
         while (start := _fact(self._reader, "cleaned")) < revision:
             await self._submit(partial(_clean, start, min(start + _CLEANED_AT_ONCE, revision)))
 
@@ -331,10 +339,10 @@ class SqliteStore:
             self._loop.call_soon_threadsafe(self._deliver, results, refused)
 
     def _batch(self, *, failing: bool) -> list[_Work] | None:
-        """Return the pending tasks, at least one; None at the end.
+        """Wait for pending tasks and return them; return None when the store is closed.
 
-        While the disk refuses writes, return an empty batch after a while, so that a test write is
-        made.
+        While the disk refuses writes, wait at most one second. The caller makes a test write if
+        the result is an empty list.
         """
         batch: list[_Work] = []
         try:
@@ -352,7 +360,10 @@ class SqliteStore:
         return batch
 
     def _commit(self, all_work: list[_Do]) -> tuple[list[_Outcome], str]:
-        """Return the outcome of each task, and the reason if the disk refused all of them."""
+        """Run tasks in one transaction; return their outcomes, and why the transaction failed.
+
+        The second value is an empty string if the transaction succeeded.
+        """
         outcomes: list[_Outcome] = []
         writing = _Writing(self._writer, self._newest)
         try:
@@ -367,7 +378,7 @@ class SqliteStore:
             self._writer.execute("commit")
             self._newest = writing.newest
         except Exception as error:
-            # The thread continues after any error: without it no write would be answered.
+            # The writer thread must survive every error: otherwise all later writes would hang.
             if self._writer.in_transaction:
                 _end(self._writer, "rollback")
             text = f"a write to the disk failed: {error}"
@@ -408,13 +419,13 @@ class SqliteStore:
 
 
 def _end(database: apsw.Connection, how: str) -> None:
-    """End a transaction; ignore the error if the disk has already ended it."""
+    """End a transaction; ignore the error if SQLite has already ended it after a disk error."""
     with suppress(apsw.Error):
         database.execute(how)
 
 
 def _probe(writing: _Writing) -> None:
-    """Make a test write, to find out whether the disk works."""
+    """Make a test write that shows whether the disk works."""
     writing.database.execute(
         "insert into facts values ('probed', 1) on conflict do update set value = value + 1"
     )

@@ -1,4 +1,4 @@
-"""Conversion of custom resources: by webhook as kube-apiserver does it, and in process."""
+"""Conversion of custom resources between versions: by a webhook, or by a converter in process."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from polyver.kube.server.conversion.strategies import (
     RenamingConversion,
     WebhookConversion,
     conversion_of,
+    in_turn,
 )
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "UnreadableObject",
     "WebhookConversion",
     "conversion_of",
+    "in_turn",
     "unreadable",
     "unreadable_list",
     "unreadable_update",

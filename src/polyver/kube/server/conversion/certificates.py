@@ -1,7 +1,7 @@
-"""Error messages about a webhook's certificate, as kube-apiserver words them.
+"""Error messages about the certificate of a webhook, in the words of kube-apiserver.
 
-OpenSSL reports only the rule that was broken. The messages also need the content of the
-certificate, so it is fetched once more, on a connection over which nothing is sent.
+OpenSSL reports only which check failed. The messages also need the content of the certificate.
+Therefore the certificate is fetched again, on a new connection over which no request is sent.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ _UNKNOWN_AUTHORITY = (2, 18, 19, 20, 21, 27)
 
 
 def context_for(bundle: bytes) -> ssl.SSLContext:
-    """Return a context that trusts a bundle, or the machine's CAs; raise SSLError if invalid."""
+    """Create a TLS context that trusts the CAs in `bundle`, or the machine's CAs if it is empty.
+
+    Raise SSLError if the bundle is not valid.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Certificates in a bundle are trusted even if they are not self-signed.
+    # Certificates in the bundle are trusted even if they are not self-signed.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if bundle.strip():
         context.load_verify_locations(cadata=bundle.decode("ascii", "replace"))
@@ -37,7 +40,7 @@ def context_for(bundle: bytes) -> ssl.SSLContext:
 async def certificate_problem(
     error: ssl.SSLCertVerificationError, host: str, address: str, port: int
 ) -> str:
-    """Return why a certificate is not accepted."""
+    """Build the message about a certificate that is not accepted."""
     certificate = None
     if error.verify_code in (_NOT_YET_VALID, _EXPIRED, _OTHER_NAME, _OTHER_ADDRESS):
         certificate = await _fetch(host, address, port)
@@ -54,7 +57,7 @@ def explained(
     *,
     now: datetime.datetime,
 ) -> str:
-    """Return the message of Go for an error of OpenSSL."""
+    """Convert an error of OpenSSL to the message that Go's TLS library has for this error."""
     if code in _UNKNOWN_AUTHORITY:
         return "certificate signed by unknown authority"
     if certificate is None:
@@ -84,7 +87,7 @@ def _other_name(host: str, certificate: x509.Certificate) -> str:
 
 
 def _names(certificate: x509.Certificate) -> tuple[list[str], list[str]]:
-    """Return the DNS names and the addresses of a certificate."""
+    """Return the DNS names and the IP addresses in a certificate."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -102,7 +105,10 @@ def _is_address(host: str) -> bool:
 
 
 async def _fetch(host: str, address: str, port: int) -> x509.Certificate | None:
-    """Return the certificate of a server without verifying it; None if unreachable."""
+    """Fetch the certificate of a server without verifying it.
+
+    Return None if the server cannot be reached.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

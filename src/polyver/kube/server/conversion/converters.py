@@ -1,4 +1,4 @@
-"""Registry of the converters that run in this process, by the name of the definition."""
+"""Registry of the converters that run in this process, by the name of their CRD."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ class ObjectConverter(Protocol):
 
     @property
     def calls_functions(self) -> bool:
-        """True if conversions call user code, which may take any time and raise any exception."""
+        """True if conversions call conversion functions.
+
+        These are user code, which may take any time and raise any exception.
+        """
         ...
 
     def convert(self, obj: dict[str, Any], version: str) -> dict[str, Any]: ...
 
     def versions_between(self, source: str, target: str) -> Sequence[str]:
-        """Return the versions that a conversion leads through, without the first and the last."""
+        """Return the versions between `source` and `target` on the path of a conversion."""
         ...
 
 
@@ -36,7 +39,10 @@ AnyConverter = TypeVar("AnyConverter", bound=ObjectConverter)
 
 
 class ServedConversions(Generic[AnyConverter]):
-    """The converter of each kind; a published one is in use when `publish` returns."""
+    """The in-process converter of each custom kind.
+
+    When `publish` returns, the server uses the published converter.
+    """
 
     def __init__(self) -> None:
         self._converters: dict[str, AnyConverter] = {}
@@ -51,7 +57,7 @@ class ServedConversions(Generic[AnyConverter]):
         return {(each.group, each.kind): each for each in self._converters.values()}
 
     def publish(self, name: str, converter: AnyConverter | None) -> None:
-        """Set the converter for the kind of a definition, or remove it with None."""
+        """Set the converter for the kind of the CRD `name`; None removes the converter."""
         if converter is self._converters.get(name):
             return
         if converter is None:
@@ -62,5 +68,5 @@ class ServedConversions(Generic[AnyConverter]):
             listener(name)
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
-        """Call a function with the name of the definition whenever its converter changes."""
+        """Register a callback, which gets the name of a CRD whenever its converter changes."""
         self._listeners.append(listener)

@@ -1,8 +1,8 @@
-"""ConversionReviews: the request to a webhook, the check of its answer, and the errors.
+"""ConversionReviews: builds the request to a webhook, and checks the answer.
 
-Each review has one object, as in kube-apiserver; errors have the wording of kube-apiserver. A write
-whose own object cannot be converted fails with the error of the conversion as it is. The last part
-of this module has the errors for requests that meet stored objects that cannot be converted.
+As in kube-apiserver, each review contains one object; errors have the wording of kube-apiserver. If
+the new object of a write cannot be converted, the client gets the error of the conversion. If a
+stored object cannot be converted, the client gets one of the errors at the end of this module.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _KNOWN_VERSIONS = ("v1", "v1beta1")
 
 
 class WebhookCallFailed(PolyverError):
-    """A webhook call that returned nothing usable; the message states the reason."""
+    """Raised if a call of a webhook returned no usable answer; the message states the reason."""
 
 
 def failure(text: str) -> ApiError:
-    """Return the error for a failed conversion, without reason and details."""
+    """Build the error for a failed conversion, which has neither reason nor details."""
     return ApiError(500, "", text)
 
 
 def review_version(accepted: Sequence[str]) -> str:
-    """Return the first version that a webhook accepts and this server knows.
+    """Return the first review version that the webhook accepts and this server supports.
 
     >>> review_version(["v9", "v1beta1", "v1"])
     'v1beta1'
@@ -75,11 +75,11 @@ class ConversionRequest:
     wanted: str
     uid: str
     version: str = "v1"
-    """The version of the review itself."""
+    """The version of the ConversionReview itself."""
 
     @property
     def body(self) -> bytes:
-        """Return the body to send, without the resourceVersion, which conversion cannot need."""
+        """Encode the review; the resourceVersion of the object is left out, as it is irrelevant."""
         metadata = self.obj.get("metadata")
         sent = self.obj
         if isinstance(metadata, dict) and "resourceVersion" in metadata:
@@ -98,7 +98,10 @@ class ConversionRequest:
         return source_of(self.obj)
 
     def converted(self, body: bytes) -> Object:
-        """Return the object in an answer; metadata that conversion may not change is restored."""
+        """Read the converted object from an answer.
+
+        Metadata that a conversion may not change is restored.
+        """
         try:
             objects = self._objects(body)
         except WebhookCallFailed as error:
@@ -132,7 +135,7 @@ class ConversionRequest:
         return [bytes(raw) for raw in answer.response.converted_objects or ()]
 
     def _object(self, raw: bytes) -> Object:
-        """Decode an object of an answer after checking its kind and version."""
+        """Check the kind and version of an object in an answer, then decode the object."""
         check_kind(self.obj, self.wanted, *_identity_of(raw))
         try:
             found: Object = decode_plain(raw)[0]
@@ -142,12 +145,12 @@ class ConversionRequest:
 
 
 def source_of(obj: Object) -> str:
-    """Name the webhook of an object, for errors."""
+    """Name the conversion webhook of an object's kind, for error messages."""
     return f"conversion webhook for {obj.get('apiVersion', '')}, Kind={obj.get('kind', '')}"
 
 
 def check_kind(original: Object, wanted: str, version: str, kind: str) -> None:
-    """Raise an error if an object was converted to another version or kind than desired."""
+    """Raise an error if a converted object does not have the desired version and its old kind."""
     if version != wanted:
         problem = f"invalid groupVersion (expected {wanted}, received {version})"
     elif kind != original.get("kind"):
@@ -158,7 +161,7 @@ def check_kind(original: Object, wanted: str, version: str, kind: str) -> None:
 
 
 def accepted(original: Object, converted: Object) -> Object:
-    """Return a converted object with restored metadata; raise if it is another object."""
+    """Check that a converted object is the same object, and restore its metadata."""
     source = source_of(original)
     try:
         check_identity(original, converted)
@@ -191,7 +194,10 @@ _answer = msgspec.json.Decoder(_Answer)
 
 
 def _read(body: bytes) -> tuple[_Answer, str]:
-    """Return an answer and its problem; the caller raises it after checking the answer's kind."""
+    """Decode an answer; also return its problem, or an empty string.
+
+    The caller checks the kind of the answer before it raises the problem.
+    """
     try:
         return _answer.decode(body), ""
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -199,7 +205,7 @@ def _read(body: bytes) -> tuple[_Answer, str]:
 
 
 def _read_slowly(body: bytes) -> tuple[_Answer, str]:
-    """Decode an answer that the strict decoder refused; it may be YAML."""
+    """Decode an answer that the fast decoder has refused; the answer may be YAML."""
     value = parsed(body)
     try:
         decode_typed(value, _SHAPE)
@@ -259,7 +265,10 @@ _REGISTERED = {
 
 
 def refuse_others(api_version: str, kind: str, group: str, version: str, expected: str) -> None:
-    """Raise an error if an answer states another version or kind; it may leave them out."""
+    """Raise an error if an answer states another version or kind than expected.
+
+    An answer may leave out its version and kind.
+    """
     wanted = f"{group}/{version}"
     api_version, kind = api_version or wanted, kind or expected
     if (api_version, kind) == (wanted, expected):
@@ -285,7 +294,7 @@ _STARTS = {'"': "string", "[": "array", "t": "bool", "f": "bool"}
 
 
 def _identity_of(raw: bytes) -> tuple[str, str]:
-    """Return the version and the kind of a converted object."""
+    """Read the version and the kind of a converted object."""
     if raw == b"null":
         raise failure("unexpected end of JSON input")
     try:
@@ -312,7 +321,7 @@ _MOST_REPORTED = 100
 
 @dataclass(frozen=True, slots=True)
 class UnreadableObject:
-    """A stored object, and the error of its conversion."""
+    """A stored object that cannot be converted, and the error of its conversion."""
 
     namespace: str
     name: str
@@ -320,7 +329,7 @@ class UnreadableObject:
     problem: ApiError
 
     def key(self, kind: ResourceKind) -> str:
-        """Return the etcd key that kube-apiserver would use."""
+        """Return the key under which kube-apiserver would store the object in etcd."""
         parts = (kind.group, kind.plural, self.namespace, self.name)
         return "".join(f"/{part}" for part in parts if part)
 
@@ -334,19 +343,22 @@ class UnreadableObject:
 
 
 def unreadable(kind: ResourceKind, found: UnreadableObject) -> ApiError:
-    """Return the error for a GET, a DELETE, or a deletecollection that meets such an object."""
+    """Build the error for a GET, DELETE or deletecollection whose object cannot be converted."""
     return internal(found.text(found.key(kind)))
 
 
 def unreadable_update(found: UnreadableObject) -> ApiError:
-    """Return the error for a PUT, PATCH or apply, or for the answer to a write already stored."""
+    """Build the error for a write whose stored object cannot be converted.
+
+    The write itself may have succeeded, if only the conversion for its answer fails.
+    """
     return failure(found.undecodable)
 
 
 def unreadable_list(kind: ResourceKind, found: Sequence[UnreadableObject]) -> ApiError:
-    """Return the error for a list, or a deletecollection whose list fails.
+    """Build the error for a list, or for the list of a deletecollection, with such objects.
 
-    The message contains the first problem; the causes contain up to 100.
+    The message contains the first problem. The causes contain up to 100 problems.
     """
     reported = found[:_MOST_REPORTED]
     texts = {f"/registry{each.key(kind)}": each for each in reported}

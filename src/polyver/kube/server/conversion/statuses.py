@@ -1,4 +1,4 @@
-"""Error messages for HTTP answers of webhooks, as kube-apiserver's client words them."""
+"""Error messages for the HTTP responses of webhooks, in the words of kube-apiserver's client."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WebhookResponse:
 
 
 def problem_of(answer: WebhookResponse) -> str:
-    """Return why a response has no content to read; an empty string if it has.
+    """Return the problem of a response without a review; "" if it may contain a review.
 
     >>> problem_of(WebhookResponse(503))
     'the server is currently unable to handle the request'
@@ -52,7 +52,7 @@ def problem_of(answer: WebhookResponse) -> str:
 
 
 def retry_after(answer: WebhookResponse) -> int | None:
-    """Return the seconds after which a webhook wants a retry, if it wants one."""
+    """Return the seconds after which the webhook requests a retry; None if it requests none."""
     if answer.status != 429 and answer.status < 500:
         return None
     try:
@@ -62,7 +62,7 @@ def retry_after(answer: WebhookResponse) -> int | None:
 
 
 def _message_of_status(body: bytes) -> str | None:
-    """Return the message of a Status object; None for another body."""
+    """Read the message from a body with a Status object; return None for any other body."""
     if body.lstrip()[:1] != b"{":
         return None
     try:

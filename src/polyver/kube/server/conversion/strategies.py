@@ -1,8 +1,8 @@
-"""Conversion strategies of a kind: by webhook, in process, or by changing only apiVersion.
+"""Conversion strategies of a custom kind: a webhook, a converter in process, or renaming.
 
-A cache of converted objects makes sure that an unchanged object is converted once. As in
-kube-apiserver, lists and watches use the cache, which has an entry per version. A write, and a GET
-without a resourceVersion, convert each time.
+Renaming changes only the apiVersion. As in kube-apiserver, lists and watches get converted objects
+from a cache, so that an unchanged object is converted once per version. Writes, and a GET without a
+resourceVersion, convert the object each time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -54,23 +54,25 @@ __all__ = [
     "RenamingConversion",
     "WebhookConversion",
     "conversion_of",
+    "in_turn",
 ]
 
 TIMEOUT = 30.0
 _THREADS = 8
-"""The number of threads for the conversion functions of one kind."""
+"""The number of threads in which the conversion functions of one kind run."""
 _SMALL = 4096
+T = TypeVar("T")
 
 
 class ConversionStrategy(Protocol):
     """Converts objects of a kind between versions."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """Return the object in another version, as new data; raise ApiError if that fails."""
+        """Convert an object to a version, as new data; raise ApiError if the conversion fails."""
         ...
 
     async def close(self) -> None:
-        """Close connections."""
+        """Close the connections, if the strategy has any."""
         ...
 
 
@@ -81,7 +83,7 @@ def conversion_of(
     *,
     timeout: float = TIMEOUT,
 ) -> ConversionStrategy:
-    """Return the strategy of a definition: the in-process converter, or else `spec.conversion`."""
+    """Choose the strategy for a CRD: its in-process converter, otherwise `spec.conversion`."""
     if served is not None:
         return InProcessConversion(served, timeout=timeout)
     if conversion and conversion.get("strategy") == "Webhook":
@@ -90,10 +92,10 @@ def conversion_of(
 
 
 class RenamingConversion:
-    """For kinds whose versions differ only in their schemas: only apiVersion changes."""
+    """The strategy `None` of a CRD: the conversion changes only the apiVersion."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        return await _in_turn(obj, lambda: _renamed(obj, api_version))
+        return await in_turn(obj, lambda: _renamed(obj, api_version))
 
     async def close(self) -> None:
         pass
@@ -105,20 +107,20 @@ def _renamed(obj: Object, api_version: str) -> Object:
     return renamed
 
 
-async def _in_turn(obj: Object, work: Callable[[], Object]) -> Object:
-    """Convert an object directly if it is small, and otherwise in a worker thread."""
+async def in_turn(obj: Object, work: Callable[[], T]) -> T:
+    """Run work on an object on the event loop if the object is small, else in a worker thread."""
     return await off_loop(work) if is_larger(obj, _SMALL) else work()
 
 
 def _needs_none(obj: Object, api_version: str) -> bool:
-    """Report whether an object is in the version already, or has no fields to convert."""
+    """Report whether an object already has the version, or has no fields to convert."""
     return obj.get("apiVersion") == api_version or not obj.keys() - {"apiVersion", "kind"}
 
 
 class InProcessConversion:
-    """Calls the converter of this process instead of a webhook.
+    """Calls a converter in this process instead of a webhook.
 
-    Its results are checked by the same rules, and its errors have the same wording.
+    The result is checked like the answer of a webhook, and errors have the same wording.
     """
 
     def __init__(self, converter: ObjectConverter, *, timeout: float = TIMEOUT) -> None:
@@ -131,7 +133,13 @@ class InProcessConversion:
             return _renamed(obj, api_version)
         version = api_version.rpartition("/")[2]
         try:
-            converted = await self._run(obj, version)
+            if self._converter.calls_functions:
+                # Conversion functions may take long, so they run in threads. Each kind has its
+                # own threads, so that a function that hangs does not block other kinds.
+                work = partial(self._converter.convert, obj, version)
+                converted = await self._threads.run_within(self._timeout, work)
+            else:
+                converted = await in_turn(obj, lambda: self._converter.convert(obj, version))
         except TimeoutError:
             text = f"no answer within {self._timeout:.0f} s"
             raise failure(f"{source_of(obj)} failed: {text}") from None
@@ -141,15 +149,7 @@ class InProcessConversion:
             Log().failure("a conversion failed", error, object=_name_of(obj))
             text = f"{_name_of(obj)} cannot be converted to {version}; see the log of the server"
             raise failure(f"{source_of(obj)} failed: {text}") from None
-        return await _in_turn(obj, lambda: accepted(obj, converted))
-
-    async def _run(self, obj: Object, version: str) -> Object:
-        if not self._converter.calls_functions:
-            return await _in_turn(obj, lambda: self._converter.convert(obj, version))
-        # User functions may take long, so they run in threads. Each kind has its own threads, so
-        # that functions that hang do not block other kinds.
-        work = partial(self._converter.convert, obj, version)
-        return await self._threads.run_within(self._timeout, work)
+        return await in_turn(obj, lambda: accepted(obj, converted))
 
     async def close(self) -> None:
         pass
@@ -162,7 +162,7 @@ def _name_of(obj: Object) -> str:
 
 
 class WebhookConversion:
-    """Calls a conversion webhook over HTTPS; one instance for each definition."""
+    """Calls a conversion webhook over HTTPS; each CRD has its own instance."""
 
     def __init__(
         self, conversion: Mapping[str, Any], kind: ResourceKind, *, timeout: float = TIMEOUT
@@ -182,7 +182,7 @@ class WebhookConversion:
         return f"<Webhook of {self._kind.resource} at {self._address.authority}>"
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """Request one object in another version."""
+        """Convert one object by calling the webhook."""
         if _needs_none(obj, api_version):
             return _renamed(obj, api_version)
         review = ConversionRequest(
@@ -197,7 +197,7 @@ class WebhookConversion:
         return review.converted(answer.body)
 
     async def _post(self, body: bytes) -> WebhookResponse:
-        """Return the response, with retries until the timeout if the webhook requests them."""
+        """Send a review; if the webhook requests retries, repeat the request until the timeout."""
         if self._service:
             raise no_service(self._address, self._service["name"], self._timeout)
         until = asyncio.get_running_loop().time() + self._timeout
@@ -207,7 +207,7 @@ class WebhookConversion:
         try:
             return context_for(base64.b64decode(self._bundle))
         except (ssl.SSLError, binascii.Error):
-            # kube-apiserver cannot serve such a kind at all.
+            # With an invalid CA bundle, kube-apiserver cannot serve the kind at all.
             raise internal("error resolving resource") from None
 
     async def close(self) -> None:
@@ -219,7 +219,7 @@ MOST_BYTES = 64 << 20
 
 
 class Cache:
-    """The cache of one definition, used as long as the definition does not change."""
+    """The cache of converted objects for one CRD; a changed CRD gets a new cache."""
 
     def __init__(self, conversion: ConversionStrategy, *, most_bytes: int = MOST_BYTES) -> None:
         self._conversion = conversion
@@ -229,13 +229,18 @@ class Cache:
         self._running: dict[Key, asyncio.Task[bytes]] = {}
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        """Return the object in another version, from the cache if it is there.
+        """Return an object in another version from the cache, or convert and cache the object.
 
-        Concurrent requests for the same state share one call. Failures are not cached.
+        Concurrent requests for the same state of an object share one conversion. Failures are not
+        cached.
         """
-        key = _key(obj, api_version)
-        if key is None:
+        metadata: dict[str, Any] = obj.get("metadata") or {}
+        uid, revision = metadata.get("uid"), metadata.get("resourceVersion")
+        stored_as = obj.get("apiVersion", "")
+        if not uid or not revision or stored_as == api_version:
+            # The object was never stored, or needs no conversion.
             return await self._conversion.convert(obj, api_version)
+        key = uid, revision, stored_as, api_version
         if (kept := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
             return _decoded(kept)
@@ -243,7 +248,7 @@ class Cache:
             task = asyncio.create_task(self._call(key, obj, api_version))
             self._running[key] = task
             task.add_done_callback(lambda done: self._finished(key, done))
-        # A cancelled caller must not cancel the conversion for the others who await it.
+        # If this caller is cancelled, the conversion goes on for other callers.
         return _decoded(await asyncio.shield(task))
 
     async def _call(self, key: Key, obj: Object, api_version: str) -> bytes:
@@ -258,7 +263,7 @@ class Cache:
     def _finished(self, key: Key, task: asyncio.Task[bytes]) -> None:
         del self._running[key]
         if not task.cancelled():
-            task.exception()  # raised to the callers that waited, if any did
+            task.exception()  # waiting callers get it; without any, asyncio must not log it
 
     async def close(self) -> None:
         """Cancel running conversions and clear the cache."""
@@ -268,15 +273,6 @@ class Cache:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._kept.clear()
         self._size = 0
-
-
-def _key(obj: Object, api_version: str) -> Key | None:
-    """Return the key of one state of an object; None for an object that was never stored."""
-    metadata: dict[str, Any] = obj.get("metadata") or {}
-    uid, revision = metadata.get("uid"), metadata.get("resourceVersion")
-    if not uid or not revision or obj.get("apiVersion") == api_version:
-        return None
-    return uid, revision, obj.get("apiVersion", ""), api_version
 
 
 def _decoded(kept: bytes) -> Object:

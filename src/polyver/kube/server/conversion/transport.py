@@ -1,7 +1,7 @@
 """HTTPS calls to webhooks: persistent connections, deadlines and errors as in kube-apiserver.
 
 This module has its own small HTTP client, because the error messages need details that a general
-client hides: which address was dialled, and how far the call got.
+client does not report: the IP address of the connection, and how far the call got.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from polyver.languages.values.strings import quoted
 __all__ = ["Transport", "WebhookAddress", "no_service", "post_with_retries", "service_url"]
 
 MOST_CALLS = 32
-"""The maximum of concurrent calls to one webhook; others wait."""
+"""The maximum number of concurrent calls to one webhook; further calls wait."""
 LARGEST_ANSWER = 16 << 20
 HANDSHAKE = 10.0
 _KEPT_FOR = 90.0
@@ -49,7 +49,7 @@ class WebhookAddress:
     host: str
     port: int
     authority: str
-    """Host and port as the URL has them."""
+    """The host and port as written in the URL."""
     path: str
 
     @classmethod
@@ -65,7 +65,7 @@ class WebhookAddress:
         return cls(parts.hostname or "", int(port) if _is_port(port) else 443, parts.netloc, path)
 
     def target(self, timeout: float) -> str:
-        """Return the path of the request, with the timeout as its query."""
+        """Build the request target: the path, and the timeout as a query parameter."""
         return f"{self.path}?timeout={timeout:g}s"
 
 
@@ -74,7 +74,7 @@ def _is_port(text: str) -> bool:
 
 
 class _Stopped(Exception):
-    """A call that ended early; `begun` is True if a part of the answer was received."""
+    """Raised if a call fails; `begun` is True if the headers of the answer were received."""
 
     def __init__(self, text: str, *, begun: bool = False) -> None:
         super().__init__(text)
@@ -92,7 +92,7 @@ class Transport:
         timeout: float,
         timed_out: str = _TIMED_OUT,
     ) -> None:
-        """Take `timed_out`, the error message for the case that no answer comes in time."""
+        """`timed_out` is the error message for the case that no answer comes in time."""
         self._address = address
         self._new_context = context
         self._context: ssl.SSLContext | None = None
@@ -123,7 +123,8 @@ class Transport:
             try:
                 return await self._exchange(connection, body, call)
             except _Stopped:
-                # The server may close a connection as unused just when it is used again.
+                # The server may have closed the idle connection just before this request. Then try
+                # a new connection, unless a part of the answer was received.
                 if call.received:
                     raise
         return await self._exchange(await self._dial(), body, call)
@@ -162,7 +163,7 @@ class Transport:
         ).encode()
 
     async def _dial(self) -> _Connection:
-        """Open a connection to the first address of the host that accepts one."""
+        """Open a connection to the first IP address of the host that accepts a connection."""
         if self._context is None:
             self._context = self._new_context()
         host, port = self._address.host, self._address.port
@@ -199,21 +200,21 @@ class Transport:
         except (ConnectionResetError, EOFError):
             raise _Stopped("EOF") from None
         except OSError as error:
-            if error.errno is None:  # asyncio's own error, whose type differs between releases
+            if error.errno is None:  # asyncio's error for a handshake timeout
                 raise _Stopped("net/http: TLS handshake timeout") from None
             shown = f"[{address}]" if ":" in address else address
             raise _Stopped(f"dial tcp {shown}:{port}: connect: {_error_text(error)}") from None
         return _Connection(reader, writer, _route(writer))
 
     async def close(self) -> None:
-        """Close all connections; those in use are closed after their answers."""
+        """Close the idle connections now; busy connections are closed after their answers."""
         self._closed = True
         idle, self._idle = self._idle, deque()
         await asyncio.gather(*(connection.close() for connection in idle))
 
 
 async def post_with_retries(transport: Transport, body: bytes, *, until: float) -> WebhookResponse:
-    """Post a body; repeat the request if the webhook requests a retry. Return the last response."""
+    """Send a body; repeat the request while the webhook requests it; return the last response."""
     answer = await transport.post(body, until=until)
     for _ in range(_MOST_RETRIES):
         if (wait := retry_after(answer)) is None:
@@ -224,19 +225,22 @@ async def post_with_retries(transport: Transport, body: bytes, *, until: float) 
 
 
 async def _sleep(seconds: float, *, until: float) -> None:
-    """Sleep, but not past the deadline; the next call then times out."""
+    """Sleep, but at most until the deadline; a call after the deadline times out."""
     left = until - asyncio.get_running_loop().time()
     await asyncio.sleep(min(seconds, max(left, 0)))
 
 
 def service_url(service: Mapping[str, Any]) -> str:
-    """Return the URL of a webhook behind a service."""
+    """Build the URL of a webhook that is behind a Service."""
     name, namespace, port = service["name"], service["namespace"], service.get("port") or 443
     return f"https://{name}.{namespace}.svc:{port}{service.get('path') or ''}"
 
 
 def no_service(address: WebhookAddress, name: str, timeout: float) -> WebhookCallFailed:
-    """Return the error for a webhook behind a service; services have no pods here."""
+    """Build the error for a webhook behind a Service.
+
+    The embedded server runs no pods, so no webhook behind a Service can be called.
+    """
     url = quoted(f"https://{address.authority}{address.target(timeout)}")
     return WebhookCallFailed(f"Post {url}: service {quoted(name)} not found")
 
@@ -259,7 +263,7 @@ def _handshake_text(error: ssl.SSLError) -> str:
 
 
 class _Call:
-    """The state of an answer so far, as the parser reports it."""
+    """The part of an answer that was received so far; the HTTP parser calls its methods."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -297,7 +301,7 @@ class _Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     route: str
-    """Local and remote address, which cannot be read once the connection is closed."""
+    """The local and the remote address, recorded because a closed connection has none."""
     since: float = 0.0
 
     @property
@@ -308,14 +312,17 @@ class _Connection:
         self.writer.transport.abort()
 
     async def close(self) -> None:
-        """Close the connection and wait until it has ended; otherwise closing the loop hangs."""
+        """Close the connection and wait until it is closed.
+
+        Without this wait, closing the event loop would hang.
+        """
         self.writer.close()
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_GRACE):
                 await self.writer.wait_closed()
 
     async def receive(self, call: _Call) -> WebhookResponse:
-        """Read one response."""
+        """Receive one response."""
         parser = httptools.HttpResponseParser(call)
         while True:
             data = await self.reader.read(_CHUNK)
@@ -341,7 +348,10 @@ def _malformed(data: bytes, call: _Call) -> _Stopped:
 
 
 def _ended(call: _Call, parser: httptools.HttpResponseParser) -> WebhookResponse:
-    """Return a response that ends with its connection; raise if more of it was announced."""
+    """Return a response whose end is the end of the connection.
+
+    Raise an error if the headers announced a longer response.
+    """
     if not call.has_headers:
         raise _Stopped("unexpected EOF" if call.received else "EOF")
     if "content-length" in call.headers or "transfer-encoding" in call.headers:

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: validation, accepted names, served kinds and cleanup."""
+"""CustomResourceDefinitions (CRDs): validation, accepted names, served kinds and cleanup."""
 
 from polyver.kube.server.definitions._lifecycle import Definitions
 from polyver.kube.server.definitions._removed_versions import DroppedVersions

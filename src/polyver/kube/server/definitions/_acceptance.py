@@ -1,7 +1,7 @@
-"""Acceptance of a definition: its names, its approval, and the conditions that report both.
+"""Acceptance of a CustomResourceDefinition (CRD): its names, its approval, and its conditions.
 
-Within a group, each name belongs to the definition that got it first. A kind in a group that
-belongs to Kubernetes needs an annotation that states its approval.
+Within a group, each name belongs to the CRD that got this name first. A CRD for a group of the
+Kubernetes project, such as *.k8s.io, needs an annotation that states its approval.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ __all__ = [
 
 
 def made(kind: str, status: str, reason: str, message: str) -> Object:
-    """Return a condition without its time."""
+    """Build a condition without lastTransitionTime."""
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
 def is_established(definition: Mapping[str, Any]) -> bool:
-    """Report whether the names were accepted once; from then on the kind is served."""
+    """Report whether a CRD is established: its names have been accepted, so its kind is served."""
     conditions = (definition.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 def with_condition(definition: Object, condition: Object, now: str) -> Object:
-    """Return a definition with one of its conditions changed."""
+    """Return a CRD with one of its conditions set."""
     status = definition.get("status") or {}
     conditions = set_condition(status.get("conditions") or [], condition, now)
     return definition | {"status": status | {"conditions": conditions}}
@@ -55,7 +55,7 @@ _SEE = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 @dataclass(frozen=True, slots=True)
 class _Approval:
-    """The outcome of reading the approval annotation."""
+    """The reason and message that describe the approval annotation of a CRD."""
 
     reason: str
     text: str
@@ -67,7 +67,7 @@ class _Approval:
 
 
 def _approval(group: str, annotations: Mapping[str, str]) -> _Approval | None:
-    """Return the approval of a definition; None in groups that need none.
+    """Read the approval annotation of a CRD; return None in groups that need no approval.
 
     >>> _approval("ex.io", {}) is None
     True
@@ -96,7 +96,7 @@ def _is_url(text: str) -> bool:
 
 
 def check_approval(new: Object, old: Object | None) -> Iterable[Cause]:
-    """Yield the problem of the annotation, unless the old definition had the same one."""
+    """Yield the problem of the approval annotation, unless the old CRD had the same problem."""
     group, annotations = new["spec"]["group"], new["metadata"].get("annotations") or {}
     found = _approval(group, annotations)
     before = _approval(group, old["metadata"].get("annotations") or {}) if old else None
@@ -112,20 +112,20 @@ _REQUIRED = ("plural", "singular", "kind", "listKind")
 
 
 class NamesInUse:
-    """The names that the definitions of each group were given."""
+    """The accepted names of all CRDs, by group."""
 
     def __init__(self) -> None:
         self._by_group: dict[str, dict[str, Mapping[str, Any]]] = {}
 
     def note(self, key: str, group: str, names: Mapping[str, Any]) -> bool:
-        """Record the names of a definition, and return True if they changed."""
+        """Record the accepted names of a CRD, and return True if they changed."""
         known = self._by_group.setdefault(group, {})
         changed = known.get(key) != names
         known[key] = names
         return changed
 
     def forget(self, key: str) -> list[str]:
-        """Free the names of a definition, and return the other definitions of its group."""
+        """Free the names of a deleted CRD, and return the keys of the other CRDs of its group."""
         for group, known in list(self._by_group.items()):
             if known.pop(key, None) is not None:
                 if not known:
@@ -134,15 +134,15 @@ class NamesInUse:
         return []
 
     def group(self, group: str) -> list[str]:
-        """Return the keys of the definitions of a group."""
+        """Return the store keys of the CRDs of a group."""
         return list(self._by_group.get(group, ()))
 
     def keys(self) -> list[str]:
-        """Return the keys of all definitions."""
+        """Return the store keys of all CRDs."""
         return [key for known in self._by_group.values() for key in known]
 
     def resources(self, group: str) -> set[str]:
-        """Return all resource names in a group: plural, singular and short names."""
+        """Return all accepted resource names in a group: plural, singular and short names."""
         return {
             name
             for names in self._by_group.get(group, {}).values()
@@ -151,13 +151,13 @@ class NamesInUse:
         }
 
     def kinds(self, group: str) -> set[str]:
-        """Return all kind names in a group: kinds and list kinds."""
+        """Return all accepted kind names in a group: kinds and list kinds."""
         known = self._by_group.get(group, {}).values()
         return {names[field] for names in known for field in ("kind", "listKind") if field in names}
 
 
 def accepted(definition: Object, in_use: NamesInUse, now: str) -> Object:
-    """Return the status of a definition: its accepted names, and the conditions."""
+    """Decide which names of a CRD are accepted, and return the new status of the CRD."""
     names, conflict = _given(definition, in_use)
     conditions = list(definition["status"].get("conditions") or [])
     group, annotations = definition["spec"]["group"], definition["metadata"].get("annotations")
@@ -170,7 +170,7 @@ def accepted(definition: Object, in_use: NamesInUse, now: str) -> Object:
 
 
 def _outcome(conflict: tuple[str, str] | None, *, established: bool) -> list[Object]:
-    """Return the conditions to set; a kind that was established stays so after a conflict."""
+    """Build the conditions to set; an established CRD stays established after a conflict."""
     if conflict:
         first = made("NamesAccepted", "False", *conflict)
         second = made("Established", "False", "NotAccepted", "not all names are accepted")
@@ -182,7 +182,7 @@ def _outcome(conflict: tuple[str, str] | None, *, established: bool) -> list[Obj
 
 
 def _given(definition: Object, in_use: NamesInUse) -> tuple[Object, tuple[str, str] | None]:
-    """Return the names that a definition gets, and the last conflict if it does not get all."""
+    """Return the accepted names of a CRD, and the last conflict with names of another CRD."""
     spec, had = definition["spec"], definition["status"]["acceptedNames"]
     wanted, got = spec["names"], dict(had)
     resources, kinds = in_use.resources(spec["group"]), in_use.kinds(spec["group"])
@@ -225,7 +225,7 @@ def required_names(names: Mapping[str, Any]) -> Iterable[Cause]:
 
 
 def check_names(names: Mapping[str, Any], path: str) -> Iterable[Cause]:
-    """Yield the problems of names, requested or accepted."""
+    """Yield the problems of the names in a spec or a status."""
     for field in ("plural", "singular"):
         yield from _check_label(names.get(field) or "", f"{path}.{field}")
     for field in ("kind", "listKind"):

@@ -1,4 +1,4 @@
-"""The work on definitions between requests: accept names, serve kinds, clean up deleted ones."""
+"""Background work on CRDs: accepts names, serves kinds, and deletes the objects of deleted CRDs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _NOT_OURS = made(
 
 @dataclass(frozen=True, slots=True)
 class _Served:
-    """The catalogue entries of a definition, and the data they were made from."""
+    """The resources in the catalogue that belong to a CRD, and the data they were made from."""
 
     served_parts: object
     going: bool
@@ -86,13 +86,13 @@ class _Served:
     watches: set[StoreWatch]
 
     async def close(self) -> None:
-        """Close the conversion, which may hold connections to a webhook."""
+        """Close the conversion, which may have open connections to a webhook."""
         for resource in self.resources[:1]:
             if isinstance(resource.conversion, CustomConversion):
                 await resource.conversion.close()
 
     def end_watches(self) -> None:
-        """End all watches; clients start new ones on the resource as it is served now."""
+        """End all watches; clients then start new watches on the changed resource."""
         for watch in list(self.watches):
             watch.close()
 
@@ -105,30 +105,30 @@ async def _closed_later(served: _Served) -> None:
 
 
 class Definitions:
-    """Watches all definitions: accepts their names, serves them, and cleans up after them."""
+    """Watches all CRDs: accepts their names, serves their kinds, and cleans up deleted CRDs."""
 
     def __init__(self, server: ServerContext) -> None:
         self._server = server
         self._names = NamesInUse()
         self._waiting: set[str] = set()
-        """Definitions that did not get all the names that they request."""
+        """The keys of CRDs whose names were not all accepted."""
         self._served: dict[str, _Served] = {}
         self._following = False
         self._cleaning: dict[str, asyncio.Task[None]] = {}
         self._retired: set[asyncio.Task[None]] = set()
         server.conversions.subscribe(self._converted_otherwise)
         self._emptied: dict[str, int] = {}
-        """The revision at which all objects of a deleted definition were gone, by its key."""
+        """The revision at which a deleted CRD had no more objects, by the key of the CRD."""
 
     def load(self) -> None:
-        """Serve the definitions that were accepted before the start."""
+        """Serve the kinds whose CRDs were established before the server started."""
         for entry in self._server.store.page(_PREFIX).entries:
             definition = _decoder.decode(entry.value)
             self._note(entry.key, definition)
             self._serve(entry, definition)
 
     async def run(self) -> None:
-        """Process every change until the store is closed."""
+        """Process every change of a CRD until the store is closed."""
         self._following = True
         try:
             while True:
@@ -144,7 +144,7 @@ class Definitions:
                 await served.close()
 
     def _retire(self, served: _Served) -> None:
-        """Close a replaced entry after the requests that still use it have ended."""
+        """Close replaced resources after the requests that still use them have ended."""
         task = asyncio.create_task(_closed_later(served))
         self._retired.add(task)
         task.add_done_callback(self._retired.discard)
@@ -165,10 +165,10 @@ class Definitions:
             watch.close()
 
     async def _settle(self, keys: Iterable[str]) -> None:
-        """Update the definitions one after the other, then write all new statuses at once."""
+        """Process CRDs one after the other, then write all new statuses together."""
         queue, decided = deque(dict.fromkeys(keys)), dict[str, tuple[StoreEntry, Object]]()
         while queue:
-            await asyncio.sleep(0)  # requests are answered in between
+            await asyncio.sleep(0)  # other requests run between two CRDs
             key = queue.popleft()
             entry = self._server.store.get(key)
             if entry is None:
@@ -182,7 +182,7 @@ class Definitions:
             waiting = self._note(key, before)
             new = before | {"status": accepted(before, self._names, self._server.timestamp())}
             queue.extend(dict.fromkeys([*waiting, *self._note(key, new)]))
-            # A client that reads "Established" must find the kind served.
+            # Serve the kind first: when a client reads "Established", the kind must be served.
             self._serve(entry, new)
             if _is_going(found):
                 self._clean(key)
@@ -191,7 +191,10 @@ class Definitions:
         await asyncio.gather(*(self._write(entry, new) for entry, new in decided.values()))
 
     def _note(self, key: str, definition: Object) -> list[str]:
-        """Record the names of a definition; if they changed, return those that wait for names."""
+        """Record the accepted names of a CRD.
+
+        If they changed, return the keys of the CRDs that wait for names in the same group.
+        """
         group, status = definition["spec"]["group"], definition["status"]
         changed = self._names.note(key, group, status["acceptedNames"])
         if any(map(_is_refused, status.get("conditions") or ())):
@@ -204,7 +207,7 @@ class Definitions:
         return [key for key in self._names.group(group) if key in self._waiting]
 
     def _forget(self, key: str) -> list[str]:
-        """Stop serving a deleted kind; return the definitions that may get its names."""
+        """Stop serving the kind of a deleted CRD; return the keys of CRDs that wait for names."""
         if gone := self._served.pop(key, None):
             self._server.catalogue.replace(gone.resources, [])
             self._retire(gone)
@@ -213,7 +216,7 @@ class Definitions:
         return [each for each in self._names.forget(key) if each in self._waiting]
 
     def _converted_otherwise(self, name: str) -> None:
-        """Serve a kind again after its in-process converter changed."""
+        """Serve a kind with its new in-process converter."""
         if f"{_PREFIX}{name}" in self._served:
             entry = self._server.store.get(f"{_PREFIX}{name}")
             if entry is not None:
@@ -229,7 +232,7 @@ class Definitions:
         same = before is not None and before.served_parts == served_parts
         if before and same and before.going == going:
             return
-        # The start of a deletion must not end watches: they report the deletion of the objects.
+        # When the deletion of a CRD begins, watches stay open: they report deleted objects.
         watches = before.watches if before and same else set()
         made = self._made(entry, definition) if is_established(definition) else []
         new = [replace(each, watches=watches) for each in made]
@@ -244,19 +247,19 @@ class Definitions:
         if self._is_builtin(definition):
             return []
         try:
-            # Until now requests may have written objects by the old schema. At the start there were
-            # no requests.
+            # Objects that were stored before this revision may not fit the new schema. During the
+            # start of the server, the schema has not changed since the CRD was stored.
             settled = self._server.store.revision if self._following else entry.revision
             served = self._converter(definition)
             made = custom_resources(definition, entry, settled=settled, served=served)
         except Exception as error:
-            # A kind that cannot be served must not prevent the others from being served.
+            # If one kind cannot be served, the other kinds must still be served.
             Log().failure("a kind cannot be served", error, definition=entry.key)
             return []
         return [each for each in made if not self._is_reserved(each)]
 
     def _is_builtin(self, definition: Object) -> bool:
-        """Report whether a built-in kind is stored under the same prefix."""
+        """Report whether a built-in kind has the same store prefix as the kind of a CRD."""
         group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
         return any(
             (each.kind.group, each.kind.plural) == (group, plural)
@@ -265,7 +268,7 @@ class Definitions:
         )
 
     def _is_reserved(self, resource: ServedResource) -> bool:
-        """Report whether the server itself serves this group version, which is not extended."""
+        """Report whether a group version has built-in kinds; CRDs cannot add kinds to it."""
         wanted = resource.kind.api_version
         return any(
             each.kind.api_version == wanted
@@ -273,12 +276,12 @@ class Definitions:
             if not each.kind.custom
         )
 
-    # The server owns the status that it writes, as managedFields show.
+    # In managedFields, the server itself is the owner of the status that it writes.
 
     async def _write(self, entry: StoreEntry, new: Object, *, delete: bool = False) -> bool:
-        """Write a definition; return False if it has changed since it was read.
+        """Write the new state of a CRD; return False if the CRD has changed since it was read.
 
-        The watch then reports the other change, which is processed instead.
+        In this case the watch reports the other change, and the CRD is processed again.
         """
         resource = self._resource
         if not delete:
@@ -308,7 +311,7 @@ class Definitions:
         api_path = ApiPath(_GROUP, "v1", _PLURAL, subresource="status")
         return Call(self._server, request, resource, api_path, Query(""), PLAIN)
 
-    # The objects of a definition are deleted before it.
+    # The objects of a kind are deleted before the CRD is deleted.
 
     def _clean(self, key: str) -> None:
         if key not in self._cleaning:
@@ -317,7 +320,7 @@ class Definitions:
             task.add_done_callback(lambda _: self._cleaning.pop(key, None))
 
     async def _cleaned(self, key: str) -> None:
-        """Delete all objects of a kind, wait until they are gone, and remove the finalizer."""
+        """Delete all objects of a kind, and then remove the cleanup finalizer of the CRD."""
         with suppress(StoreClosed):
             while await self._report_condition(key, _IN_PROGRESS):
                 try:
@@ -332,7 +335,7 @@ class Definitions:
                     await asyncio.sleep(_LOOK_AGAIN)
 
     async def _report_condition(self, key: str, condition: Object) -> bool:
-        """Set a condition of a definition that waits for its objects to go; else return False."""
+        """Set a condition of a CRD; return False if the CRD does not wait for its cleanup."""
         while (entry := self._server.store.get(key)) is not None:
             definition = _decoder.decode(entry.value)
             if not _is_going(definition):
@@ -343,7 +346,10 @@ class Definitions:
         return False
 
     async def _empty(self, key: str) -> Object:
-        """Delete all objects of a kind, wait until they are gone; return the last condition."""
+        """Delete all objects of a kind and wait until they are deleted.
+
+        Return the condition that reports the result.
+        """
         store, entry = self._server.store, self._server.store.get(key)
         definition = _decoder.decode(entry.value) if entry else {}
         if entry is None or not is_established(definition):
@@ -356,7 +362,7 @@ class Definitions:
             await delete_all(self._server, resource)
             while store.page(resource.prefix, limit=1).entries:
                 events = await watch.batch(_LOOK_AGAIN)
-                # Objects whose creation began before the deletion have been stored since.
+                # New objects may still be stored if their requests began before the deletion.
                 if any(event.previous is None for event in events):
                     await delete_all(self._server, resource)
         finally:
@@ -364,7 +370,7 @@ class Definitions:
         return _DONE
 
     async def _release(self, key: str, last: Object) -> None:
-        """Remove the cleanup finalizer, and delete the definition if no other finalizer is left."""
+        """Remove the cleanup finalizer of a CRD; if no finalizer is left, delete the CRD."""
         while (entry := self._server.store.get(key)) is not None:
             definition = _decoder.decode(entry.value)
             if not _is_going(definition):
@@ -380,7 +386,7 @@ class Definitions:
                 return
 
     async def _sweep(self, entry: StoreEntry) -> None:
-        """Delete objects stored after the cleanup of an earlier definition of this name."""
+        """Delete objects that were stored after the cleanup of a deleted CRD with the same name."""
         since = self._emptied.get(entry.key)
         if since is None or entry.created <= since:
             return
@@ -396,7 +402,7 @@ class Definitions:
 
 
 async def _compile(definition: Object, size: int) -> None:
-    """Compile the schemas of a large definition in a worker thread; `_serve` finds them cached."""
+    """Compile the schemas of a large CRD in a worker thread, so that `_serve` finds them cached."""
     if size > SMALL:
         schemas = [schema_of(each) for each in definition["spec"]["versions"]]
         await off_loop(lambda: [compiled(each) for each in schemas])
@@ -407,12 +413,12 @@ def _is_refused(condition: Object) -> bool:
 
 
 def _is_going(definition: Object) -> bool:
-    """Report whether a definition is being deleted and waits for its objects to go."""
+    """Report whether a CRD is being deleted, but its objects have not been deleted yet."""
     metadata = definition["metadata"]
     return "deletionTimestamp" in metadata and CLEANUP in (metadata.get("finalizers") or ())
 
 
 def _served_parts(definition: Object) -> tuple[object, ...]:
-    """Return the data that determines how a kind is served."""
+    """Return the data of a CRD that determines how its kind is served."""
     uid, names = definition["metadata"]["uid"], definition["status"]["acceptedNames"]
     return is_established(definition), definition["spec"], names, uid

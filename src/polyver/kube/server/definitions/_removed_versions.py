@@ -1,8 +1,9 @@
-"""Refuses to remove a version from a definition while something needs that version.
+"""Refuses to remove a version from a CRD while objects or conversions need this version.
 
-kube-apiserver checks only `status.storedVersions`, which anybody can trim. An object that is stored
-in a removed version cannot be read or deleted any more. An object whose managedFields name one can
-never be applied again, because the server would have to convert it to an unknown version.
+kube-apiserver checks only `status.storedVersions`, and clients may remove versions from this field.
+An object that is stored in a removed version can no longer be read or deleted. An object whose
+managedFields name a removed version can no longer be applied, because the server would have to
+convert the object to this version.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _decode = msgspec.json.Decoder(_Stored).decode
 
 @dataclass(slots=True)
 class _Needs:
-    """The objects and field managers that need a version."""
+    """The objects and field managers that need one version."""
 
     stored: list[str] = field(default_factory=list)
     """The names of objects that are stored in the version."""
@@ -81,7 +82,7 @@ class _Needs:
 
 
 class DroppedVersions:
-    """Refuses to drop a version that stored objects, managedFields or a Conversion need."""
+    """Refuses to remove a version that stored objects, managedFields or a Conversion need."""
 
     def __init__(self, server: ServerContext) -> None:
         self._server = server
@@ -129,7 +130,10 @@ class DroppedVersions:
 
 
 def needed_between(converter: ObjectConverter, staying: Collection[str]) -> Iterator[str]:
-    """Yield a message for each removed version on a conversion path between remaining versions."""
+    """Yield a message for each removed version on the conversion path between two other versions.
+
+    The two other versions remain in the CRD.
+    """
     known = [each for each in converter.versions if each in staying]
     reported = set()
     for source, target in _pairs(known):

@@ -1,6 +1,7 @@
-"""Rules for writes of a definition: defaults, server-set fields, checks and warnings.
+"""Rules for writes of a CRD: defaults, fields that the server sets, checks and warnings.
 
-The checks of `spec.conversion` come first; `_versions` checks the versions and their schemas.
+This module begins with the checks of `spec.conversion`. The module `_versions` checks the versions
+and their schemas.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _FORM = "; desired format: https://host[/path]"
 
 
 def _check_conversion(conversion: Mapping[str, Any], *, any_ca: bool) -> Iterable[Cause]:
-    """Yield the problems of `spec.conversion`; with `any_ca` the CA bundle is not checked."""
+    """Yield the problems of `spec.conversion`; with `any_ca`, the CA bundle is not checked."""
     strategy = conversion.get("strategy") or ""
     webhook = conversion.get("webhook") or {}
     client, reviews = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
@@ -102,7 +103,7 @@ def _check_url(url: str, path: str) -> Iterable[Cause]:
 
 
 def _unreadable(url: str) -> str:
-    """Return why a string is not a URL; an empty string if it is one."""
+    """Return the reason why a string is not a URL, or an empty string if it is a URL."""
     if url.startswith(":"):
         return "missing protocol scheme"
     try:
@@ -113,7 +114,7 @@ def _unreadable(url: str) -> str:
 
 
 def _check_service(service: Mapping[str, Any], path: str) -> Iterable[Cause]:
-    # In its messages kube-apiserver exchanges these two fields.
+    # kube-apiserver confuses these two fields in its messages; the messages here are the same.
     if not service.get("namespace"):
         yield required(f"{path}.name")
     if not service.get("name"):
@@ -156,7 +157,7 @@ def _check_reviews(versions: list[str]) -> Iterable[Cause]:
 
 
 def _is_ca_bundle(encoded: str) -> bool:
-    """Report whether a base64 string holds certificates."""
+    """Report whether a base64 string contains certificates in PEM format."""
     from cryptography import x509
 
     try:
@@ -220,15 +221,15 @@ class DefinitionRules(KindRules):
         return warnings_of(obj["spec"], old["spec"] if old else None)
 
     def held(self, obj: Object) -> bool:
-        """Report whether a definition must not be deleted yet.
+        """Report whether a CRD must not be deleted yet.
 
-        The first DELETE only marks it for deletion, as its objects are deleted first.
+        The first DELETE only marks the CRD for deletion, because its objects are deleted first.
         """
         return super().held(obj) or "deletionTimestamp" not in obj["metadata"]
 
     def begin_deletion(self, obj: Object, now: str) -> None:
         metadata, status = obj["metadata"], obj["status"]
-        # The policy for dependents only counts in the second DELETE.
+        # As in kube-apiserver, the first DELETE ignores the propagation policy.
         replaced = (CLEANUP, ORPHAN, FOREGROUND)
         kept = [each for each in metadata.get("finalizers") or [] if each not in replaced]
         metadata |= {"deletionTimestamp": now, "finalizers": [*kept, CLEANUP]}
@@ -239,7 +240,7 @@ class DefinitionRules(KindRules):
 
 
 def _named(names: Mapping[str, Any]) -> Object:
-    """Complete names with those that follow from the kind."""
+    """Set the names that are missing and can be derived from the kind: singular and listKind."""
     kind = names.get("kind") or ""
     implied = {"singular": kind.lower(), "listKind": f"{kind}List"} if kind else {}
     return {**names} | {field: names.get(field) or name for field, name in implied.items()}
@@ -258,7 +259,7 @@ def _converted(conversion: Mapping[str, Any] | None) -> Object:
 
 
 def _stored(spec: Mapping[str, Any]) -> list[str]:
-    """Return the storage version, as a list; the first if there are several."""
+    """Return a list with the storage version; if there are several, with the first of them."""
     return [each["name"] for each in spec.get("versions") or () if each["storage"]][:1]
 
 
@@ -273,7 +274,7 @@ def _check_name(obj: Object) -> Iterable[Cause]:
 
 
 def _check_spec(spec: Object, *, any_ca: bool) -> Iterable[Cause]:
-    """Yield the problems of a definition, in the order of kube-apiserver."""
+    """Yield the problems of the spec of a CRD, in the order of kube-apiserver."""
     versions, preserves = DefinitionVersions.of(spec), bool(spec.get("preserveUnknownFields"))
     yield from _check_group(spec.get("group") or "")
     yield from _check_scope(spec.get("scope") or "")
@@ -311,7 +312,10 @@ def _check_scope(scope: str) -> Iterable[Cause]:
 
 
 def _check_fixed(obj: Object, old: Object) -> Iterable[Cause]:
-    """Yield a cause for each changed immutable field; some only once the kind is established."""
+    """Yield a cause for each immutable field that changed.
+
+    The scope and the kind become immutable when the CRD is established.
+    """
     new, before = obj["spec"], old["spec"]
     fields = [("scope",), ("names", "kind")] if is_established(old) else []
     for path in (*fields, ("group",), ("names", "plural")):
@@ -353,9 +357,9 @@ def _check_stored(stored: list[str] | None, versions: Sequence[Object]) -> Itera
 
 
 def _may_have_any_ca(old: Object) -> bool:
-    """Report whether the CA bundle need not be valid.
+    """Report whether an invalid CA bundle is accepted.
 
-    A bad bundle is refused once the kind is established, unless the old bundle was bad too.
+    It is accepted until the CRD is established, and if the old CA bundle was invalid too.
     """
     if not is_established(old):
         return True
@@ -365,9 +369,10 @@ def _may_have_any_ca(old: Object) -> bool:
 
 
 def _servable(obj: Object, causes: list[Cause]) -> list[Cause]:
-    """Compile the schemas if there are no problems, which raises if one cannot be compiled.
+    """Compile the schemas of a CRD if `causes` is empty; return `causes`.
 
-    A definition that cannot be served must not be stored, because the next start would fail.
+    An error is raised if a schema cannot be compiled: a CRD whose kind cannot be served must not be
+    stored.
     """
     if not causes:
         for schema in schemas_of(obj["spec"]):

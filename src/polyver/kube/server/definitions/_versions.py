@@ -1,7 +1,7 @@
-"""Validation of the versions of a definition as in kube-apiserver, and warnings about schemas.
+"""Validation of the versions of a CRD as in kube-apiserver, and warnings about their schemas.
 
-Before it validates, kube-apiserver moves fields that are the same in all versions to the spec.
-Therefore errors name fields such as `spec.validation` that the definition does not contain.
+Before the validation, kube-apiserver moves fields that are the same in all versions to the spec.
+Therefore errors may name fields, such as `spec.validation`, that the CRD does not contain.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_TEXT = 256
 
 @dataclass(frozen=True, slots=True)
 class DefinitionVersions:
-    """The versions of a definition, and the fields that all of them share."""
+    """The versions of a CRD, and the fields that are the same in all versions."""
 
     given: Sequence[Object] | None
     """The versions without the shared fields."""
@@ -51,7 +51,7 @@ class DefinitionVersions:
                 yield required(f"spec.versions[{number}].schema.openAPIV3Schema")
 
     def check_each(self) -> Iterable[Cause]:
-        """Yield the problems of single versions."""
+        """Yield the problems of each version."""
         for number, version in enumerate(self.given or ()):
             path, name = f"spec.versions[{number}]", version["name"]
             if problems := dns_1035_label_problems(name):
@@ -63,14 +63,14 @@ class DefinitionVersions:
             yield from _check_parts(version, schema, path)
 
     def _has_status(self, name: str) -> bool:
-        """Report whether the first version of that name has a status subresource."""
+        """Report whether the first version with this name has a status subresource."""
         versions = self.given or ()
         if not any("subresources" in each for each in versions):
             return _has_status(self.shared)
         return _has_status(next(each for each in versions if each["name"] == name))
 
     def check_set(self) -> Iterable[Cause]:
-        """Yield the problems of the versions as a set."""
+        """Yield the problems of all versions together, such as several storage versions."""
         versions = self.given or ()
         names = [each["name"] for each in versions]
         if len(set(names)) < len(names):
@@ -119,7 +119,8 @@ def _check_parts(version: Object, schema: Object | None, path: str) -> Iterable[
     if fields and schema is not None:
         yield from check_selectable(fields, schema, f"{path}.selectableFields")
     elif fields:
-        # This also happens when only one of the two is the same in all versions.
+        # It is also an error if only the schema, or only the selectable fields, are the same in all
+        # versions.
         text = "validations.schema is included"
         if path != "spec":
             text = "`version.schema.openAPIV3Schema` is not included"
@@ -150,7 +151,7 @@ def _text_problems(text: str, *, deprecated: bool) -> Iterable[str]:
             return
 
 
-# A version as kube-apiserver prints it: all fields, by their names in Go.
+# Formats a version as kube-apiserver prints it: with all fields, in the order of its Go structure.
 
 _COLUMN = {"name": "", "type": "", "format": "", "description": "", "priority": 0, "jsonPath": ""}
 _SCALE = {"specReplicasPath": "", "statusReplicasPath": "", "labelSelectorPath": None}
@@ -214,7 +215,10 @@ _NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def warnings_of(spec: Schema, old: Schema | None) -> Iterator[str]:
-    """Yield warnings that are new in a definition: unchecked formats, unsupported sets."""
+    """Yield the warnings about a new or changed CRD that its old spec did not cause already.
+
+    There are warnings about formats that are not checked, and about sets of objects or arrays.
+    """
     known = {*_oddities(old)} if old else set()
     yield from (text for text in _oddities(spec) if text not in known)
 
@@ -231,7 +235,7 @@ def _oddities(spec: Schema) -> Iterator[str]:
 
 
 def _set_of(schema: Schema) -> str:
-    """Return the type of the items if a schema is a set, otherwise an empty string."""
+    """Return the type of the items if a schema describes a set, otherwise an empty string."""
     items = schema.get("items")
     if schema.get("x-kubernetes-list-type") == "set" and isinstance(items, Mapping):
         return items.get("type") or ""
@@ -259,7 +263,7 @@ def _walk(schema: Schema) -> Iterator[Schema]:
 
 
 def has_defaults(spec: Schema) -> bool:
-    """Report whether any schema has a default."""
+    """Report whether the schema of any version contains a default."""
     return any(
         each.get("default") is not None for schema in schemas_of(spec) for each in _walk(schema)
     )

@@ -91,7 +91,7 @@ _RULE_CLASSES: Mapping[str, type[BuiltinRules]] = {
     "storageclasses.storage.k8s.io": StorageClassRules,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": WebhookRules,
 }
-"""The rules of kinds that are checked; other kinds have only defaults."""
+"""The classes of rules by resource; other built-in kinds only have defaults and no checks."""
 
 
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
@@ -129,19 +129,19 @@ _SELECTORS = {
 
 
 def builtin_resources() -> Iterable[ServedResource]:
-    """Return all built-in kinds, ready to be served."""
+    """Build the resources of all built-in kinds."""
     return [_resource(kind) for kind in builtin_kinds()]
 
 
 def lifecycle(server: ServerContext) -> NamespaceLifecycle:
-    """Return the admission link that refuses objects in missing or terminating namespaces."""
+    """Create the admission link that refuses new objects in missing or terminating namespaces."""
     namespaces = server.catalogue.get("", "v1", "namespaces")
     assert namespaces is not None
     return NamespaceLifecycle(server, namespaces.kind)
 
 
 def addresses(server: ServerContext) -> Admission:
-    """Return the admission link that allocates the addresses of services."""
+    """Create the admission link that allocates cluster IPs and node ports to Services."""
     services = server.catalogue.get("", "v1", "services")
     assert services is not None
     return ServiceAddresses(server, services.kind)
@@ -172,7 +172,10 @@ def _conversion(kind: ResourceKind) -> StorageConversion | None:
 
 
 def _shapes(kind: ResourceKind) -> Mapping[str, Shape]:
-    """Return the shapes of all versions of a kind; clients write and own fields in any."""
+    """Return the shapes of all versions of a kind.
+
+    Field owners in managedFields may name any version in which clients wrote the object.
+    """
     versions = [kind.api_version]
     if kind.kind == "Event":
         versions = list(EVENTS)
@@ -187,7 +190,7 @@ def _shape_in(api_version: str, kind: str) -> Shape:
 
 
 def _stored(kind: ResourceKind) -> ResourceKind:
-    """Return the kind as stored: events in the core group, autoscalers in v2."""
+    """Return the kind in its stored form: Events in the core group, autoscalers in v2."""
     if kind.resource == "events.events.k8s.io":
         return replace(kind, group="", version="v1")
     if kind.plural == "horizontalpodautoscalers":

@@ -1,7 +1,8 @@
-"""Allocation of cluster IPs and node ports to services, each used once; nothing listens there.
+"""Allocation of cluster IPs and node ports to Services. Nothing listens on these addresses.
 
-They are allocated last, to services that are otherwise valid, and are free again when the service
-is deleted: the stored services show which ones are taken.
+Each address and each port is allocated to one Service only. Addresses are allocated after all other
+checks of a Service. The stored Services show which addresses are in use, so an address is free
+again when its Service is deleted.
 """
 
 from __future__ import annotations
@@ -30,14 +31,17 @@ _RANGE = f"The range of valid ports is {_FIRST_PORT}-{_LAST_PORT}"
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    """A limited range of numbers to allocate from."""
+    """A range of IP addresses or of ports from which one is allocated to a Service."""
 
     name: str
     numbers: range
     written: Callable[[int], str]
 
     def pick(self, taken: set[str]) -> str | None:
-        """Return a free value, at or after a random one, so that nobody relies on an order."""
+        """Return a free value, or None. The search begins at a random value.
+
+        So clients cannot rely on the order of the values.
+        """
         start = secrets.randbelow(len(self.numbers))
         for step in range(len(self.numbers)):
             found = self.written(self.numbers[(start + step) % len(self.numbers)])
@@ -46,25 +50,29 @@ class _Pool:
         return None
 
 
-# The first address is that of the service default/kubernetes.
+# The first address belongs to the Service `kubernetes` in the namespace `default`.
 _ADDRESSES = _Pool("an IP", range(2, NETWORK.num_addresses - 1), lambda at: str(NETWORK[at]))
 _PORTS = _Pool("a nodePort", range(_FIRST_PORT, _LAST_PORT + 1), str)
 
 
 class ServiceAddresses:
-    """Allocates addresses and ports that a service does not set, and refuses those of others."""
+    """Allocates the addresses and ports that a Service does not set.
+
+    A Service that sets an address or a port of another Service is refused.
+    """
 
     def __init__(self, server: ServerContext, services: ResourceKind) -> None:
         self._server = server
         self._kind = services
-        # Allocated and perhaps not stored yet; cleared when nothing else is free.
+        # Values that were allocated, because their Services may not be stored yet. The set is
+        # cleared when no other value is free.
         self._given: set[str] = set()
 
     def handles(self, kind: ResourceKind, operation: str) -> bool:
         return operation in ("CREATE", "UPDATE") and kind.resource == self._kind.resource
 
     async def mutate(self, review: AdmissionRequest) -> None:
-        """Do nothing: addresses are allocated after the service was validated."""
+        """Do nothing: addresses are allocated after all checks, in `validate`."""
 
     async def validate(self, review: AdmissionRequest) -> None:
         obj = review.object
@@ -129,7 +137,7 @@ class ServiceAddresses:
         return found
 
     def _others(self, review: AdmissionRequest) -> Iterator[Object]:
-        """Yield the specs of all services except the one under review."""
+        """Yield the specs of all stored Services except the one in the request."""
         own = (review.namespace, review.name)
         for entry in self._server.store.page(f"/{self._kind.group}/{self._kind.plural}/").entries:
             service: Object = msgspec.json.decode(entry.value)
@@ -139,9 +147,10 @@ class ServiceAddresses:
 
 
 def _set_families(spec: Object, review: AdmissionRequest) -> None:
-    """Set the IP families of a service.
+    """Set the IP families of a Service.
 
-    The cluster has IPv4 only, but a headless service without a selector may have both families.
+    The cluster supports only IPv4. However, a headless Service without a selector may have both
+    families.
     """
     if not is_headless(spec):
         for number, family in enumerate(spec.get("ipFamilies") or ()):

@@ -1,4 +1,4 @@
-"""Validation of HorizontalPodAutoscalers in both versions."""
+"""Validation of HorizontalPodAutoscalers in the versions v1 and v2."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NEEDED = "must populate information for the given metric source"
 
 
 class AutoscalerRules(BuiltinRules):
-    """The rules of autoscalers; v1 objects are checked as v2, in which they are stored."""
+    """The rules of HorizontalPodAutoscalers; objects in v1 are converted to v2 and then checked."""
 
     def default(self, obj: Object) -> None:
         super().default(obj)
         if self.kind.version == "v1":
-            # The defaults of v2, shown in v1.
+            # Set the defaults of v2, and show them in v1.
             obj |= to_v1(to_v2(obj))
 
     def check_create(self, obj: Object) -> list[Cause]:
@@ -148,7 +148,8 @@ def _check_target(path: str, target: Object) -> Iterator[Cause]:
         yield invalid_field(f"{path}.averageUtilization", share, "must be greater than 0")
 
 
-# By source: the first of its two target values, and the messages for none and for both of them.
+# By source of a metric: the name of the first target value, the message if no target value is set,
+# and the message if both target values are set.
 _TARGETS = {
     "object": ("value", "must set either a target value or averageValue", ""),
     "external": (

@@ -1,6 +1,7 @@
 """Rules that all built-in kinds share: defaults, and the initial status.
 
-The tables in `_defaults` are applied to an object along the shape of its kind.
+The module `_defaults` has the default values by type. The shape of a kind shows which field of an
+object has which type.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["BuiltinRules", "defaults_of"]
 
 @dataclass(slots=True)
 class _Plan:
-    """The defaults of one type, and those of the fields below it."""
+    """The defaults for values of one type, and for the fields inside these values."""
 
     fixed: Object = field(default_factory=dict)
     computed: Change | None = None
@@ -34,7 +35,7 @@ class _Plan:
         return bool(self.fixed or self.computed or self.fields or self.items)
 
     def apply(self, value: Any) -> Any:
-        """Return a value with its defaults; fields that are set stay as they are."""
+        """Return a copy of a value with its defaults; fields that are set do not change."""
         if isinstance(value, list):
             return [self.items.apply(each) for each in value] if self.items else value
         if not isinstance(value, dict):
@@ -50,13 +51,13 @@ class _Plan:
 
 
 def defaults_of(shape: Shape) -> Callable[[Object], Object]:
-    """Return a function that returns objects of a shape with their defaults."""
+    """Build a Python function that returns a copy of an object with the defaults of its shape."""
     plan = _plan(shape, frozenset())
     return plan.apply
 
 
 def _plan(shape: Shape, above: frozenset[int]) -> _Plan:
-    # Recursive types of built-in kinds have no defaults, so the recursion ends here.
+    # A recursive type: in built-in kinds such types have no defaults, so the recursion ends here.
     if id(shape) in above:
         return _Plan()
     above |= {id(shape)}
@@ -74,9 +75,9 @@ _known: dict[int, str] = {}
 
 
 def _names() -> Mapping[int, str]:
-    """Return the names of the types in the tables by the identity of their fields.
+    """Return the names of all types with defaults, by the `id` of the fields of their shape.
 
-    All shapes of one type share the same fields.
+    All shapes of one type share the same object for their fields.
     """
     if not _known:
         _known.update({id(_shape(name).fields): name for name in {*FIXED, *COMPUTED}})
@@ -90,7 +91,7 @@ def _shape(name: str) -> Shape:
 
 
 class BuiltinRules(KindRules):
-    """Sets defaults on every write, and the status of new objects; subclasses check more."""
+    """Sets defaults in every write, and the status of new objects; subclasses add checks."""
 
     status_keeps: tuple[str, ...] | None = ()
 
@@ -100,12 +101,12 @@ class BuiltinRules(KindRules):
 
     @cached_property
     def _fill(self) -> Callable[[Object], Object]:
-        # Built when first needed: most servers never see most kinds.
+        # Built when first needed, because most servers never get objects of most kinds.
         return defaults_of(shape_of(self.kind.group, self.kind.version, self.kind.kind))
 
     @cached_property
     def _first_status(self) -> Object:
-        """The status that a new object shows before any client has written one."""
+        """The status of a new object, before a client has written a status."""
         empty = decode_typed({}, shape_of(self.kind.group, self.kind.version, self.kind.kind))
         status: Object = empty.value.get("status", {})
         return status
@@ -126,11 +127,11 @@ class BuiltinRules(KindRules):
         return kept
 
     def default(self, obj: Object) -> None:
-        """Set defaults in an object, without changing values inside it in place."""
+        """Set defaults in an object; values inside the object are replaced, not changed."""
         obj |= self._fill(obj)
 
     def begin(self, obj: Object) -> None:
-        """Set further fields of a new object."""
+        """Set the fields of a new object that only this kind has."""
 
     def keep(self, obj: Object, old: Object) -> None:
         """Restore fields that an update may not change."""

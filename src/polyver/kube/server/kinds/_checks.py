@@ -47,13 +47,16 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def in_structure(cause: Cause, value: object) -> Cause:
-    """Replace the null in a cause by a value as Go prints the structure, in field order."""
+    """Replace the null in the message of a cause by the JSON of a value.
+
+    The fields of `value` must have the order of the Go structure that kube-apiserver prints.
+    """
     text = encode_json(value).decode()
     return replace(cause, message=cause.message.replace("value: null", f"value: {text}", 1))
 
 
 def missing_field(field: str, value: object) -> Cause:
-    """Return the cause for a value that refers to something which does not exist."""
+    """Build the cause for a value that refers to an object or field that does not exist."""
     return Cause(field, f"Not found: {encode_json(value).decode()}", "FieldValueNotFound")
 
 
@@ -70,7 +73,7 @@ def check_name(field: str, name: str, problems: Callable[[str], list[str]]) -> I
 
 
 def check_one_of(field: str, value: object, known: Iterable[str]) -> Iterator[Cause]:
-    """Yield a cause for a value that is not one of the known ones; None is allowed."""
+    """Yield a cause for a value that is not one of the known values; None is allowed."""
     if value is not None and value not in (values := list(known)):
         yield unsupported(field, value, values)
 
@@ -142,7 +145,7 @@ _PERCENT = re.compile("[0-9]+%")
 
 
 def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cause]:
-    """Yield the problems of a count or a percentage."""
+    """Yield the problems of a count or a percentage; with `most`, 100 % is the maximum."""
     if isinstance(value, int) and value < 0:
         yield invalid_field(field, value, "must be greater than or equal to 0")
     if not isinstance(value, str):
@@ -156,7 +159,7 @@ def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cau
 
 
 def frozen(field: str, new: object, old: object, *, value: object = ...) -> Iterator[Cause]:
-    """Yield a cause if a value changed; the cause shows `value`, or else the new value."""
+    """Yield a cause if an immutable value changed; the cause shows `value`, or the new value."""
     if (new or None) != (old or None):
         shown_value = new if value is ... else value
         if isinstance(shown_value, dict):
@@ -199,7 +202,7 @@ _NOWHERE = (
 
 
 def check_endpoint_address(field: str, text: str) -> Iterator[Cause]:
-    """Yield a cause for an address that another host cannot have."""
+    """Yield a cause for an IP address that cannot belong to another host, such as 127.0.0.1."""
     address = address_of(text)
     for name, problem in _NOWHERE:
         if getattr(address, name, False):
@@ -207,12 +210,12 @@ def check_endpoint_address(field: str, text: str) -> Iterator[Cause]:
 
 
 def in_order(value: Object, *names: str) -> Object:
-    """Return a mapping as errors show it, with the field order of Go's structures."""
+    """Return the fields `names` of a mapping, in this order, for error messages."""
     return {name: value[name] for name in names if name in value}
 
 
 def selector_shown(selector: Object | None) -> Object | None:
-    """Return a label selector as errors show it."""
+    """Return a label selector with its fields in the order that error messages show."""
     if selector is None:
         return None
     found = in_order(selector, "matchLabels", "matchExpressions")
@@ -246,7 +249,7 @@ STANDARD = frozenset(
 
 
 def amount(text: str) -> Decimal:
-    """Return the value of a valid quantity.
+    """Convert a valid quantity to a number.
 
     >>> [str(amount(text)) for text in ("100m", "1Ki", "-2", "1e3")]
     ['0.100', '1024', '-2', '1E+3']
@@ -258,7 +261,7 @@ def amount(text: str) -> Decimal:
 
 
 def check_amount(field: str, name: str, quantity: str) -> Iterator[Cause]:
-    """Yield a cause for a negative quantity, or a fraction where an integer is needed."""
+    """Yield a cause for a negative quantity, or for a fraction of an indivisible resource."""
     if amount(quantity) < 0:
         yield invalid_field(field, quantity, _NOT_NEGATIVE)
     if (name in _INTEGER or is_extended(name)) and amount(quantity) % 1:
@@ -266,7 +269,7 @@ def check_amount(field: str, name: str, quantity: str) -> Iterator[Cause]:
 
 
 def check_resource_name(field: str, name: str) -> Iterator[Cause]:
-    """Yield a cause unless a resource name is a standard one or has a domain."""
+    """Yield the problems of a resource name, which must be standard (cpu) or have a domain."""
     yield from check_name(field, name, label_key_problems)
     if "/" not in name and name not in STANDARD and not name.startswith("hugepages-"):
         text = "must be a standard resource type or fully qualified"
@@ -274,14 +277,17 @@ def check_resource_name(field: str, name: str) -> Iterator[Cause]:
 
 
 def is_extended(name: str) -> bool:
-    """Report whether a resource is an extended one, such as devices, which are not shared."""
+    """Report whether a resource name is that of an extended resource, such as a device."""
     domain, slash, _ = name.rpartition("/")
     own = domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
     return bool(slash) and not own and not name.startswith("requests.")
 
 
 def check_resources(path: str, resources: Object | None) -> Iterator[Cause]:
-    """Yield the problems of limits and requests, sorted by name; kube-apiserver has no order."""
+    """Yield the problems of limits and requests, sorted by resource name.
+
+    The order of kube-apiserver is random.
+    """
     limits = (resources or {}).get("limits") or {}
     requests = (resources or {}).get("requests") or {}
     for name in sorted(limits):

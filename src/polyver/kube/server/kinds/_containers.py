@@ -45,7 +45,7 @@ def check_containers(path: str, containers: list[Object], volumes: set[str]) -> 
 
 
 def _check_host_ports(path: str, containers: list[Object]) -> Iterator[Cause]:
-    """Yield a cause for each host port that two containers use."""
+    """Yield a cause for each host port that an earlier container uses already."""
     seen: set[str] = set()
     for number, container in enumerate(containers):
         for index, port in enumerate(container.get("ports") or ()):
@@ -62,7 +62,7 @@ def check_init_containers(
 ) -> Iterator[Cause]:
     """Yield the problems of init containers.
 
-    They end before the others start, unless their restartPolicy is Always.
+    An init container ends before the other containers start, unless its restartPolicy is Always.
     """
     names = {other.get("name", "") for other in others}
     for number, container in enumerate(containers):
@@ -119,7 +119,10 @@ def _check_security(path: str, context: Object) -> Iterator[Cause]:
 
 
 def check_images(path: str, containers: list[Object]) -> Iterator[Cause]:
-    """Yield causes for white space around images; kube-apiserver checks this last, in pods only."""
+    """Yield a cause for each image with leading or trailing white space.
+
+    As in kube-apiserver, this is the last check of a pod, and pod templates are not checked.
+    """
     for number, container in enumerate(containers):
         image = container.get("image") or ""
         if image != image.strip():
@@ -210,7 +213,7 @@ def _check_all_from(path: str, sources: list[Object]) -> Iterator[Cause]:
         if len(given) != 1:
             text = "may not have more than one field specified at a time"
             text = text if given else "must specify one of: `configMapRef` or `secretRef`"
-            # kube-apiserver names the list here, not the item.
+            # As in kube-apiserver, the error names the list, not the item.
             yield invalid_field(path, "", text)
 
 

@@ -18,7 +18,7 @@ _IMMUTABLE = "field is immutable when `immutable` is set"
 
 
 class ConfigMapRules(KindRules):
-    """Strings and bytes by key; no key may be in both."""
+    """The rules of ConfigMaps: no key may be in both `data` and `binaryData`."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
@@ -41,7 +41,7 @@ class ConfigMapRules(KindRules):
 
 
 class SecretRules(KindRules):
-    """Bytes by key; secrets of some types need certain keys."""
+    """The rules of Secrets: some types of Secrets need certain keys."""
 
     _needed: Mapping[str, tuple[str, ...]] = {
         "kubernetes.io/dockercfg": (".dockercfg",),

@@ -1,6 +1,7 @@
-"""Tables of default values, by type.
+"""Default values of fields, by the type that contains the field.
 
-By type and not by kind, because a container is the same in a Pod as in the template of a CronJob.
+They are listed by type and not by kind, because several kinds contain values of one type. For
+example, Pods and CronJobs contain containers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _HOOK: Object = {
 _RBAC: Object = {"apiGroup": "rbac.authorization.k8s.io"}
 _ROLLING: Object = {"type": "RollingUpdate"}
 
-# By type: values for absent fields. Objects share these values, so nothing may change them.
+# Values for missing fields, by type. All objects share these values, so they must not be changed.
 FIXED: Mapping[str, Object] = {
     "admissionregistration/v1.MutatingWebhook": _HOOK | {"reinvocationPolicy": "Never"},
     "admissionregistration/v1.RuleWithOperations": {"scope": "*"},
@@ -109,7 +110,7 @@ FIXED: Mapping[str, Object] = {
 
 
 def _pull_policy(container: Object) -> Object:
-    """Return the pull policy: Always for the tag latest, which may change."""
+    """Compute the default pull policy: Always for the tag `latest`, otherwise IfNotPresent."""
     return _pulled(container, "imagePullPolicy", container.get("image") or "")
 
 
@@ -131,7 +132,7 @@ def _volume(volume: Object) -> Object:
 
 
 def _accounts(spec: Object) -> Object:
-    """Set both names of the service account; serviceAccountName wins."""
+    """Set both serviceAccountName and serviceAccount; serviceAccountName has priority."""
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     return {"serviceAccountName": name, "serviceAccount": name} if name else {}
 
@@ -147,7 +148,11 @@ def _pod(pod: Object) -> Object:
 
 
 def _of_pod(container: Object, spec: Object) -> Object:
-    """Return a container whose requests default to its limits; also set ports for `hostNetwork`."""
+    """Set the defaults of a container in a Pod.
+
+    The limits are the defaults for the requests. With `hostNetwork`, each container port is the
+    default for its host port.
+    """
     changed = dict(container)
     resources = container.get("resources") or {}
     if limits := resources.get("limits"):
@@ -175,7 +180,7 @@ def _node_status(status: Object) -> Object:
 
 
 def _node_networks(spec: Object) -> Object:
-    """Set the first network both in podCIDR and in podCIDRs."""
+    """If one of podCIDR and podCIDRs is missing, derive it from the other."""
     one, many = spec.get("podCIDR"), spec.get("podCIDRs")
     if one and (not many or many[0] != one):
         return {"podCIDRs": [one]}
@@ -244,7 +249,7 @@ def _daemon_strategy(strategy: Object) -> Object:
 
 
 def _stateful_strategy(strategy: Object) -> Object:
-    """Set the numbers of a rolling update, unless only its type is given."""
+    """Set the defaults of a rolling update, unless the object sets the type without details."""
     kind, given = strategy.get("type"), strategy.get("rollingUpdate")
     if kind is None or (kind == "RollingUpdate" and given is not None):
         rolling = {"maxUnavailable": 1, "partition": 0} | (given or {})
@@ -322,7 +327,7 @@ def _subject(subject: Object) -> Object:
     return {} if named else _RBAC
 
 
-# By type: functions that compute defaults from other fields.
+# Python functions that compute default values from other fields, by type.
 COMPUTED: Mapping[str, Change] = {
     "apps/v1.DaemonSetUpdateStrategy": _daemon_strategy,
     "apps/v1.DeploymentStrategy": _deployment_strategy,

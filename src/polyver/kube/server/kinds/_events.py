@@ -1,4 +1,4 @@
-"""Events, which two groups serve in two formats, and leases."""
+"""Events, which two API groups serve in two formats, and Leases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polyver.languages.values.names import dns_subdomain_problems
 
 __all__ = ["EVENTS", "EventConversion", "EventRules", "LeaseRules", "event_fields"]
 
-# Field names in core events and in events.k8s.io.
+# The field names in Events of the core group, and in those of the group events.k8s.io.
 _NAMES = {
     "involvedObject": "regarding",
     "message": "note",
@@ -38,7 +38,7 @@ EVENTS = ("v1", "events.k8s.io/v1")
 
 @dataclass(frozen=True, slots=True)
 class EventConversion:
-    """Conversion between core events, which are stored, and events of events.k8s.io."""
+    """Conversion between Events of the core group, which are stored, and of events.k8s.io."""
 
     api_version: str
 
@@ -69,13 +69,13 @@ def _to_core(obj: Object) -> Object:
 
 
 class EventRules(KindRules):
-    """An event refers to an object in its own namespace."""
+    """The rules of Events: an Event refers to an object in its own namespace."""
 
     creates_on_update = True
 
     def __init__(self, *, core: bool) -> None:
         self._core = core
-        # The core group does not check the names of events.
+        # In the core group, almost any name of an Event is valid.
         self.name_problems = path_segment_problems if core else dns_subdomain_problems
 
     def check_create(self, obj: Object) -> list[Cause]:
@@ -96,7 +96,7 @@ class EventRules(KindRules):
 
 
 def _new_problems(event: Object) -> list[Cause]:
-    """Return the problems that only events.k8s.io checks."""
+    """Return the problems that are errors only in the group events.k8s.io."""
     causes: list[Cause] = []
     if not event.get("eventTime"):
         causes.append(required("eventTime"))
@@ -107,7 +107,7 @@ def _new_problems(event: Object) -> list[Cause]:
 
 
 def event_fields(*, core: bool) -> Mapping[str, Callable[[Object], str]]:
-    """Return the fields for field selectors, by the names of either group."""
+    """Return the fields that a field selector may name, with the names of one API group."""
     about = "involvedObject" if core else "regarding"
     inner = "kind namespace name uid apiVersion resourceVersion fieldPath".split()
     fields = {f"{about}.{name}": _inside(about, name) for name in inner}
@@ -133,7 +133,7 @@ def _source(source: str, reporter: str) -> Callable[[Object], str]:
 
 
 class LeaseRules(KindRules):
-    """A PUT may create a lease; an update needs its resourceVersion."""
+    """The rules of Leases: a PUT may create a Lease, and an update needs the resourceVersion."""
 
     creates_on_update = True
     unconditional = False

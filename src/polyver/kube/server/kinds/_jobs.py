@@ -1,4 +1,7 @@
-"""Jobs and CronJobs, with the schedules of CronJobs: five fields, or one word such as `@daily`."""
+"""Rules of Jobs and CronJobs.
+
+The schedule of a CronJob has five fields, or is one word such as `@daily`.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _EVERY = re.compile(r"([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+")
 
 
 def _schedule_problem(schedule: str) -> str:
-    """Return the problem of a schedule as kube-apiserver words it; an empty string if valid.
+    """Return the problem of a schedule in the words of kube-apiserver, or an empty string.
 
     >>> _schedule_problem("*/5 8-17 * * MON-FRI")
     ''
@@ -120,7 +123,7 @@ _MOST_LETTERS = 52
 
 
 class JobRules(BuiltinRules):
-    """A job selects its pods by its own uid, unless manualSelector is set."""
+    """The rules of Jobs: a Job selects its pods by its own uid, unless manualSelector is set."""
 
     def begin(self, obj: Object) -> None:
         spec, metadata = obj["spec"], obj["metadata"]
@@ -138,7 +141,7 @@ class JobRules(BuiltinRules):
             "selector": selector | {"matchLabels": chosen},
             "template": template | {"metadata": inner},
         }
-        # In kube-apiserver a job without labels shares those of its template.
+        # In kube-apiserver, a Job without labels gets the labels of its template.
         if not metadata.get("labels") or metadata["labels"] == given:
             metadata["labels"] = given | labels
 
@@ -166,7 +169,7 @@ def _check_selector(obj: Object) -> Iterator[Cause]:
 
 
 def check_job_spec(path: str, spec: Object, *, template_only: bool = False) -> Iterator[Cause]:
-    """Yield the problems of a job, or of the job template of a CronJob."""
+    """Yield the problems of a Job, or of the job template of a CronJob."""
     yield from not_negative(spec, path, *_COUNTS)
     modes = ("NonIndexed", "Indexed")
     yield from check_one_of(f"{path}.completionMode", spec.get("completionMode"), modes)
@@ -185,7 +188,7 @@ def check_job_spec(path: str, spec: Object, *, template_only: bool = False) -> I
 
 
 def _check_indexes(path: str, spec: Object) -> Iterator[Cause]:
-    """Yield the problems of fields that only indexed jobs may have."""
+    """Yield the problems of fields that only indexed Jobs may have."""
     most, indexed = spec.get("maxFailedIndexes"), spec.get("completionMode") == "Indexed"
     if most is not None and spec.get("backoffLimitPerIndex") is None:
         yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
@@ -218,9 +221,9 @@ def _check_change(new: Object, old: Object) -> Iterator[Cause]:
 
 
 def _check_template_change(new: Object, old: Object, suspended: bool) -> Iterator[Cause]:
-    """Yield a cause if the template changed.
+    """Yield a cause if the template of a Job changed.
 
-    While the job is suspended, scheduling fields and resources may change.
+    While the Job is suspended, the fields for scheduling and the resources may change.
     """
     if not suspended and new != old:
         yield invalid_field("spec.template", new, IMMUTABLE)
@@ -240,7 +243,7 @@ def _fixed_part(pod: Object) -> Object:
 
 
 class CronJobRules(BuiltinRules):
-    """The rules of CronJobs: nothing creates their jobs here, but the schedule is checked."""
+    """The rules of CronJobs; the embedded server creates no Jobs, but checks the schedule."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [*_check_cron(obj["spec"])]
@@ -302,5 +305,5 @@ def _check_zone(zone: str) -> Iterator[Cause]:
 
 @cache
 def _zones() -> frozenset[str]:
-    """Return all time zones of this machine; if there are none, every zone is accepted."""
+    """Return the names of all time zones that this machine knows."""
     return frozenset(zoneinfo.available_timezones())

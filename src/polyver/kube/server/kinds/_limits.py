@@ -1,4 +1,4 @@
-"""Disruption budgets, limit ranges, quotas, service accounts and nodes."""
+"""PodDisruptionBudgets, LimitRanges, ResourceQuotas, ServiceAccounts and Nodes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _check_budget(spec: Object) -> Iterator[Cause]:
 
 
 class LimitRangeRules(BuiltinRules):
-    """The rules of LimitRanges, which are not applied to pods here."""
+    """The rules of LimitRanges; the embedded server does not apply them to pods."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         kinds: set[str] = set()
@@ -95,7 +95,8 @@ def _check_limit(path: str, item: Object, kinds: set[str]) -> Iterator[Cause]:
 
 _SIDES = ("min", "max", "default", "defaultRequest")
 _WORDS = {"min": "min", "max": "max", "default": "default", "defaultRequest": "default request"}
-# The smaller, the larger, and the field and the value that the error shows.
+# Each row: the smaller field, the larger field, the field that the error names, and the field whose
+# value the error shows.
 _ORDER = (
     ("min", "max", "min", "min"),
     ("min", "defaultRequest", "defaultRequest", "defaultRequest"),
@@ -129,7 +130,7 @@ _SCOPES = (
 
 
 class QuotaRules(BuiltinRules):
-    """The rules of ResourceQuotas, whose use is not counted here."""
+    """The rules of ResourceQuotas; the embedded server does not count the used resources."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_quota(obj["spec"])]
@@ -159,7 +160,7 @@ def _check_quota(spec: Object) -> Iterator[Cause]:
 
 
 class AccountRules(BuiltinRules):
-    """The rules of ServiceAccounts: of the references to secrets only the names are kept."""
+    """The rules of ServiceAccounts: references to Secrets keep only the name of the Secret."""
 
     def begin(self, obj: Object) -> None:
         _keep_names(obj)
@@ -179,7 +180,7 @@ _NOT_READY: Object = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedu
 
 
 class NodeRules(BuiltinRules):
-    """The rules of nodes: a new one may contain its status, and gets a not-ready taint."""
+    """The rules of Nodes: a new Node may contain its status, and gets a not-ready taint."""
 
     brings_status = True
 

@@ -1,4 +1,4 @@
-"""Namespaces: their finalizers and deletion, and the check before objects are created in one."""
+"""Namespaces: finalizers, deletion, and the check before an object is created in a namespace."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _UNDELETABLE = ("default", "kube-system", "kube-public")
 
 
 class NamespaceRules(KindRules):
-    """A namespace stays until its controller has emptied it."""
+    """The rules of Namespaces.
+
+    A deleted namespace stays until the namespace controller has deleted all objects in it.
+    """
 
     name_problems = staticmethod(dns_label_problems)
     answers_deletion = True
@@ -32,7 +35,7 @@ class NamespaceRules(KindRules):
             finalizers = [*finalizers, _FINALIZER]
         spec["finalizers"] = finalizers
         obj["status"] = {"phase": "Active"}
-        self.default(obj)  # a generated name is known only now
+        self.default(obj)  # again, because a generated name was not known before
 
     def prepare_update(self, obj: Object, old: Object) -> None:
         # Only the finalize subresource changes spec.finalizers.
@@ -74,8 +77,8 @@ class NamespaceLifecycle:
     def check(self, review: AdmissionRequest) -> None:
         """Raise an error if the namespace is missing or terminating.
 
-        It runs again right before a new object is stored, because the rest of the request may take
-        long.
+        The server repeats this check right before it stores a new object, because processing the
+        request may have taken long.
         """
         if not review.kind.namespaced:
             return
@@ -87,7 +90,7 @@ class NamespaceLifecycle:
             raise _terminating(review)
 
     async def validate(self, review: AdmissionRequest) -> None:
-        """Do nothing: `mutate` has checked already."""
+        """Do nothing: `mutate` has checked the namespace already."""
 
 
 def _terminating(review: AdmissionRequest) -> ApiError:

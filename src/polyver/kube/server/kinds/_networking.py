@@ -1,4 +1,4 @@
-"""Ingresses and their classes, NetworkPolicies, EndpointSlices and Endpoints."""
+"""Rules of Ingresses, IngressClasses, NetworkPolicies, EndpointSlices and Endpoints."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _check_policy(spec: Object) -> Iterator[Cause]:
 
 
 def _check_networks(spec: Object) -> Iterator[Cause]:
-    """Yield a cause for each IP block without a CIDR; this is checked last."""
+    """Yield a cause for each IP block without a CIDR; this is the last check."""
     for side, peers in (("ingress", "from"), ("egress", "to")):
         for number, rule in enumerate(spec.get(side) or ()):
             for index, peer in enumerate(rule.get(peers) or ()):
@@ -327,7 +327,7 @@ def _check_endpoint(path: str, endpoint: Object, kind: str) -> Iterator[Cause]:
 
 
 class EndpointsRules(BuiltinRules):
-    """The rules of Endpoints, the deprecated form of EndpointSlices."""
+    """The rules of Endpoints, the deprecated predecessor of EndpointSlices."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes: list[Cause] = []

@@ -1,6 +1,6 @@
-"""Pods and pod templates: fields that the server sets, validation, and allowed changes.
+"""Rules of Pods and pod templates: fields that the server sets, validation, allowed changes.
 
-The first part validates scheduling and DNS: tolerations, affinities, spreading, name servers.
+The first half of the module validates the fields for scheduling and DNS.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _check_toleration(path: str, toleration: Object) -> Iterator[Cause]:
 
 
 def _check_affinity(path: str, affinity: Object | None) -> Iterator[Cause]:
-    """Yield the problems of single affinity terms; their combination is not checked."""
+    """Yield the problems of each affinity term; contradictions between terms are not checked."""
     node = (affinity or {}).get("nodeAffinity") or {}
     wanted = node.get(_REQUIRED)
     if wanted is not None and not wanted.get("nodeSelectorTerms"):
@@ -169,9 +169,10 @@ def _check_gates(path: str, gates: list[Object]) -> Iterator[Cause]:
 
 
 def _check_host_ports(path: str, spec: Object) -> Iterator[Cause]:
-    """Yield a cause for each host port that differs from the container port, with hostNetwork.
+    """Yield a cause for each host port that differs from its container port.
 
-    Host ports that are not set are not checked: in templates they are set later.
+    This is an error only with `hostNetwork`. A missing host port is no error, because in pod
+    templates the defaults are set later.
     """
     for number, container in enumerate(spec.get("containers") or ()):
         for index, port in enumerate(container.get("ports") or ()):
@@ -206,13 +207,13 @@ _MOST_SECONDS = 2**31 - 1
 
 
 class PodRules(BuiltinRules):
-    """The rules of pods, which stay pending: nothing runs them here."""
+    """The rules of Pods; all Pods stay pending, because no kubelet runs them."""
 
     status_keeps: tuple[str, ...] | None = ("ownerReferences",)
 
     def begin(self, obj: Object) -> None:
         spec = dict(obj["spec"])
-        # The fields that kube-apiserver's own admission sets, except the token volume.
+        # Set the fields that admission plugins of kube-apiserver set, except the token volume.
         spec["serviceAccountName"] = spec.get("serviceAccountName") or "default"
         spec["serviceAccount"] = spec["serviceAccountName"]
         priority = _PRIORITIES.get(spec.get("priorityClassName", ""))
@@ -228,7 +229,8 @@ class PodRules(BuiltinRules):
         obj["spec"] = _tolerating(kept | obj["spec"])
 
     def ended(self, obj: Object, now: str) -> Object:
-        # kube-apiserver first marks the pod for deletion, then finds that no node runs it.
+        # kube-apiserver marks the pod for deletion first, and then deletes it at once because no
+        # node runs the pod.
         self.begin_deletion(obj, now)
         return obj
 
@@ -253,7 +255,7 @@ class PodRules(BuiltinRules):
 
 
 def _tolerating(spec: Object) -> Object:
-    """Add the tolerations that keep a pod for a while on a node that does not respond."""
+    """Add the default tolerations: a pod stays 300 s on a node that does not respond."""
     given = spec.get("tolerations") or []
     added = [_tolerated(key) for key in _AWAY if not _tolerates(given, key)]
     return spec | {"tolerations": [*given, *added]}
@@ -271,7 +273,7 @@ def _tolerated(key: str) -> Object:
 
 
 def quality(spec: Object) -> str:
-    """Return the QoS class of a pod."""
+    """Compute the QoS class of a pod."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     resources = [each.get("resources") or {} for each in containers]
     sides = [
@@ -289,7 +291,10 @@ def _computing(amounts: Object | None) -> Object:
 
 
 def check_pod_spec(path: str, spec: Object, *, mounted: Iterable[str] = ()) -> Iterator[Cause]:
-    """Yield the problems of a pod spec; containers may mount the volumes in `mounted` too."""
+    """Yield the problems of a pod spec.
+
+    Containers may mount the volumes of the pod spec, and further volumes named in `mounted`.
+    """
     volumes, causes = check_volumes(f"{path}.volumes", spec.get("volumes") or [])
     yield from causes
     known = volumes.union(mounted)

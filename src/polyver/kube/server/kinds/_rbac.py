@@ -1,4 +1,4 @@
-"""Roles and role bindings, which are stored but not used for authorization here."""
+"""Rules of Roles and RoleBindings; the embedded server does not use them for authorization."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _check_aggregation(rule: Object | None) -> Iterator[Cause]:
 
 
 class BindingRules(_Rbac):
-    """The rules of role bindings; roleRef is immutable."""
+    """The rules of RoleBindings and ClusterRoleBindings, whose roleRef is immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [*_check_role(obj["roleRef"], namespaced=self._namespaced)]

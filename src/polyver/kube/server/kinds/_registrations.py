@@ -1,4 +1,4 @@
-"""APIServices, which are served by this server or not at all."""
+"""Rules of APIServices; the embedded server does not forward requests to other servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HIGHEST_PORT = 65535
 
 
 class RegistrationRules(BuiltinRules):
-    """The rules of APIServices: priorities of a group version, and the service behind it."""
+    """The rules of APIServices, which state priorities and the Service of a group version."""
 
     name_problems = staticmethod(path_segment_problems)
     unconditional = False
@@ -41,7 +41,7 @@ class RegistrationRules(BuiltinRules):
 
 
 def availability(spec: Object) -> Object:
-    """Return the Available condition, which is true only if this server serves the version."""
+    """Build the Available condition; it is True only if this server serves the version itself."""
     condition = {"type": "Available"}
     if spec.get("service") is None:
         text = "Local APIServices are always available"

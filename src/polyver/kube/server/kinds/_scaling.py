@@ -1,6 +1,7 @@
-"""Conversion of autoscalers between v2 and v1, which has fields for CPU only.
+"""Conversion of HorizontalPodAutoscalers between v2 and v1.
 
-Everything else is kept in annotations of the v1 object.
+The version v1 only has fields for CPU metrics. Other metrics, the behavior and the conditions of an
+object are stored in annotations of the object in v1.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ _RESOURCE: Names = {
     "targetAverageUtilization": ("target", "averageUtilization"),
     "targetAverageValue": ("target", "averageValue"),
 }
-# By source of a metric: v1 field names, in the order of v1, and the paths of their values in v2.
+# By source of a metric: the field names in v1, in the order of v1, and the field paths in v2 where
+# their values are.
 _SPECS: Mapping[str, Names] = {
     "object": {
         "target": ("describedObject",),
@@ -66,7 +68,7 @@ _STATUSES: Mapping[str, Names] = {
     }
     for source, names in _SPECS.items()
 }
-# Fields that v1 cannot leave out, and their sources.
+# The fields that are always present in v1, with the sources of metrics that have these fields.
 _ALWAYS = {"targetValue": ("object",), "currentValue": ("object", "external")}
 _ALWAYS |= {"currentAverageValue": ("pods", "resource", "containerResource")}
 
@@ -76,7 +78,7 @@ AUTOSCALERS = ("autoscaling/v2", "autoscaling/v1")
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerConversion:
-    """Conversion between autoscaling/v2, which is stored, and v1."""
+    """Conversion between autoscaling/v2, the storage version, and autoscaling/v1."""
 
     api_version: str
 
@@ -94,7 +96,7 @@ class AutoscalerConversion:
 
 
 def to_v1(obj: Object) -> Object:
-    """Convert a stored autoscaler to v1."""
+    """Convert an autoscaler in v2 to v1."""
     spec, status = obj["spec"], obj.get("status") or {}
     metrics, current = spec.get("metrics") or [], status.get("currentMetrics") or []
     annotations = _own(obj)
@@ -114,7 +116,7 @@ def to_v1(obj: Object) -> Object:
 
 
 def to_v2(obj: Object) -> Object:
-    """Convert an autoscaler in v1 to the storage version."""
+    """Convert an autoscaler in v1 to v2."""
     annotation = (obj["metadata"].get("annotations") or {}).get
     given, before = obj["spec"], obj.get("status") or {}
     spec = {key: value for key, value in given.items() if not key.startswith("targetCPU")}
@@ -134,7 +136,7 @@ def to_v2(obj: Object) -> Object:
 
 
 def _v2(obj: Object) -> Object:
-    """Return the object with only the fields of v2, because annotations may contain anything."""
+    """Remove fields that v2 does not have, because users can write anything into annotations."""
     identity = {key: obj[key] for key in ("apiVersion", "kind", "metadata") if key in obj}
     rest = {key: value for key, value in obj.items() if key not in identity}
     try:
@@ -151,7 +153,7 @@ def _shape() -> Shape:
 
 
 def _own(obj: Object) -> dict[str, str]:
-    """Return the annotations of the user, without those that hold fields of v2."""
+    """Return the annotations of the user, without the annotations that contain fields of v2."""
     annotations = obj["metadata"].get("annotations") or {}
     return {key: value for key, value in annotations.items() if key not in _ANNOTATIONS}
 
@@ -188,7 +190,10 @@ def _v2_status(status: Object, current: list[Object], conditions: list[Object]) 
 
 
 def _cpu(metric: Object, side: str) -> int | None:
-    """Return the CPU utilization that a metric targets or reports; None for other metrics."""
+    """Return the CPU utilization that a metric states as target or current value.
+
+    Return None for any other metric.
+    """
     resource = metric.get("resource") or {}
     if metric.get("type") != "Resource" or resource.get("name") != "cpu":
         return None
@@ -197,7 +202,7 @@ def _cpu(metric: Object, side: str) -> int | None:
 
 
 def _older(metric: Object, known: Mapping[str, Names]) -> Object:
-    """Convert a metric to the field names and the order of v1."""
+    """Convert a metric of v2 to the field names and the field order of v1."""
     older: Object = {"type": metric.get("type", "")}
     for source, names in known.items():
         if metric.get(source) is None:
@@ -214,7 +219,7 @@ def _older(metric: Object, known: Mapping[str, Names]) -> Object:
 
 
 def _newer(metric: Object, known: Mapping[str, Names]) -> Object:
-    """Convert a metric to the field names of v2."""
+    """Convert a metric of v1 to the field names of v2."""
     newer: Object = {"type": metric.get("type", "")}
     for source, names in known.items():
         given = metric.get(source)
@@ -232,7 +237,7 @@ def _newer(metric: Object, known: Mapping[str, Names]) -> Object:
 
 
 def _kind(source: Object) -> str:
-    """Return the type of a target in v2, which v1 does not state."""
+    """Determine the type of a target in v2 from the values that the target has."""
     target = source.get("target", {})
     if "averageUtilization" in target:
         return "Utilization"
@@ -261,7 +266,7 @@ _POLICY = ("type", "value", "periodSeconds")
 
 
 def _internal(behaviour: Object) -> Object:
-    """Return the behavior of an autoscaler in the Go structure of kube-apiserver."""
+    """Convert the behavior of an autoscaler to the form of kube-apiserver's Go structure."""
     return {_upper(side): _internal_rules(behaviour.get(side)) for side in _SIDES}
 
 
@@ -277,7 +282,7 @@ def _internal_rules(rules: Object | None) -> Object | None:
 
 
 def _external(value: Any) -> Any:
-    """Convert the Go structure back: lower-case first letters, and no nulls."""
+    """Convert the Go structure to JSON fields: lower-case the first letters and drop nulls."""
     match value:
         case dict():
             return {
@@ -300,7 +305,7 @@ def _text(value: object) -> str:
 
 
 def _read(text: str | None) -> list[Object]:
-    """Return the list in an annotation; an empty one if it cannot be decoded."""
+    """Decode the list in an annotation; return an empty list if the annotation is malformed."""
     try:
         found = msgspec.json.decode(text or "[]")
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""Services: types and ports, and the fields that change with the type."""
+"""Rules of Services: types, ports, and the fields that depend on the type."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def needs_node_ports(spec: Object) -> bool:
 
 
 class ServiceRules(BuiltinRules):
-    """The rules of services; `ServiceAddresses` allocates addresses and node ports afterwards."""
+    """The rules of Services; `ServiceAddresses` allocates cluster IPs and node ports later."""
 
     name_problems = staticmethod(dns_label_problems)
 
@@ -71,7 +71,10 @@ class ServiceRules(BuiltinRules):
 
 
 def _check_all(spec: Object) -> list[Cause]:
-    """Return all problems, or only malformed addresses if there are any, as in kube-apiserver."""
+    """Return all problems of a Service.
+
+    As in kube-apiserver, if cluster IPs are malformed, only these problems are returned.
+    """
     addresses = [] if is_headless(spec) else spec.get("clusterIPs") or []
     wrong = [
         cause
@@ -86,7 +89,7 @@ def _has_address(spec: Object) -> bool:
 
 
 def _paired(spec: Object, before: Object) -> Object:
-    """Set the first address both in clusterIP and in clusterIPs."""
+    """Set the first of clusterIPs to clusterIP if only clusterIP was set or changed."""
     one, many = spec.get("clusterIP"), spec.get("clusterIPs")
     if one and (not many or (many == before.get("clusterIPs") and one != before.get("clusterIP"))):
         return spec | {"clusterIPs": [one, *(many or [])[1:]]}
@@ -94,7 +97,10 @@ def _paired(spec: Object, before: Object) -> Object:
 
 
 def _keep_node_ports(spec: Object, before: Object) -> None:
-    """Copy the node port of an old port to the new port that replaces it, if that has none."""
+    """Keep node ports: a port without node port gets the node port of the same old port.
+
+    Ports are the same if they have the same protocol and number.
+    """
     if not (needs_node_ports(spec) and needs_node_ports(before)):
         return
     known = {_port_key(each): each.get("nodePort") for each in before.get("ports") or ()}
@@ -111,7 +117,7 @@ def _port_key(port: Object) -> tuple[object, object]:
 
 
 def _drop_what_belongs_to_the_type(spec: Object, before: Object) -> None:
-    """Remove fields that the server may have set for the former type of the service."""
+    """Remove unchanged fields that belong to the former type of the Service."""
     gone: list[str] = []
     if _has_address(before) and not _has_address(spec):
         gone += ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]
@@ -202,7 +208,7 @@ def _check_balancing(spec: Object) -> Iterator[Cause]:
 
 
 def _check_sources(spec: Object) -> Iterator[Cause]:
-    # kube-apiserver spells the field like this.
+    # In errors of kube-apiserver, the name of this field begins with a capital letter.
     field, ranges = "spec.LoadBalancerSourceRanges", spec.get("loadBalancerSourceRanges") or []
     if ranges and spec.get("type") != "LoadBalancer":
         yield forbidden_field(field, "may only be used when `type` is 'LoadBalancer'")

@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims, PersistentVolumes and StorageClasses."""
+"""Rules of PersistentVolumeClaims, PersistentVolumes and StorageClasses."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _KEPT = (
 
 
 class ClaimRules(BuiltinRules):
-    """The rules of claims; nothing provides their volumes here.
+    """The rules of PersistentVolumeClaims; the embedded server provides no volumes for them.
 
-    kube-apiserver adds a finalizer that its controllers remove. It is not added here, because
-    nothing would remove it.
+    kube-apiserver adds a finalizer, which a controller removes. The embedded server has no such
+    controller, so it does not add this finalizer.
     """
 
     def begin(self, obj: Object) -> None:
@@ -51,7 +51,10 @@ class ClaimRules(BuiltinRules):
 
 
 def _paired(spec: Object) -> Object:
-    """Set dataSource and dataSourceRef, which name the same source, to the same value."""
+    """If only one of dataSource and dataSourceRef is set, set the other to the same value.
+
+    A dataSourceRef with a namespace is not copied, because dataSource cannot express it.
+    """
     source, same = spec.get("dataSource"), spec.get("dataSourceRef")
     if source and same is None:
         return spec | {"dataSourceRef": source}
@@ -61,9 +64,9 @@ def _paired(spec: Object) -> Object:
 
 
 def _fixed_claim(obj: Object, old: Object) -> Object:
-    """Return the immutable part of a claim; a bound claim has fewer immutable fields."""
+    """Return the immutable fields of a claim; a bound claim has fewer immutable fields."""
     spec = obj["spec"]
-    # Controllers bind a claim, and set the class of a claim without one.
+    # Controllers set the volume of a claim, and set the storage class if it is missing.
     free = [name for name in ("volumeName", "storageClassName") if not old["spec"].get(name)]
     if (old.get("status") or {}).get("phase") == "Bound":
         free += ["resources", "volumeAttributesClassName"]
@@ -102,7 +105,7 @@ _SOURCES = """
 
 
 class VolumeRules(BuiltinRules):
-    """The rules of PersistentVolumes; their source is immutable."""
+    """The rules of PersistentVolumes, whose volume source is immutable."""
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_volume(obj["spec"])]

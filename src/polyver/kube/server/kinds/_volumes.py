@@ -1,4 +1,4 @@
-"""Validation of the volumes of pods, each with one source, and of references to fields of a pod."""
+"""Validation of the volumes of pods, and of references to fields of a pod."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check_resource_field(path: str, resource: str) -> Iterator[Cause]:
         yield unsupported(f"{path}.resource", resource, _RESOURCES)
 
 
-# Sources in the order of kube-apiserver: the error names the second of two.
+# The order of volume sources in kube-apiserver: if two sources are set, the error names the second.
 _SOURCES = """
     emptyDir hostPath gitRepo gcePersistentDisk awsElasticBlockStore secret nfs iscsi glusterfs
     flocker persistentVolumeClaim rbd cinder cephfs quobyte downwardAPI fc flexVolume configMap
@@ -74,7 +74,7 @@ _NEEDED: Mapping[str, str] = {
 
 
 def check_volumes(path: str, volumes: list[Object]) -> tuple[set[str], list[Cause]]:
-    """Return the names of the valid volumes, and the problems of the others."""
+    """Check volumes; return the names of the valid volumes, and all problems."""
     names: set[str] = set()
     causes: list[Cause] = []
     for number, volume in enumerate(volumes):
@@ -97,7 +97,10 @@ def _check_volume(path: str, volume: Object, names: set[str]) -> Iterator[Cause]
 
 
 def check_source(path: str, holder: Object, known: list[str], none: str) -> Iterator[Cause]:
-    """Yield a cause unless exactly one source is set, and the problems of that source."""
+    """Yield the problems of a volume source; exactly one source must be set.
+
+    `known` are the names of all sources, and `none` is the message if no source is set.
+    """
     given = [name for name in known if holder.get(name) is not None]
     if not given:
         yield required(path, none)
@@ -172,7 +175,10 @@ def _check_empty(path: str, source: Object) -> Iterator[Cause]:
 
 
 def _check_downward_api(path: str, source: Object) -> Iterator[Cause]:
-    """Yield the problems of downward API items; kube-apiserver names the source, not the item."""
+    """Yield the problems of a downward API source.
+
+    As in kube-apiserver, errors name the source, not the item.
+    """
     for item in source.get("items") or ():
         if not item.get("path"):
             yield required(f"{path}.path")

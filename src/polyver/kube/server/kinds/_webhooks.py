@@ -1,4 +1,4 @@
-"""Validation of admission webhook configurations."""
+"""Validation of MutatingWebhookConfigurations and ValidatingWebhookConfigurations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _URL = "desired format: https://host[/path]"
 
 
 class WebhookRules(BuiltinRules):
-    """The rules of mutating and validating webhook configurations."""
+    """The rules of MutatingWebhookConfigurations and ValidatingWebhookConfigurations."""
 
     unconditional = False
 
@@ -138,7 +138,7 @@ def _check_rule(path: str, rule: Object) -> Iterator[Cause]:
 
 
 def _check_words(field: str, words: list[str], what: str) -> Iterator[Cause]:
-    """Yield a cause for an empty list, or for a list with `*` and other values."""
+    """Yield a cause for an empty list, or for a list with '*' and other values."""
     if not words:
         yield required(field)
     if len(words) > 1 and "*" in words:

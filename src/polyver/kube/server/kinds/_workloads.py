@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets, DaemonSets and ControllerRevisions."""
+"""Rules of Deployments, ReplicaSets, StatefulSets, DaemonSets and ControllerRevisions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class _Workload(BuiltinRules):
-    """A pod template, and an immutable selector that must match it."""
+    """The rules of kinds with a pod template, and an immutable selector for the template."""
 
     _word = ""
     """The word for the kind in the error about an empty selector."""
@@ -70,7 +70,7 @@ class _Workload(BuiltinRules):
             yield in_structure(refusal, shown)
 
     def _check_template(self, spec: Object) -> Iterator[Cause]:
-        # A template with an invalid selector is not checked.
+        # If the selector is invalid, the template is not checked.
         selector, template = spec.get("selector"), spec["template"]
         if list(check_selector("", selector)):
             return
@@ -97,7 +97,10 @@ def check_template_labels(selector: Object | None, template: Object) -> Iterator
 
 
 def check_template_metadata(path: str, metadata: Object) -> Iterator[Cause]:
-    """Yield the problems of template metadata; paths leave out `metadata`, as in kube-apiserver."""
+    """Yield the problems of the metadata of a pod template.
+
+    As in kube-apiserver, the field paths in these problems do not contain `metadata`.
+    """
     yield from check_labels(f"{path}.labels", metadata.get("labels"))
     for key in sorted(metadata.get("annotations") or {}):
         for problem in label_key_problems(key.lower()):
@@ -105,19 +108,19 @@ def check_template_metadata(path: str, metadata: Object) -> Iterator[Cause]:
 
 
 def check_always(path: str, pod: Object, kind: str) -> Iterator[Cause]:
-    """Yield a cause if pods end by themselves, because the workload replaces ended pods."""
+    """Yield a cause if the pods of a workload would end, because workloads replace ended pods."""
     policy = pod.get("restartPolicy")
     if policy in ("OnFailure", "Never"):
         yield unsupported(f"{path}.restartPolicy", policy, ["Always"])
     if pod.get("activeDeadlineSeconds") is not None:
-        # The error for a Deployment names ReplicaSet.
+        # In kube-apiserver, the error for a Deployment names ReplicaSet.
         word = "ReplicaSet" if kind == "Deployment" else kind
         text = f"activeDeadlineSeconds in {word} is not Supported"
         yield forbidden_field(f"{path}.activeDeadlineSeconds", text)
 
 
 def check_counts(status: Object, *names: str) -> Iterator[Cause]:
-    """Yield the problems of replica counts, which cannot exceed status.replicas."""
+    """Yield the problems of replica counts in a status; none may exceed status.replicas."""
     yield from not_negative(status, "status", "replicas", *names, "observedGeneration")
     most = status.get("replicas") or 0
     for name in names:
@@ -128,7 +131,7 @@ def check_counts(status: Object, *names: str) -> Iterator[Cause]:
 
 
 class DeploymentRules(_Workload):
-    """The rules of Deployments, including the update strategy."""
+    """The rules of Deployments, including those of the update strategy."""
 
     status_keeps: tuple[str, ...] | None = ("labels",)
     _word = "deployment"
@@ -190,7 +193,7 @@ class ReplicaSetRules(_Workload):
 
 
 class StatefulSetRules(_Workload):
-    """The rules of StatefulSets, whose pods have fixed names and their own volumes."""
+    """The rules of StatefulSets."""
 
     name_problems = staticmethod(dns_label_problems)
     _word = "statefulset"
@@ -242,14 +245,14 @@ def _check_stateful_strategy(path: str, strategy: Object) -> Iterator[Cause]:
 
 
 class DaemonSetRules(_Workload):
-    """The rules of DaemonSets; an annotation still holds the generation of the template."""
+    """The rules of DaemonSets; a deprecated annotation states the generation of the template."""
 
     _annotation = "deprecated.daemonset.template.generation"
     _word = "daemonset"
 
     def default(self, obj: Object) -> None:
         super().default(obj)
-        # The sender of the request owns this annotation, although only the server counts.
+        # Set here, so that in managedFields the sender of the request owns this annotation.
         if self._annotation not in (obj["metadata"].get("annotations") or {}):
             obj["metadata"] = dict(obj["metadata"])
             self._annotate(obj, 0)

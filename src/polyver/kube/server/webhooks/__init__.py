@@ -1,4 +1,4 @@
-"""Admission webhooks, called before a write is stored, as in kube-apiserver."""
+"""Admission webhooks, which are called before an object is stored, as in kube-apiserver."""
 
 from __future__ import annotations
 

@@ -28,13 +28,16 @@ _Key = tuple[str, str, int]
 
 
 class WebhookCaller:
-    """Sends reviews to webhooks."""
+    """Sends AdmissionReviews to webhooks."""
 
     def __init__(self) -> None:
         self._transports: dict[_Key, Transport] = {}
 
     async def call(self, hook: AdmissionWebhook, body: bytes) -> bytes:
-        """Return the body of a webhook's answer; raise `WebhookCallFailed` if there is none."""
+        """Send a review and return the body of the answer.
+
+        Raise `WebhookCallFailed` if there is no usable answer.
+        """
         try:
             answer = await self._answer(hook, body)
         except WebhookCallFailed as error:
@@ -63,7 +66,7 @@ class WebhookCaller:
         return self._transports[key]
 
     async def keep(self, hooks: Iterable[AdmissionWebhook]) -> None:
-        """Close the connections that none of these webhooks needs."""
+        """Close all connections except those to these webhooks."""
         needed = {_key(hook) for hook in hooks}
         gone = [key for key in self._transports if key not in needed]
         for transport in [self._transports.pop(key) for key in gone]:

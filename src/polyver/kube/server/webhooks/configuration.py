@@ -1,6 +1,7 @@
 """The configured admission webhooks with their rules, in the order in which they are called.
 
-They are cached until a configuration changes, so that a write costs nothing extra without webhooks.
+The webhooks are cached until a configuration changes. Therefore, if no webhook is configured, a
+write does not become slower.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class RuleWithOperations:
     def matches(
         self, kind: ResourceKind, operation: str, subresource: str, *, namespaced: bool
     ) -> bool:
-        """Report whether the rule matches a request for a kind."""
+        """Report whether the rule matches a request."""
         return (
             self.scope in ("*", "Namespaced" if namespaced else "Cluster")
             and _has(self.operations, operation)
@@ -73,35 +74,35 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class RequestCondition(Protocol):
-    """A condition on requests."""
+    """A match condition: the webhook is called only for requests that fulfil the condition."""
 
     def holds(self, variables: cel.ConditionVariables) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionWebhook:
-    """One webhook, ready to be matched and called."""
+    """One webhook of a stored configuration, with its compiled rules and conditions."""
 
     name: str
     rules: tuple[RuleWithOperations, ...]
     exact: bool
-    """True if only requests in the versions that the rules name match."""
+    """True if the webhook gets only requests in the versions that its rules name."""
     namespaces: Mapping[str, Any]
     objects: Mapping[str, Any]
     conditions: tuple[RequestCondition, ...]
     ignored: bool
-    """True if a failed call is ignored."""
+    """True if the write continues when the call of the webhook fails."""
     timeout: int
     again: bool
-    """True if the webhook is called again after a later one changed the object."""
+    """True if the webhook is called again when a later webhook has changed the object."""
     side_effects: str
     versions: tuple[str, ...]
-    """The versions of reviews that it accepts, the preferred one first."""
+    """The review versions that the webhook accepts, the preferred version first."""
     client: Mapping[str, Any]
 
     @classmethod
     def read(cls, hook: Mapping[str, Any]) -> AdmissionWebhook:
-        """Read a webhook of a stored configuration, which was validated and defaulted before."""
+        """Read a webhook from a stored configuration, which is valid and has its defaults."""
         conditions = hook.get("matchConditions") or ()
         return cls(
             name=hook["name"],
@@ -121,7 +122,7 @@ class AdmissionWebhook:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A condition that cannot be compiled; it was stored before conditions were checked."""
+    """A condition that cannot be compiled; an older product release may have stored it."""
 
     text: str
 
@@ -138,7 +139,7 @@ def _compiled(text: str) -> RequestCondition:
 
 
 class Configurations:
-    """All webhooks that are configured now."""
+    """The webhooks of all configurations, read again when a configuration changes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -146,7 +147,7 @@ class Configurations:
         self._read: dict[str, tuple[int, tuple[AdmissionWebhook, ...]]] = {}
         self._hooks: dict[str, Sequence[AdmissionWebhook]] = {}
         self.found = False
-        """True if there is any webhook."""
+        """True if at least one webhook is configured."""
 
     @property
     def stale(self) -> bool:
@@ -154,11 +155,11 @@ class Configurations:
         return self._watch is None or self._watch.waiting
 
     def of(self, plural: str) -> Sequence[AdmissionWebhook]:
-        """Return the webhooks of one kind of configuration, in order."""
+        """Return the mutating or the validating webhooks, in the order of their calls."""
         return self._hooks.get(plural, ())
 
     async def refresh(self) -> None:
-        """Read the configurations that have changed."""
+        """Read all configurations; unchanged configurations are not decoded again."""
         try:
             if self._watch is not None:
                 await self._watch.batch(0)
@@ -172,7 +173,7 @@ class Configurations:
         self.found = any(self._hooks.values())
 
     def _all_of(self, plural: str) -> Sequence[AdmissionWebhook]:
-        # Keys are sorted, so configurations are called in the order of their names.
+        # Store keys are sorted, so webhooks are called in the order of their configurations' names.
         named = f"{_PREFIX}{plural}/"
         return [
             hook for key, (_, all_) in self._read.items() if key.startswith(named) for hook in all_
@@ -188,7 +189,7 @@ class Configurations:
         )
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop the watch of the configurations."""
         if self._watch is not None:
             self._watch.close()
             self._watch = None

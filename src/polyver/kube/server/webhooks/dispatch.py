@@ -1,7 +1,7 @@
-"""Dispatch of a write to admission webhooks, and the use of their answers.
+"""Calls the admission webhooks that match a write, and uses their answers.
 
-Mutating webhooks are called one after the other, and some of them again if a later one changed the
-object; validating webhooks are called all at once.
+Mutating webhooks are called one after the other. If a webhook changed the object, some of the
+earlier webhooks are called again. Validating webhooks are called concurrently.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 @dataclass(frozen=True, slots=True)
 class _Invocation:
-    """A webhook to call, and the version in which it gets the object."""
+    """A webhook to call, and the resource and the kind of the object that the webhook gets."""
 
     hook: AdmissionWebhook
     resource: ServedResource
@@ -68,7 +68,7 @@ class _Invocation:
 
 @dataclass(slots=True)
 class _Rounds:
-    """The webhooks that have been called, and those to call again."""
+    """The webhooks that were called in the first round, and those to call in the second round."""
 
     called: list[AdmissionWebhook] = field(default_factory=list)
     again: list[AdmissionWebhook] = field(default_factory=list)
@@ -84,7 +84,7 @@ class _Rounds:
 
 
 class Webhooks:
-    """All admission webhooks of a server."""
+    """Calls the admission webhooks of an API server."""
 
     def __init__(self, store: Store, catalogue: ResourceCatalogue) -> None:
         self._store = store
@@ -94,11 +94,11 @@ class Webhooks:
 
     @property
     def idle(self) -> bool:
-        """True if no webhook is configured; False while that is not known."""
+        """True if no webhook is configured; False if a changed configuration was not read yet."""
         return not self._configurations.stale and not self._configurations.found
 
     async def any(self) -> bool:
-        """Report whether there is any webhook."""
+        """Report whether at least one webhook is configured."""
         if self._configurations.stale:
             await self._refresh()
         return self._configurations.found
@@ -111,12 +111,12 @@ class Webhooks:
         await self._calls.keep((*self._hooks(MUTATING), *self._hooks(VALIDATING)))
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to webhooks."""
         self._configurations.close()
         await self._calls.keep(())
 
     async def mutate(self, subject: AdmissionAttributes) -> None:
-        """Let webhooks change the object, one after the other."""
+        """Call the mutating webhooks one after the other, and apply their changes."""
         hooks = self._hooks(MUTATING)
         if not hooks or subject.exempt:
             return
@@ -137,7 +137,7 @@ class Webhooks:
     ) -> None:
         for hook in hooks:
             found = await self._match(subject, versions, hook)
-            # A webhook that was not called in the first round is not called in the second.
+            # The second round calls only webhooks that were called in the first round.
             if found is None or (again and not any(hook is each for each in rounds.again)):
                 continue
             changed = False
@@ -150,7 +150,7 @@ class Webhooks:
     async def _change(
         self, subject: AdmissionAttributes, versions: VersionedAttributes, found: _Invocation
     ) -> bool:
-        """Let one webhook change the object, and return True if it did."""
+        """Call one mutating webhook; return True if it changed the object."""
         verdict = await self._verdict(subject, versions, found, mutating=True)
         operations = read_patch(verdict.patch, verdict.patch_type)
         if not operations:
@@ -173,7 +173,7 @@ class Webhooks:
         return changed
 
     async def validate(self, subject: AdmissionAttributes) -> None:
-        """Call all webhooks at once; raise if one refuses the write."""
+        """Call the validating webhooks concurrently; raise an error if one refuses the write."""
         hooks = self._hooks(VALIDATING)
         if not hooks or subject.exempt:
             return
@@ -205,7 +205,7 @@ class Webhooks:
         *,
         mutating: bool,
     ) -> AdmissionResponse:
-        """Return the answer of a webhook; raise `ApiError` if it refuses."""
+        """Call a webhook and read its answer; raise `ApiError` if the webhook refuses the write."""
         hook = found.hook
         if subject.dry_run and hook.side_effects not in _SAFE:
             raise bad_request(f"admission webhook {quoted(hook.name)} does not support dry run")
@@ -224,13 +224,13 @@ class Webhooks:
     async def _match(
         self, subject: AdmissionAttributes, versions: VersionedAttributes, hook: AdmissionWebhook
     ) -> _Invocation | None:
-        """Return how to call a webhook; None if it does not match."""
+        """Return the invocation of a webhook; None if the webhook does not match the write."""
         try:
             if not self._selected(subject, versions, hook):
                 return None
             problem = None
         except ApiError as error:
-            problem = error  # raised only if the webhook would be called otherwise
+            problem = error  # raised below, but only if the rules of the webhook match
         found = self._invocation(subject, hook)
         if found is None:
             return None
@@ -288,7 +288,7 @@ class Webhooks:
         return None
 
     def _equivalents(self, resource: ServedResource) -> Sequence[ServedResource]:
-        """Return the other resources, by version or group, that have the same stored objects."""
+        """Return the resources that serve the same stored objects in another version or group."""
         return [
             each
             for each in self._catalogue
@@ -316,7 +316,7 @@ class Webhooks:
 
 
 async def _holds(condition: RequestCondition, variables: cel.ConditionVariables) -> bool:
-    """Evaluate a condition: on the event loop if it takes few steps, else off the loop."""
+    """Evaluate a condition: on the event loop if it takes few steps, else in a worker thread."""
     try:
         with limited(_FEW_STEPS):
             return condition.holds(variables)
@@ -325,12 +325,12 @@ async def _holds(condition: RequestCondition, variables: cel.ConditionVariables)
 
 
 def _unshown(problem: ApiError) -> ApiError:
-    """Return the error for an object that cannot be converted to a webhook's version."""
+    """Build the error for an object that cannot be converted to the version of a webhook."""
     return internal(problem.message)
 
 
 def _unshown_twice(problem: ApiError) -> ApiError:
-    """Return the error of `_unshown`, wrapped twice as in kube-apiserver for mutating webhooks."""
+    """Build the same error for mutating webhooks, for which kube-apiserver wraps it twice."""
     return internal(internal(problem.message).message)
 
 
@@ -343,7 +343,10 @@ def _passed_over(hook: AdmissionWebhook, error: WebhookCallFailed) -> None:
 
 
 def _fits_header(text: str) -> bool:
-    """Report whether a warning fits into a header; others are dropped, as in kube-apiserver."""
+    """Report whether a warning can be sent in a header.
+
+    As in kube-apiserver, a warning with control characters is dropped.
+    """
     return not any(unicodedata.category(char) == "Cc" for char in text)
 
 

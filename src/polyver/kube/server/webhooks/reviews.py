@@ -1,4 +1,4 @@
-"""AdmissionReviews: the request to a webhook, the check of its answer, and the patch in the answer.
+"""AdmissionReviews: builds the request to a webhook, checks the answer, and applies its patch.
 
 Errors have the wording of kube-apiserver.
 """
@@ -45,7 +45,7 @@ _HIGHEST_CODE = 599  # the limit of HTTP; kube-apiserver sends higher codes as t
 
 
 def review_version(accepted: Sequence[str]) -> str:
-    """Return the first version that a webhook accepts and this server knows.
+    """Return the first review version that the webhook accepts and this server supports.
 
     >>> review_version(["v9", "v1beta1", "v1"])
     'v1beta1'
@@ -60,9 +60,10 @@ def review_version(accepted: Sequence[str]) -> str:
 def request_of(
     subject: AdmissionAttributes, kind: ResourceKind, plural: ResourceKind, shown: VersionedObjects
 ) -> Object:
-    """Return the request of a review, without its uid.
+    """Build the field `request` of a review, without its uid.
 
-    `kind` is that of the objects as they are shown, `plural` the resource that the rule names.
+    `kind` is the kind of the objects in `shown`. `plural` is the resource that the rule of the
+    webhook names.
     """
     requested = subject.resource.kind
     fields: Object = {
@@ -104,7 +105,7 @@ def _user(user: User) -> Object:
 
 
 def review_body(request: Object, uid: str, version: str) -> bytes:
-    """Return the body to send."""
+    """Encode a review with its request."""
     return encode_json(
         {"kind": KIND, "apiVersion": f"{GROUP}/{version}", "request": {"uid": uid} | request}
     )
@@ -112,7 +113,7 @@ def review_body(request: Object, uid: str, version: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionResponse:
-    """A webhook's answer about a write."""
+    """The answer of a webhook about a write."""
 
     allowed: bool
     status: Mapping[str, Any] = field(default_factory=dict)
@@ -126,7 +127,7 @@ _TEXT = Shape(type="string", name="string")
 
 @cache
 def _shape() -> Shape:
-    """Return the shape of an answer; it is built when the first answer comes."""
+    """Build the shape of an answer; the result is cached."""
     response = Shape(
         type="object",
         name="v1.AdmissionResponse",
@@ -164,7 +165,7 @@ def _read(body: bytes, version: str) -> Object:
         found: Object = decode_typed(value, _shape()).value
     except Undecodable as error:
         raise WebhookCallFailed(str(error)) from None
-    # Errors about a missing type show what was sent, not the default.
+    # Keep the version and kind that the webhook sent, because errors show them.
     return {"response": found.get("response"), "apiVersion": api_version, "kind": kind} | {
         "given": value.get("response")
     }
@@ -219,7 +220,7 @@ def _patch_of(response: Mapping[str, Any]) -> bytes:
 
 
 def denied(name: str, status: Mapping[str, Any]) -> ApiError:
-    """Return the error for a request that a webhook refused.
+    """Build the error for a request that a webhook refused.
 
     >>> print(denied("a.b.c", {"reason": "TooRed"}))
     admission webhook "a.b.c" denied the request: TooRed
@@ -248,7 +249,7 @@ _IDENTITY = (
 
 
 def read_patch(patch: bytes, kind: str) -> list[Any]:
-    """Return the operations of a patch; none if the patch is empty."""
+    """Decode the operations of a JSON patch; return an empty list if the patch is empty."""
     if not patch:
         return []
     try:
@@ -271,7 +272,7 @@ def read_patch(patch: bytes, kind: str) -> list[Any]:
 def patched(
     obj: Object, operations: list[Any], resource: ServedResource, kind: ResourceKind
 ) -> Object:
-    """Apply a patch to an object; raise an error if the result is not an object of the kind."""
+    """Apply the patch of a webhook; raise an error if the result is not an object of the kind."""
     try:
         made = apply_json_patch(obj, operations)
     except (PatchFailed, InvalidPatch) as error:
@@ -298,7 +299,10 @@ def _typed(made: Object, resource: ServedResource, kind: ResourceKind) -> Object
 
 
 def _check_patched_identity(made: Object, kind: ResourceKind) -> None:
-    """Raise an error if an object states another version or kind; it may leave them out."""
+    """Raise an error if a patched object states another version or kind than before.
+
+    A patched object may lack its version and kind.
+    """
     version, name = made.get("apiVersion") or kind.api_version, made.get("kind") or kind.kind
     if (version, name) == (kind.api_version, kind.kind):
         return
@@ -311,7 +315,7 @@ def _check_patched_identity(made: Object, kind: ResourceKind) -> None:
 
 
 def _check_metadata(made: Object) -> None:
-    """Check the known fields of metadata; unknown fields stay until the object is stored."""
+    """Check the known fields of the metadata; unknown fields are removed later."""
     metadata = made.get("metadata")
     if not isinstance(metadata, dict):
         raise internal("system metadata was not initialized")

@@ -1,4 +1,4 @@
-"""A write as webhooks see it, with the object in the version that each webhook wants."""
+"""The attributes of a write for webhooks, with the object in the version for each webhook."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXEMPT = frozenset(
 
 @dataclass(slots=True)
 class AdmissionAttributes:
-    """A write that webhooks are called for."""
+    """A write for which webhooks are called."""
 
     resource: ServedResource
     """The resource in the path of the request."""
@@ -31,7 +31,7 @@ class AdmissionAttributes:
     namespace: str
     name: str
     object: Object | None
-    """The new object as the path shows it; replaced when a webhook changes it."""
+    """The new object as the path shows it; changes by webhooks replace this object."""
     old: Object | None
     user: User
     options: Mapping[str, Any]
@@ -47,7 +47,10 @@ class AdmissionAttributes:
 
     @property
     def exempt(self) -> bool:
-        """True if no webhook is called, so that webhook configurations can always be repaired."""
+        """True if no webhook is called for the write.
+
+        This is so for webhook configurations: otherwise a broken webhook could block its repair.
+        """
         kind = self.resource.kind
         return kind.group == "admissionregistration.k8s.io" and kind.kind in _EXEMPT
 
@@ -58,19 +61,19 @@ class AdmissionAttributes:
 
 @dataclass(frozen=True, slots=True)
 class VersionedObjects:
-    """The new and the old object in one version."""
+    """The new and the old object of a write, both in one version."""
 
     object: Object | None
     old: Object | None
 
 
 class VersionedAttributes:
-    """The objects of a write, converted to the versions that webhooks want, each once."""
+    """The objects of a write in the versions that webhooks need; each is converted once."""
 
     def __init__(
         self, subject: AdmissionAttributes, failed: Callable[[ApiError], ApiError]
     ) -> None:
-        """`failed` turns the error of a conversion into the error of the request."""
+        """`failed` converts the error of a conversion to the error of the request."""
         self._subject = subject
         self._failed = failed
         self._resource = subject.resource
@@ -78,7 +81,7 @@ class VersionedAttributes:
         self._changed_in: ResourceKind | None = None
 
     async def show(self, kind: ResourceKind) -> VersionedObjects:
-        """Return both objects in another version."""
+        """Return the new and the old object in the version of `kind`."""
         if kind.api_version not in self._shown:
             await self.settle()
             subject = self._subject
@@ -92,17 +95,17 @@ class VersionedAttributes:
 
     @property
     def current(self) -> Object | None:
-        """The new object, in the version in which a webhook changed it last."""
+        """The new object, in the version in which the last change by a webhook was made."""
         kind = self._changed_in or self._subject.kind
         return self._shown[kind.api_version].object
 
     def change(self, kind: ResourceKind, obj: Object) -> None:
-        """Replace the new object by the one that a webhook returned in a version."""
+        """Replace the new object by `obj`, which a webhook returned in the version of `kind`."""
         self._shown = {kind.api_version: VersionedObjects(obj, self._shown[kind.api_version].old)}
         self._changed_in = kind
 
     async def settle(self) -> None:
-        """Convert the new object back to the version of the request, if it changed in another."""
+        """Convert the new object to the version of the request if it has another version."""
         kind, subject = self._changed_in, self._subject
         if kind is None:
             return
