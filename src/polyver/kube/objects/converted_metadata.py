@@ -66,7 +66,9 @@ def restored(original: Mapping[str, Any], converted: object) -> dict[str, Any]:
     for field, check in _CHANGEABLE.items():
         if found := _texts(field, converted.get(field)):
             if found != (original.get(field) or {}):
-                _refuse(check(found))
+                texts = [f"{cause.field}: {cause.message}" for cause in check(found)]
+                if texts := list(dict.fromkeys(texts)):
+                    raise InvalidMetadata(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
             metadata[field] = found
     return metadata
 
@@ -117,12 +119,6 @@ def _check_annotations(annotations: Mapping[str, str]) -> Iterable[Cause]:
 
 
 _CHANGEABLE = {"labels": _check_labels, "annotations": _check_annotations}
-
-
-def _refuse(causes: Iterable[Cause]) -> None:
-    texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
-    if texts:
-        raise InvalidMetadata(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
 
 _TYPE_NAMES = {

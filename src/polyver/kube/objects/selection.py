@@ -115,11 +115,10 @@ class _LabelParser:
         operator = self._take()
         if operator not in _OPERATORS:
             raise InvalidSelector(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
-        values = self._set() if operator in ("in", "notin") else [self._value()]
-        self._check(key, operator, values)
-        return LabelRequirement(key, operator, frozenset(values))
-
-    def _check(self, key: str, operator: str, values: list[str]) -> None:
+        if operator in ("in", "notin"):
+            values = self._set()
+        else:
+            values = ["" if self._next() in ("", ",") else self._identifier()]
         for number, value in enumerate(values):
             if operator in ("<", ">") and not _INTEGER.fullmatch(value):
                 expected = "for 'Gt', 'Lt' operators, the value must be an integer"
@@ -127,15 +126,13 @@ class _LabelParser:
             for problem in label_value_problems(value):
                 place = f"values[{number}][{key}]"
                 raise InvalidSelector(f'{place}: Invalid value: "{value}": {problem}')
+        return LabelRequirement(key, operator, frozenset(values))
 
     def _identifier(self) -> str:
         word = self._take()
         if word in _SYMBOLS:
             raise InvalidSelector(f"found '{word}', expected: identifier")
         return word
-
-    def _value(self) -> str:
-        return "" if self._next() in ("", ",") else self._identifier()
 
     def _set(self) -> list[str]:
         word = self._take()

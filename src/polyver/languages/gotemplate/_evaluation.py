@@ -187,17 +187,15 @@ class Evaluation:
                 raise AssertionError(node)
         for index, part in enumerate(parts):
             last = index == len(parts) - 1
-            given = self._given(words, dot, piped) if last else []
+            given = [self._value(word, dot) for word in words] if last else []
+            if last and piped is not _NONE:
+                given.append(piped)
             if value is _NONE or (value is None and index == 0 and self._missing != "error"):
                 value = _NONE
                 continue
             value = self._field(value, part, shown or ".", given)
             shown = f"{shown}.{part.name}"
         return None if value is _NONE else value
-
-    def _given(self, words: Sequence[TemplateNode], dot: object, piped: object) -> list[object]:
-        values = [self._value(word, dot) for word in words]
-        return values if piped is _NONE else [*values, piped]
 
     def _field(
         self, value: object, part: TemplateFieldName, shown: str, given: list[object]

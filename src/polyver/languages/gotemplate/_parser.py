@@ -309,16 +309,13 @@ class _Parser:
             if token.kind not in _OPERANDS:
                 raise self._unexpected(token, context)
             commands.append(self._command())
-        self._check(commands, context, token.at)
-        return TemplatePipeline(first.at, token.at, commands, variables, assigns)
-
-    def _check(self, commands: list[TemplateCommand], context: str, at: int) -> None:
         if not commands:
-            raise self._wrong(f"missing value for {context}", at)
+            raise self._wrong(f"missing value for {context}", token.at)
         for stage, command in enumerate(commands[1:], 2):
             if isinstance(command.words[0], TemplateConstant | TemplateDot | TemplateNil):
                 fact = f"non executable command in pipeline stage {stage}"
                 raise self._wrong(fact, command.at, "only a function takes a value from a pipe")
+        return TemplatePipeline(first.at, token.at, commands, variables, assigns)
 
     def _declared(self, context: str) -> tuple[list[str], bool]:
         """Return the variables before a pipeline, and whether `=` assigns to existing ones."""

@@ -87,7 +87,12 @@ class _Lexer:
     def tokens(self) -> Iterator[TemplateToken]:
         while True:
             opened = self._source.find("{{", self._at)
-            yield from self._text(opened)
+            end = opened if opened >= 0 else len(self._source)
+            text = self._source[self._at : end]
+            if opened >= 0 and _TRIM_LEFT.match(self._source, opened + 2):
+                text = text.rstrip(_SPACES)
+            if text:
+                yield TemplateToken("text", text, self._at)
             if opened < 0:
                 yield TemplateToken("end", "", len(self._source))
                 return
@@ -106,14 +111,6 @@ class _Lexer:
             if self._parens:
                 raise _Wrong("unclosed left paren", self._at)
             yield self._close()
-
-    def _text(self, opened: int) -> Iterator[TemplateToken]:
-        end = opened if opened >= 0 else len(self._source)
-        text = self._source[self._at : end]
-        if opened >= 0 and _TRIM_LEFT.match(self._source, opened + 2):
-            text = text.rstrip(_SPACES)
-        if text:
-            yield TemplateToken("text", text, self._at)
 
     def _comment(self) -> None:
         start = self._at

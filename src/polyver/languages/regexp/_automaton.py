@@ -1,4 +1,9 @@
-"""A nondeterministic automaton that reads a string once, so that matching takes linear time."""
+"""Nondeterministic automata that read a string once, so that matching takes linear time.
+
+`Automaton` reports whether a pattern matches; `Finder` finds the span of a match, with Go's choice
+of the match: of all matches the leftmost, and of these the one that a backtracking search would
+find first. `Finder` advances all alternatives together, the preferred ones first.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from polyver.languages.regexp._tree import (
     may_be_empty,
 )
 
-__all__ = ["ACCEPTED", "Automaton", "holds"]
+__all__ = ["ACCEPTED", "Automaton", "Finder", "holds"]
 
 _MOST_KNOWN = 2000
 _WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
@@ -162,3 +167,46 @@ def holds(what: str, before: str, after: str) -> bool:
         return True
     border = (before in _WORD) is not (after in _WORD)
     return border if what == "word" else not border
+
+
+class Finder(Automaton):
+    """An automaton that finds the span of a match; its states are in order of preference."""
+
+    def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
+        """Return the span of the first match at or after a position."""
+        walks: dict[int, int] = {}
+        found: tuple[int, int] | None = None
+        for at in range(start, len(text) + 1):
+            before, after = text[at - 1 : at], text[at : at + 1]
+            if found is None:
+                walks.setdefault(self._start, at)
+            reached: dict[int, int] = {}
+            for state, begin in walks.items():
+                self._reach(state, begin, before, after, reached)
+            walks = {}
+            for state, begin in reached.items():
+                if state == ACCEPTED:
+                    found = (begin, at)
+                    break
+                move = self._moves[state]
+                if move is not None and after and after in move[0]:
+                    walks.setdefault(move[1], begin)
+            if found is not None and not walks:
+                break
+        return found
+
+    def _reach(
+        self, state: int, begin: int, before: str, after: str, reached: dict[int, int]
+    ) -> None:
+        waiting = [state]
+        while waiting:
+            state = waiting.pop()
+            if state in reached:
+                continue
+            reached[state] = begin
+            if state == ACCEPTED:
+                continue
+            transitions = (
+                to for what, to in self._free[state] if not what or holds(what, before, after)
+            )
+            waiting += reversed(list(transitions))

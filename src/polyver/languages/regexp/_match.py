@@ -13,8 +13,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from polyver.languages.regexp._automaton import Automaton
-from polyver.languages.regexp._find import Finder
+from polyver.languages.regexp._automaton import Automaton, Finder
 from polyver.languages.regexp._tree import RegexpNode, longest_quick, states_of
 from polyver.languages.regexp.syntax import InvalidPattern, parse
 from polyver.languages.values.step_budget import spend

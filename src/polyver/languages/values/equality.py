@@ -138,7 +138,14 @@ def _parsed(text: str, layout: str) -> datetime | None:
     year, month, day, hour, minute = (int(parts[key]) for key in ("2006", "01", "02", "15", "04"))
     second, _, fraction = re.sub("[.,]", ".", parts["05"]).partition(".")
     fraction = fraction or parts.get(".000000", "")[1:]
-    _check_range(text, year, month, day, (hour, minute, int(second)))
+    if not 1 <= month <= 12:
+        raise _unparsed(text, ": month out of range")
+    clock = (("hour", hour, 24), ("minute", minute, 60), ("second", int(second), 60))
+    for name, value, end in clock:
+        if value >= end:
+            raise _unparsed(text, f": {name} out of range")
+    if not 1 <= day <= monthrange(max(year, 1), month)[1]:
+        raise _unparsed(text, ": day out of range")
     micro = int(fraction[:6].ljust(6, "0")) if fraction else 0
     zone = parts["Z07:00"]
     offset = timedelta(0)
@@ -192,16 +199,6 @@ def _split(text: str, layout: str) -> dict[str, str]:
     if rest:
         raise _unparsed(text, f": extra text: {_in_quotes(rest)}")
     return parts
-
-
-def _check_range(text: str, year: int, month: int, day: int, clock: tuple[int, int, int]) -> None:
-    if not 1 <= month <= 12:
-        raise _unparsed(text, ": month out of range")
-    for value, most, name in zip(clock, (24, 60, 60), ("hour", "minute", "second"), strict=True):
-        if value >= most:
-            raise _unparsed(text, f": {name} out of range")
-    if not 1 <= day <= monthrange(max(year, 1), month)[1]:
-        raise _unparsed(text, ": day out of range")
 
 
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")

@@ -66,7 +66,13 @@ def apply(
     there = scope.empty if live is None else bare(live)
     owner = scope.owner(manager, "Apply")
     try:
-        owners = known_owners(_owners_of(live, there, scope, now), scope)
+        entries = (live or {}).get("metadata", {}).get("managedFields")
+        if entries or live is None:
+            owners = stored_entries(entries)
+        else:
+            # No field of the live object has an owner, so BEFORE owns all its fields.
+            owners = updated(scope.empty, there, {}, scope=scope, manager=BEFORE, now=now)
+        owners = known_owners(owners, scope)
         try:
             found, owners = _merged(there, config, owners, scope=scope, owner=owner, force=force)
         except ApplyConflict as taken:
@@ -117,14 +123,6 @@ def _text(metadata: Object, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _owners_of(live: Object | None, there: Object, scope: Scope, now: str) -> Owners:
-    """Return the owners of the live fields; without any, `before-first-apply` owns them all."""
-    entries = (live or {}).get("metadata", {}).get("managedFields")
-    if entries or live is None:
-        return stored_entries(entries)
-    return updated(scope.empty, there, {}, scope=scope, manager=BEFORE, now=now)
-
-
 def _merged(
     live: Object,
     config: Object,
@@ -163,23 +161,20 @@ class _Pruning:
         self._scope, self._owners, self._last = scope, owners, last
 
     def pruned(self, merged: Object) -> Object:
+        scope, version = self._scope, self._last.api_version
         try:
-            return self._pruned(merged)
+            whole = scope.in_version(merged, version, "merged object to last applied version")
+            if whole is None:
+                return merged
+            schema = type_of(scope.shapes[version])
+            last = named(self._last.fields, schema)
+            left = self._with_owned(whole, remove(whole, last, schema))
+            left = scope.in_version(left, version, "pruned object to last applied version") or whole
+            gone = difference(_named_fields(whole, schema), _named_fields(left, schema))
+            found = remove(whole, common(gone, last), schema)
+            return scope.in_version(found, scope.api_version, "pruned object") or merged
         except Mistyped as error:
             raise Mistyped(f"failed to prune fields: {error}") from None
-
-    def _pruned(self, merged: Object) -> Object:
-        scope, version = self._scope, self._last.api_version
-        whole = scope.in_version(merged, version, "merged object to last applied version")
-        if whole is None:
-            return merged
-        schema = type_of(scope.shapes[version])
-        last = named(self._last.fields, schema)
-        left = self._with_owned(whole, remove(whole, last, schema))
-        left = scope.in_version(left, version, "pruned object to last applied version") or whole
-        gone = difference(_named_fields(whole, schema), _named_fields(left, schema))
-        found = remove(whole, common(gone, last), schema)
-        return scope.in_version(found, scope.api_version, "pruned object") or merged
 
     def _with_owned(self, merged: Object, left: Object) -> Object:
         """Return `left` with the fields that others own restored, each in its own version."""
@@ -189,21 +184,19 @@ class _Pruning:
         # The last applied version comes first: it may have fields that conversions need.
         for version in sorted(rest, key=lambda each: (each != first, each)):
             try:
-                merged, left = self._with_owned_in(version, rest[version], merged, left)
+                there = self._scope.in_version(
+                    merged, version, f"merged object at version {version}"
+                )
+                here = self._scope.in_version(left, version, f"pruned object at version {version}")
+                if there is None or here is None:
+                    continue
+                schema = type_of(self._scope.shapes[version])
+                stays = union(_named_fields(here, schema), named(rest[version], schema))
+                gone = difference(_named_fields(there, schema), stays)
+                merged, left = there, remove(there, gone, schema)
             except Mistyped as error:
                 raise Mistyped(f"failed add back owned items: {error}") from None
         return left
-
-    def _with_owned_in(
-        self, version: str, theirs: Fields, merged: Object, left: Object
-    ) -> tuple[Object, Object]:
-        there = self._scope.in_version(merged, version, f"merged object at version {version}")
-        here = self._scope.in_version(left, version, f"pruned object at version {version}")
-        if there is None or here is None:
-            return merged, left
-        schema = type_of(self._scope.shapes[version])
-        stays = union(_named_fields(here, schema), named(theirs, schema))
-        return there, remove(there, difference(_named_fields(there, schema), stays), schema)
 
 
 def _named_fields(value: Object, schema: ApplySchema) -> Fields:

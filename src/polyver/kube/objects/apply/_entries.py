@@ -130,26 +130,27 @@ def _is_set(value: object) -> bool:
 
 def write_entries(owners: Owners) -> list[Entry]:
     """Return the entries in kube-apiserver's order: appliers first, then by time and name."""
-    return [_entry(*each) for each in sorted(owners.items(), key=_rank)]
+    entries: list[Entry] = []
+    for identity, owned in sorted(owners.items(), key=_rank):
+        entry = {
+            "manager": identity.manager,
+            "operation": identity.operation,
+            "apiVersion": owned.api_version,
+            "time": owned.time,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": owned.fields,
+            "subresource": identity.subresource,
+        }
+        entries.append(
+            {key: each for key, each in entry.items() if each is not None and each != ""}
+        )
+    return entries
 
 
 def _rank(item: tuple[ManagerIdentifier, OwnedFields]) -> tuple[str, ...]:
     identity, owned = item
     seconds = owned.time or ""
     return identity.operation, seconds, identity.manager, owned.api_version, identity.subresource
-
-
-def _entry(identity: ManagerIdentifier, owned: OwnedFields) -> Entry:
-    entry = {
-        "manager": identity.manager,
-        "operation": identity.operation,
-        "apiVersion": owned.api_version,
-        "time": owned.time,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": owned.fields,
-        "subresource": identity.subresource,
-    }
-    return {key: value for key, value in entry.items() if value is not None and value != ""}
 
 
 def capped(owners: Owners) -> Owners:

@@ -200,7 +200,15 @@ def element_of(item: object, schema: ApplySchema) -> str:
     'k:{"name":"http"}'
     """
     if not schema.keys:
-        return f"v:{json_text(_scalar(item))}"
+        match item:
+            case dict():
+                raise Mistyped("associative list without keys has an element that's a map type")
+            case list():
+                raise Mistyped("not supported: associative list with lists as elements")
+            case None:
+                what = "an element that's an explicit null"
+                raise Mistyped(f"associative list without keys has {what}")
+        return f"v:{json_text(item)}"
     if not isinstance(item, dict):
         what = "a null element" if item is None else "non-map elements"
         raise Mistyped(f"associative list with keys may not have {what}")
@@ -219,17 +227,6 @@ def element_of(item: object, schema: ApplySchema) -> str:
 
 def _pair(key: str, value: object) -> str:
     return f'"{key}":{json_text(value)}'
-
-
-def _scalar(item: object) -> object:
-    match item:
-        case dict():
-            raise Mistyped("associative list without keys has an element that's a map type")
-        case list():
-            raise Mistyped("not supported: associative list with lists as elements")
-        case None:
-            raise Mistyped("associative list without keys has an element that's an explicit null")
-    return item
 
 
 def misfits(value: object, schema: ApplySchema) -> str:

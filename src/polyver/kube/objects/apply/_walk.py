@@ -61,15 +61,23 @@ def fields_of(value: Object, shape: Shape) -> Fields:
 
 
 def owned(value: Object, schema: ApplySchema) -> Fields:
-    """Return the owned fields like `fields_of`, for a schema that was made before."""
-    return _owned_map(value, schema)
+    """Return the owned fields of an object or map like `fields_of`, by its ApplySchema."""
+    found: Fields = {}
+    for key in sorted(value):
+        each = value[key]
+        node = _owned(each, schema.within(key))
+        if each is None or each == {} or key not in schema.fields:
+            found[f"f:{key}"] = member(node)
+        elif node is not None:
+            found[f"f:{key}"] = node
+    return found
 
 
 def _owned(value: Any, schema: ApplySchema) -> Fields | None:
     """Return the owned fields of a value; None if there are none: then its parent is owned."""
     form = form_of(value, schema) or _form_of_null(schema)
     if form == "map" and not schema.atomic:
-        return _owned_map(value or {}, schema) or None
+        return owned(value or {}, schema) or None
     if form == "list" and schema.associative:
         within = _items_type(schema)
         found = {
@@ -82,18 +90,6 @@ def _owned(value: Any, schema: ApplySchema) -> Fields | None:
 
 def _form_of_null(schema: ApplySchema) -> str:
     return "map" if schema.mapping else "scalar" if schema.scalar else "list"
-
-
-def _owned_map(value: Object, schema: ApplySchema) -> Fields:
-    found: Fields = {}
-    for key in sorted(value):
-        each = value[key]
-        node = _owned(each, schema.within(key))
-        if each is None or each == {} or key not in schema.fields:
-            found[f"f:{key}"] = member(node)
-        elif node is not None:
-            found[f"f:{key}"] = node
-    return found
 
 
 def _items_type(schema: ApplySchema) -> ApplySchema:

@@ -76,11 +76,6 @@ class Checks:
         values = schema.get("enum") or []
         self._enum = [as_number(each) if type(each) is int else each for each in values]
         self._enum_texts = frozenset(each for each in values if isinstance(each, str))
-        self._read_inside(schema, structure)
-        self.simple, self.simple_count = self._read_simple()
-
-    def _read_inside(self, schema: Mapping[str, Any], structure: StructuralSchema | None) -> None:
-        """Read the constraints on the fields of an object and the items of a list."""
         fields, others = schema.get("properties") or {}, schema.get("additionalProperties")
         items = schema.get("items")
         inner = structure or StructuralSchema()
@@ -92,6 +87,7 @@ class Checks:
         self._sizes = None if sizes == (None, None) else sizes
         self._items = Checks(items, inner.items) if isinstance(items, Mapping) else None
         self._most_items = (schema.get("minItems"), schema.get("maxItems"))
+        self.simple, self.simple_count = self._read_simple()
 
     def _read_simple(self) -> tuple[type | None, int]:
         """Return the Python type whose values are all valid, and the count of checks for them."""
@@ -142,6 +138,11 @@ class Checks:
         self._numbers.check(value, path, report)
         return 2
 
+    def _is_known(self, value: Any) -> bool:
+        if value.__class__ is str:
+            return value in self._enum_texts
+        return any(_equals(value, each) for each in self._enum)
+
     def _run_null(self, path: str, report: ValidationReport) -> int:
         right = not self._types or self._nullable
         if not right:
@@ -185,11 +186,6 @@ class Checks:
         if not self._text_format(value):
             report.wrong_type(path, self._format, value)
         return 1
-
-    def _is_known(self, value: Any) -> bool:
-        if value.__class__ is str:
-            return value in self._enum_texts
-        return any(_equals(value, each) for each in self._enum)
 
     def _check_items(self, value: list[Any], path: str, old: Any, report: ValidationReport) -> int:
         items, count = self._items, 0

@@ -90,7 +90,12 @@ def _type_of(schema: _Schema) -> _Type:
         case "object":
             found = _object(schema)
         case "array":
-            found = _array(schema)
+            unsupported = ("enum", "x-kubernetes-preserve-unknown-fields", "uniqueItems")
+            _refuse(schema, *unsupported, *_ALTERNATIVES)
+            items = schema.get("items")
+            if not isinstance(items, Mapping):
+                raise _Inexpressible
+            found = _sized(GenericAlias(list, (_type_of(items),)), schema, "Items")
         case None if _is_anything(schema):
             found = _Anything
         case _:
@@ -171,14 +176,6 @@ def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
         forbid_unknown_fields=not schema.get("x-kubernetes-preserve-unknown-fields"),
         gc=False,
     )
-
-
-def _array(schema: _Schema) -> _Type:
-    items = schema.get("items")
-    _refuse(schema, "enum", "x-kubernetes-preserve-unknown-fields", "uniqueItems", *_ALTERNATIVES)
-    if not isinstance(items, Mapping):
-        raise _Inexpressible
-    return _sized(GenericAlias(list, (_type_of(items),)), schema, "Items")
 
 
 def _sized(found: _Type, schema: _Schema, what: str) -> _Type:

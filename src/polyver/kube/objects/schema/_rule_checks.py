@@ -48,20 +48,17 @@ class _Context:
 
     def inside(self, schema: Schema) -> _Context:
         """Return the context for the schemas directly inside a schema."""
-        most = _most_inside(schema)
-        times = None if most is None or self.times is None else min(self.times * most, _ENDLESS)
+        match schema.get("type"):
+            case "object" if schema.get("additionalProperties") is not None:
+                most = schema.get("maxProperties")
+            case "array":
+                most = schema.get("maxItems")
+            case _:
+                most = 1
+        times = None
+        if most is not None and self.times is not None:
+            times = min(self.times * max(most, 0), _ENDLESS)
         return replace(self, times=times, root=False)
-
-
-def _most_inside(schema: Schema) -> int | None:
-    match schema.get("type"):
-        case "object" if schema.get("additionalProperties") is not None:
-            most = schema.get("maxProperties")
-        case "array":
-            most = schema.get("maxItems")
-        case _:
-            return 1
-    return None if most is None else max(most, 0)
 
 
 def check_rules(schema: Schema, path: str, problems: Sequence[Cause]) -> list[Cause]:
