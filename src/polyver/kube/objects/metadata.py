@@ -1,4 +1,4 @@
-"""The identifying metadata of objects, and the search for objects in documents."""
+"""The metadata that identifies an object, and the search for objects in YAML documents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Typed(Struct, rename="camel"):
 
 
 def objects_of(documents: Iterable[Document], group: str, *kinds: str) -> Iterator[Document]:
-    """Yield the documents with an object of one of these kinds, including items of a List."""
+    """Yield the objects of an API group and of these kinds, including the items of a List."""
     for document in documents:
         for item in _flat(document):
             typed = item.read(_Typed) if isinstance(item.value, dict) else _Typed()

@@ -69,7 +69,7 @@ def parse_label_selector(text: str) -> tuple[LabelRequirement, ...]:
 
 
 class _LabelParser:
-    """Parses from left to right with one token of lookahead."""
+    """Parses a label selector from left to right with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [token.strip() for token in _TOKEN.findall(text.strip())]
@@ -165,7 +165,9 @@ _ESCAPED = re.compile(r"\\(.?)")
 
 
 def parse_field_selector(text: str) -> tuple[FieldRequirement, ...]:
-    r"""Parse `metadata.name=a,spec.color!=red`; a backslash escapes a comma or an equals sign.
+    r"""Parse a field selector such as `metadata.name=a,spec.color!=red`.
+
+    A backslash escapes a comma, an equals sign or a backslash.
 
     >>> parse_field_selector(r"metadata.name=a\,b,")[0].value
     'a,b'
@@ -179,7 +181,7 @@ def _parts(text: str) -> list[str]:
         found = _PART.match(rest)
         end = found.end() if found and found.end() else 0
         if end < len(rest) and rest[end] != ",":
-            end = len(rest)  # a single backslash at the end is an error in `_unescaped`
+            end = len(rest)  # the rest is a backslash, which `_unescaped` refuses
         parts.append(rest[:end])
         rest = rest[end + 1 :]
     return parts
@@ -204,7 +206,7 @@ def _unescaped(value: str) -> str:
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None) -> bool:
-    """Report whether a label selector matches labels; a selector that is None matches nothing.
+    """Report whether a LabelSelector object matches labels; None as selector matches no labels.
 
     >>> selects({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"a": "1"})
     True

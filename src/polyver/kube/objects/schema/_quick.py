@@ -1,7 +1,8 @@
-"""A fast check that accepts most valid objects: the schema as a type that msgspec checks in C.
+"""A fast check that accepts most valid objects.
 
-An accepted object has no unknown field, no null that is not allowed, and no error. Any other object
-may still be valid and needs the full checks.
+The schema is converted to a Python type, against which msgspec checks objects in C. An object that
+msgspec accepts has no unknown field, no null that the schema forbids, and no error. An object that
+msgspec refuses may still be valid; the full checks decide about it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["Quick"]
 
 _Schema: TypeAlias = Mapping[str, Any]
 _Type: TypeAlias = Any
-"""A type annotation that is made at run time."""
+"""A type annotation that is built at run time."""
 _META: Final = ("apiVersion", "kind", "metadata")
 _MOST: Final = 2**63 - 1
 _SCALARS: Final = frozenset([str, int, float, bool])
@@ -31,18 +32,18 @@ _Anything: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool
 
 
 class _Inexpressible(Exception):
-    """A schema that cannot be expressed as a type."""
+    """The schema cannot be expressed as a Python type."""
 
 
 class _Leaf:
-    """A scalar that the full checks have to validate."""
+    """The type of a scalar for which msgspec calls the full checks."""
 
     checks: Checks
     one: _Leaf
 
 
 class Quick:
-    """A fast check of whole objects; an object that does not fit may still be valid."""
+    """A fast check of whole objects; an object that fails this check may still be valid."""
 
     def __init__(self, schema: _Schema) -> None:
         try:
@@ -72,7 +73,7 @@ def _look(kind: type[_Leaf], value: Any) -> _Leaf:
 
 
 def _root(schema: _Schema) -> _Type:
-    """Return the type of an object; its metadata is checked elsewhere."""
+    """Build the type of a whole object; other code checks its metadata."""
     properties = schema.get("properties") or {}
     for name, kind in zip(_META, ("string", "string", "object"), strict=True):
         keys = {key for key in properties.get(name) or {} if key != "description"}
@@ -133,7 +134,7 @@ def _are_integers(*limits: float | None) -> bool:
 
 def _leaf(schema: _Schema) -> type[_Leaf]:
     class Leaf(_Leaf):
-        """A class for one schema, since msgspec passes only the class to the hook."""
+        """A class for one schema, because msgspec passes only a class to its decoding hook."""
 
         checks = Checks(schema, None)
 
@@ -170,7 +171,7 @@ def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
     ]
     return msgspec.defstruct(
         "Fields",
-        # Fields with a default must come after those without.
+        # Fields with a default must come after fields without a default.
         sorted(fields, key=len),
         rename=names,
         forbid_unknown_fields=not schema.get("x-kubernetes-preserve-unknown-fields"),

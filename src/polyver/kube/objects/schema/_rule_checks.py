@@ -1,4 +1,4 @@
-"""Checks of CEL rules in a schema: they compile, use oldSelf correctly and have a bounded cost."""
+"""Checks that the CEL rules in a schema compile, use oldSelf correctly and have a bounded cost."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class _Total:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """Facts about the schemas around a schema that matter to its rules."""
+    """Facts about the position of a schema in the whole schema that matter to its rules."""
 
     total: _Total
     broken: Sequence[str]
-    """The paths at which the schema itself is invalid."""
+    """The paths at which earlier checks found errors in the schema."""
     times: int | None = 1
-    """The maximum number of values with this schema in an object; None if unbounded."""
+    """The maximum number of values of this schema in one object; None if it is unbounded."""
     uncorrelated: str = ""
-    """The path of a list whose old items cannot be matched with the new ones."""
+    """The path of the list around this schema whose old items cannot be matched with new items."""
     root: bool = True
 
     def inside(self, schema: Schema) -> _Context:
@@ -62,7 +62,7 @@ class _Context:
 
 
 def check_rules(schema: Schema, path: str, problems: Sequence[Cause]) -> list[Cause]:
-    """Return the errors in the rules of a schema; `problems` are the errors found before."""
+    """Return the errors in the rules of a schema; `problems` are the errors of earlier checks."""
     total = _Total()
     context = _Context(total, [each.field for each in problems])
     causes = _check(schema, path, context)
