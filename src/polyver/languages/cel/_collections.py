@@ -1,4 +1,4 @@
-"""Functions for lists, sets and optional values."""
+"""CEL functions for lists, sets and optional values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Regular expressions of Go's package `regexp`, matched in linear time.
 
-Schemas use them in `pattern`, CEL rules and templates in functions.
+They occur in the keyword `pattern` of schemas, and in functions of CEL and of Go templates.
 """
 
 from polyver.languages.regexp._match import (

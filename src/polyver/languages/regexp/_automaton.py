@@ -32,9 +32,12 @@ class Automaton:
 
     def __init__(self, tree: RegexpNode) -> None:
         self._moves: list[tuple[Charset, int] | None] = []
-        """The characters that a state accepts, and the next state."""
+        """For each state: the characters that it accepts, and the next state."""
         self._free: list[list[tuple[str, int]]] = []
-        """Transitions without a character, with their conditions, in order of preference."""
+        """For each state: its transitions without a character, the preferred ones first.
+
+        Each transition has a condition, or "", and the next state.
+        """
         self._start = self._build(tree, ACCEPTED)
         self._looks_back = any(what not in _PLAIN for each in self._free for what, _ in each)
         self._known: dict[tuple[frozenset[int], str | bool, str], frozenset[int]] = {}
@@ -45,7 +48,7 @@ class Automaton:
         return len(self._moves) - 1
 
     def _build(self, node: RegexpNode, then: int) -> int:
-        """Add the states of a part that continues at another state; return the first of them."""
+        """Add the states of a node, which lead to the state `then`; return the first of them."""
         match node:
             case SingleCharacter(chars):
                 state = self._state()
@@ -99,7 +102,7 @@ class Automaton:
             return inside
         if not may_be_empty(node.part):
             return loop
-        # A turn without a character is the last, so it has to be possible to begin with one.
+        # A repeat that matches no character ends the loop, so the first repeat needs its own state.
         start = self._state()
         self._choose(start, inside, end, node)
         return start
@@ -170,7 +173,7 @@ def holds(what: str, before: str, after: str) -> bool:
 
 
 class Finder(Automaton):
-    """An automaton that finds the span of a match; its states are in order of preference."""
+    """An automaton that finds the span of a match; it keeps its states in order of preference."""
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
         """Return the span of the first match at or after a position."""

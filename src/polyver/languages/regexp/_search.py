@@ -15,12 +15,12 @@ __all__ = ["Match", "Search", "read_search"]
 
 Span = tuple[int, int]
 _Marks = tuple[tuple[str, int], ...]
-"""The positions at which groups began and ended so far, as a linked list."""
+"""Where groups began and ended so far: `("(1", 4)` means that group 1 began at position 4."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The span of a match, the spans of its groups, and the numbers of named groups."""
+    """The span of a match, the spans of its groups by number, and the numbers of named groups."""
 
     span: Span
     groups: Mapping[int, Span]
@@ -79,7 +79,7 @@ class GroupFinder(Automaton):
 def _marked(marks: _Marks, what: str, at: int) -> _Marks:
     if not what or what[0] not in "()":
         return marks
-    # Only the last time counts, so that marks stay few.
+    # Only the last repeat of a group counts, so drop older marks.
     return (*(mark for mark in marks if mark[0] != what), (what, at))
 
 
@@ -100,10 +100,10 @@ class Search:
         self._longest = longest_quick(self._tree)
         self._finder: GroupFinder | None = None
         self.states = states_of(self._tree)
-        """The size of the pattern with all repeats written out."""
+        """The number of states of the automaton."""
 
     def worst(self, length: int, places: int) -> int:
-        """Return the maximum number of steps of a search that begins at a number of positions."""
+        """Return the maximum number of steps of a search that tries a number of positions."""
         if self._quick is not None and length <= self._longest:
             return int(self._tree.attempts(length)) * places
         return self.states * places
