@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from polyver.kube.objects.type_shapes import Shape
-from polyver.languages.values.equality import (
+from polyver.languages.values.canonical_values import (
     InvalidValue,
     base64_problem,
     micro_time,

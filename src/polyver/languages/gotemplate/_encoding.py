@@ -22,7 +22,7 @@ from polyver.languages.gotemplate._values import (
     decoded,
     encoded,
 )
-from polyver.languages.values.equality import base64_problem
+from polyver.languages.values.canonical_values import base64_problem
 from polyver.languages.values.manifests import InvalidManifest, load_manifests
 from polyver.languages.values.parse import scalar
 from polyver.languages.values.strings import float_text, number_text
