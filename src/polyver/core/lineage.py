@@ -299,7 +299,7 @@ class Lineage:
     def _position(self, wanted: Version | str) -> int | None:
         return self._names.get(wanted) if isinstance(wanted, str) else self._versions.get(wanted)
 
-    # Each of these methods returns a set of releases as an integer (see above).
+    # Each of these methods returns a set of releases as an integer (see the top of this module).
 
     def exactly(self, wanted: Version | str) -> int:
         position = self._position(wanted)

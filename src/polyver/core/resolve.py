@@ -182,7 +182,7 @@ _Rule = Literal["selector", "stage", "preferred", "prerelease"]
 
 
 class Question(NamedTuple):
-    """The arguments of `resolve`, kept to find the reasons for the result when they are read."""
+    """The arguments of `resolve`, kept to compute reasons only when a caller reads them."""
 
     lineage: Lineage
     selector: Selector

@@ -53,7 +53,7 @@ _Step = tuple[Shape | None, str | int]
 
 
 class Walk:
-    """Decodes one value by its shape; after the first error, which is `error`, it continues."""
+    """Decodes one value by its shape; `error` has the first error, after which decoding goes on."""
 
     def __init__(self, within: Walk | None = None) -> None:
         self.error = ""

@@ -19,7 +19,7 @@ class Subresource:
     group: str | None = None
     """The API group of the kind that the URL path serves; None if it serves the object's own kind.
 
-    `version` and `kind` complete it.
+    `version` and `kind` belong to this group.
     """
     version: str = ""
     kind: str = ""

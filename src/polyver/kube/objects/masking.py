@@ -1,10 +1,10 @@
 """Masking of the values of Secrets in text that other users may read.
 
-A message may come from polyver, from a function, from an API server or from an HTTP client, and
-each of these may quote a value in its own form. So `Masks` masks a value in the usual forms:
-unchanged, in base64, in a URL, in JSON, and as Python shows a string. Programs also quote single
-lines of a value, and single strings of a value that is JSON, so these are masked, too. A text that
-is cut before it is masked can still show a part of a value: mask first, then cut.
+A message may come from polyver, from a blueprint or composition function, from an API server or
+from an HTTP client, and each of these may quote a value in its own form. So `Masks` masks a value
+in the usual forms: unchanged, in base64, in a URL, in JSON, and as Python shows a string. Programs
+also quote single lines of a value, and single strings of a value that is JSON, so these are masked,
+too. A text that is cut before it is masked can still show a part of a value: mask first, then cut.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def decode_protobuf(
 ) -> dict[str, Any]:
     """Decode the object in a body by the shape that `shape_of` returns for its apiVersion and kind.
 
-    A body without apiVersion or kind means that of the request path. `shape_of` then gets "" for
-    the absent one, and the decoded object lacks it, too. `expected` is the kind of the request
+    If the body lacks apiVersion or kind, that of the request path applies: `shape_of` then gets ""
+    in its place, and the decoded object lacks it, too. `expected` is the kind of the request
     path, for error messages; if it is empty, error messages have only the fact.
 
     >>> config_map = Shape("object", fields={"data": Shape("object", values=Shape("string"))},

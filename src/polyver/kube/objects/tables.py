@@ -51,7 +51,7 @@ def to_table(
     include: Include = "Metadata",
     columns: bool = True,
 ) -> dict[str, Any]:
-    """Build the Table of a list of objects; without `list_metadata`, that of one object.
+    """Build the Table of a list of objects or, without `list_metadata`, of one object.
 
     In a watch each object has its own Table, and only the first Table has columns.
 

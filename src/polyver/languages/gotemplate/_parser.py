@@ -318,7 +318,7 @@ class _Parser:
         return TemplatePipeline(first.at, token.at, commands, variables, assigns)
 
     def _declared(self, context: str) -> tuple[list[str], bool]:
-        """Parse the variables before a pipeline; return True with them if `=` assigns values."""
+        """Parse the variables before a pipeline; the flag is True if `=` assigns to them."""
         names: list[str] = []
         while self._skip().kind == "variable":
             after = self._ahead(1)

@@ -52,7 +52,7 @@ class Rendering(Evaluation):
         self._depth = 0
 
     def run(self, name: str, data: object) -> str:
-        """Return the output for some data."""
+        """Render the template `name` with data, and return the text."""
         self._variables = [("$", data)]
         self._walk(self._templates[name], data)
         text = "".join(self._written)

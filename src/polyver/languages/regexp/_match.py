@@ -34,7 +34,7 @@ class CompiledPattern:
         self._automaton: Automaton | None = None
         self._finder: Finder | None = None
         self._longest = longest_quick(tree)
-        """The maximum length of strings for which Python's `re` is used; -1 if it never is."""
+        """The maximum length of strings that Python's `re` matches; -1 if `re` is never used."""
 
     @property
     def states(self) -> int:

@@ -159,7 +159,7 @@ def _merged(
 
 
 class _Pruning:
-    """Removes fields that a manager applied last time but not now, unless they have an owner."""
+    """Removes fields that a manager no longer applies, unless another manager owns them."""
 
     def __init__(self, scope: Scope, owners: Owners, last: OwnedFields) -> None:
         self._scope, self._owners, self._last = scope, owners, last

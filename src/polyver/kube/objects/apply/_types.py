@@ -31,7 +31,7 @@ Form = Literal["", "map", "scalar", "list"]
 
 
 class Mistyped(PolyverError):
-    """A value that its schema does not allow."""
+    """The schema of a value does not allow the value."""
 
 
 @dataclass(slots=True, eq=False)

@@ -102,7 +102,7 @@ class Checks:
         return _SIMPLE.get(self._types[0], (None, 0)) if self._numbers.trivial else (None, 0)
 
     def check(self, value: Any, path: str, old: Any, report: ValidationReport) -> int:
-        """Check a value in an update; drop its errors if the update did not change it."""
+        """Check a value in an update; ignore its errors if the value did not change."""
         before = len(report.causes)
         count = self.run(value, path, old, report)
         if len(report.causes) > before and is_unchanged(value, old, self._structure):

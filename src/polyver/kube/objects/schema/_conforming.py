@@ -1,8 +1,8 @@
 """Pruning and defaulting of custom resources, in place.
 
 Pruning drops unknown fields and lists their paths. Defaulting, on every write and every read, adds
-the defaults of absent fields. It also replaces a null that the schema does not allow by the
-default, or drops it.
+the defaults of absent fields. If the schema does not allow a null, defaulting replaces the null by
+the default; a field without a default is dropped.
 """
 
 from __future__ import annotations
